@@ -9,14 +9,14 @@ use anyhow::{Context as _, Result, bail, ensure};
 use camino::{Utf8Path, Utf8PathBuf};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
-use repertoire_scripted::{Script, Server, Turn};
+use repertoire_scripted::{ModelScript, ScriptedServer, ScriptedTurn};
 use serde_json::{Value, json};
 
 const TURNS: usize = 20;
 const RUNS: usize = 5;
 
 /// An agent to measure.
-struct Agent {
+struct MeasuredAgent {
     name: &'static str,
     program: Utf8PathBuf,
     /// The tool that reads or prints a small file, and its arguments.
@@ -26,36 +26,36 @@ struct Agent {
 }
 
 /// The median cost of several runs.
-struct Cost {
+struct AgentCost {
     first_request: Duration,
     wall: Duration,
     cpu: Duration,
 }
 
-pub(crate) fn measure(bin: Option<&Utf8Path>) -> Result<String> {
+pub(crate) fn measure_agents(bin: Option<&Utf8Path>) -> Result<String> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let mut out = format!(
         "{TURNS} turns with a tool each, median of {RUNS} runs\n\n| agent | to the first request | processor, whole run | a turn | turns alone |\n|---|---|---|---|---|\n"
     );
     let mut measured = 0;
-    for agent in agents(bin) {
+    for agent in list_agents(bin) {
         if !agent.program.exists() {
             writeln!(out, "| {} | not found at {} | | | |", agent.name, agent.program)?;
             continue;
         }
-        let one = cost(&runtime, &agent, 1).with_context(|| agent.name.to_owned())?;
-        let many = cost(&runtime, &agent, TURNS).with_context(|| agent.name.to_owned())?;
+        let one = measure_cost(&runtime, &agent, 1).with_context(|| agent.name.to_owned())?;
+        let many = measure_cost(&runtime, &agent, TURNS).with_context(|| agent.name.to_owned())?;
         let between = many.cpu.saturating_sub(one.cpu) / (TURNS as u32 - 1);
         writeln!(
             out,
             "| {} | {:.1} ms | {:.1} ms ({:.0} ms wall) | {:.2} ms | {:.2} ms |",
             agent.name,
-            ms(one.first_request),
-            ms(many.cpu),
-            ms(many.wall),
-            ms(many.cpu) / TURNS as f64,
-            ms(between),
+            as_ms(one.first_request),
+            as_ms(many.cpu),
+            as_ms(many.wall),
+            as_ms(many.cpu) / TURNS as f64,
+            as_ms(between),
         )?;
         measured += 1;
     }
@@ -63,19 +63,19 @@ pub(crate) fn measure(bin: Option<&Utf8Path>) -> Result<String> {
     Ok(out)
 }
 
-fn agents(bin: Option<&Utf8Path>) -> Vec<Agent> {
+fn list_agents(bin: Option<&Utf8Path>) -> Vec<MeasuredAgent> {
     let target = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/rep");
-    let other = |name: &str| find(bin, name);
+    let other = |name: &str| find_program(bin, name);
     let rep = |name, tool| rep_agent(name, tool, target.clone());
     vec![
         rep("rep run, read", ("read", json!({"path": "note.txt"}))),
         rep("rep run, bash", ("bash", json!({"command": "cat note.txt"}))),
-        Agent {
+        MeasuredAgent {
             name: "claude -p, Read",
             program: other("claude"),
             tool: ("Read", json!({"file_path": "note.txt"})),
             args: |_| {
-                words(
+                split_words(
                     "-p go --output-format stream-json --verbose --allowedTools Read,Bash --max-turns 50",
                 )
             },
@@ -87,12 +87,12 @@ fn agents(bin: Option<&Utf8Path>) -> Vec<Agent> {
                 ]
             },
         },
-        Agent {
+        MeasuredAgent {
             name: "codex exec, shell",
             program: other("codex"),
             tool: ("exec_command", json!({"cmd": "cat note.txt"})),
             args: |url| {
-                let mut args = words(
+                let mut args = split_words(
                     "exec --json --skip-git-repo-check -s workspace-write --disable apps --disable plugins -m gpt-5-codex -c model_provider=local -c",
                 );
                 args.push(format!("model_providers.local={{name=\"local\",base_url=\"{url}/v1\",env_key=\"LOCAL_KEY\",wire_api=\"responses\"}}"));
@@ -104,19 +104,25 @@ fn agents(bin: Option<&Utf8Path>) -> Vec<Agent> {
     ]
 }
 
-fn rep_agent(name: &'static str, tool: (&'static str, Value), program: Utf8PathBuf) -> Agent {
-    Agent {
+fn rep_agent(
+    name: &'static str,
+    tool: (&'static str, Value),
+    program: Utf8PathBuf,
+) -> MeasuredAgent {
+    MeasuredAgent {
         name,
         program,
         tool,
-        args: |_| words("run --json -m anthropic/claude-haiku-4-5 --full-access --max-turns 50 go"),
+        args: |_| {
+            split_words("run --json -m anthropic/claude-haiku-4-5 --full-access --max-turns 50 go")
+        },
         environment: |url| {
             vec![("ANTHROPIC_BASE_URL", url.to_owned()), ("ANTHROPIC_API_KEY", "none".to_owned())]
         },
     }
 }
 
-fn find(bin: Option<&Utf8Path>, name: &str) -> Utf8PathBuf {
+fn find_program(bin: Option<&Utf8Path>, name: &str) -> Utf8PathBuf {
     #[expect(
         clippy::disallowed_methods,
         reason = "a measurement looks where its user's shell looks"
@@ -128,49 +134,53 @@ fn find(bin: Option<&Utf8Path>, name: &str) -> Utf8PathBuf {
     files.find(|file| file.exists()).unwrap_or_else(|| Utf8PathBuf::from(name))
 }
 
-fn words(line: &str) -> Vec<String> {
+fn split_words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-fn ms(duration: Duration) -> f64 {
+fn as_ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-fn cost(runtime: &tokio::runtime::Runtime, agent: &Agent, turns: usize) -> Result<Cost> {
+fn measure_cost(
+    runtime: &tokio::runtime::Runtime,
+    agent: &MeasuredAgent,
+    turns: usize,
+) -> Result<AgentCost> {
     // Codex keeps helpers in its home, and refuses the system's temporary folder.
     let base = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     let dir = tempfile::Builder::new().prefix("agents-").tempdir_in(base)?;
     let here = Utf8Path::from_path(dir.path()).context("the folder's name is not UTF-8")?;
     // Warm up: one-time setup is not measured.
-    once(runtime, agent, turns, here)?;
+    run_once(runtime, agent, turns, here)?;
     let mut costs = Vec::new();
     for _ in 0..RUNS {
-        costs.push(once(runtime, agent, turns, here)?);
+        costs.push(run_once(runtime, agent, turns, here)?);
     }
-    Ok(Cost {
-        first_request: median(&costs, |cost| cost.first_request),
-        wall: median(&costs, |cost| cost.wall),
-        cpu: median(&costs, |cost| cost.cpu),
+    Ok(AgentCost {
+        first_request: median_cost(&costs, |cost| cost.first_request),
+        wall: median_cost(&costs, |cost| cost.wall),
+        cpu: median_cost(&costs, |cost| cost.cpu),
     })
 }
 
-fn median(costs: &[Cost], of: fn(&Cost) -> Duration) -> Duration {
+fn median_cost(costs: &[AgentCost], of: fn(&AgentCost) -> Duration) -> Duration {
     let mut values: Vec<Duration> = costs.iter().map(of).collect();
     values.sort_unstable();
     values[values.len() / 2]
 }
 
-fn once(
+fn run_once(
     runtime: &tokio::runtime::Runtime,
-    agent: &Agent,
+    agent: &MeasuredAgent,
     turns: usize,
     here: &Utf8Path,
-) -> Result<Cost> {
-    let mut script = Script::new().by_results().aside("A title").repeat_last();
+) -> Result<AgentCost> {
+    let mut script = ModelScript::new().by_results().aside("A title").repeat_last();
     for _ in 1..turns {
-        script = script.turn(Turn::tool(agent.tool.0, agent.tool.1.clone()));
+        script = script.turn(ScriptedTurn::tool(agent.tool.0, agent.tool.1.clone()));
     }
-    let server = runtime.block_on(Server::start(script.turn(Turn::text("Done."))));
+    let server = runtime.block_on(ScriptedServer::start(script.turn(ScriptedTurn::text("Done."))));
     let (home, work) = (here.join("home"), here.join("work"));
     std::fs::create_dir_all(home.join("codex"))?;
     std::fs::create_dir_all(&work)?;
@@ -198,7 +208,7 @@ fn once(
         );
     }
     let first = requests.first().context("it asked nothing")?.received;
-    Ok(Cost { first_request: first.duration_since(begun), wall, cpu })
+    Ok(AgentCost { first_request: first.duration_since(begun), wall, cpu })
 }
 
 fn cpu_of_children() -> Result<Duration> {

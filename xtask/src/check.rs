@@ -7,16 +7,16 @@ use repertoire_skill::dialect::known_fields;
 use repertoire_skill::limits as skill;
 use repertoire_text::limits as text;
 
-use crate::codegen::read;
+use crate::codegen::read_file;
 
 const EXAMPLE: &str = "crates/skill/examples/serve.rs";
 
 /// The texts that each page must contain verbatim.
-fn expectations() -> Vec<(&'static str, String)> {
+fn expected_texts() -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     out.extend(known_fields().map(|field| ("docs/skills.md", format!("| `{field}` |"))));
     out.extend(
-        limits().into_iter().map(|(name, value)| {
+        list_limits().into_iter().map(|(name, value)| {
             ("docs/limits.md", format!("| `{name}` | {} |", with_commas(value)))
         }),
     );
@@ -27,7 +27,7 @@ fn expectations() -> Vec<(&'static str, String)> {
 }
 
 /// All limits with their names and defaults.
-fn limits() -> Vec<(&'static str, u64)> {
+fn list_limits() -> Vec<(&'static str, u64)> {
     let file = text::Limits::default();
     let walk = skill::WalkLimits::default();
     let resources = skill::ResourceLimits::default();
@@ -103,14 +103,14 @@ fn with_commas(number: u64) -> String {
 }
 
 /// Compares the pages with the code.
-pub(crate) fn pages() -> Result<()> {
+pub(crate) fn check_pages() -> Result<()> {
     let mut missing = Vec::new();
-    for (page, words) in expectations() {
-        if !read(page.into())?.contains(&words) {
+    for (page, words) in expected_texts() {
+        if !read_file(page.into())?.contains(&words) {
             missing.push(format!("{page} should say `{words}`"));
         }
     }
-    if !read("docs/library.md".into())?.contains(&read(EXAMPLE.into())?) {
+    if !read_file("docs/library.md".into())?.contains(&read_file(EXAMPLE.into())?) {
         missing.push(format!("docs/library.md should show all of {EXAMPLE}"));
     }
     match missing.len() {

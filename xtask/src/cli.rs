@@ -1,6 +1,6 @@
 //! Generates `docs/cli.md`: every command with its help text, as `rep COMMAND --help` prints it.
 
-use crate::markdown::{GENERATED, header, row};
+use crate::markdown::{GENERATED, table_header, table_row};
 
 const INTRODUCTION: &str = "\
 # Commands
@@ -21,20 +21,20 @@ const EXIT_CODES: &[(&str, &str)] = &[
 
 const COLUMNS: usize = 100;
 
-pub(crate) fn page() -> String {
-    let mut command = repertoire_cli::cli::command().term_width(COLUMNS);
+pub(crate) fn render_page() -> String {
+    let mut command = repertoire_cli::cli::build_clap_command().term_width(COLUMNS);
     command.build();
     let mut out = format!("{GENERATED}{INTRODUCTION}\n## Exit codes\n\n");
-    out.push_str(&header(&["code", "meaning"]));
+    out.push_str(&table_header(&["code", "meaning"]));
     for (code, meaning) in EXIT_CODES {
-        out.push_str(&row(&[code, meaning]));
+        out.push_str(&table_row(&[code, meaning]));
     }
     // Subcommands come right after their command, one heading deeper. Skip clap's own `help`.
     let mut open = vec![(command, "rep".to_owned())];
     while let Some((mut command, name)) = open.pop() {
         let depth = name.split(' ').count().max(2);
         out.push_str(&format!("\n{} `{name}`\n\n", "#".repeat(depth)));
-        out.push_str(&block(&command.render_long_help().to_string()));
+        out.push_str(&code_block(&command.render_long_help().to_string()));
         let subs = command.get_subcommands();
         let subs = subs.filter(|sub| sub.get_name() != "help" && !sub.is_hide_set());
         let below = subs.map(|sub| (sub.clone(), format!("{name} {}", sub.get_name())));
@@ -45,7 +45,7 @@ pub(crate) fn page() -> String {
 }
 
 /// Formats help as a code block, without the trailing blanks that clap adds.
-fn block(help: &str) -> String {
+fn code_block(help: &str) -> String {
     let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
     format!("```text\n{}\n```\n", lines.join("\n"))
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn every_command_below_another_has_its_section() {
-        let page = page();
+        let page = render_page();
         for heading in ["\n## `rep list`\n", "\n## `rep workflow`\n", "\n### `rep workflow step`\n"]
         {
             assert_eq!(page.matches(heading).count(), 1, "{heading}");

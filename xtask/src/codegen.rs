@@ -9,33 +9,34 @@ use crate::{check, cli, configuration, diagnostics, profiles, schemas};
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// A generated file, by its path in the repository.
-pub(crate) struct Generated {
+pub(crate) struct GeneratedFile {
     pub(crate) path: Utf8PathBuf,
     pub(crate) text: String,
 }
 
 /// All generated files.
-fn all() -> Result<Vec<Generated>> {
+fn generate_all() -> Result<Vec<GeneratedFile>> {
     let pages = [
-        ("docs/cli.md", cli::page()),
-        ("docs/configuration.md", configuration::page()),
-        ("docs/diagnostics.md", diagnostics::page()),
-        ("docs/profiles.md", profiles::page()),
+        ("docs/cli.md", cli::render_page()),
+        ("docs/configuration.md", configuration::render_page()),
+        ("docs/diagnostics.md", diagnostics::render_page()),
+        ("docs/profiles.md", profiles::render_page()),
     ];
-    let pages = pages.map(|(path, text)| Generated { path: path.into(), text });
-    Ok(pages.into_iter().chain(schemas::files()?).collect())
+    let pages = pages.map(|(path, text)| GeneratedFile { path: path.into(), text });
+    Ok(pages.into_iter().chain(schemas::generate_schemas()?).collect())
 }
 
 /// Writes the files that are out of date.
-pub(crate) fn write() -> Result<String> {
-    let stale = stale()?;
+pub(crate) fn write_files() -> Result<String> {
+    let stale = find_stale()?;
     for file in &stale {
-        let path = root().join(&file.path);
+        let path = repository_root().join(&file.path);
         fs::write_atomic(&path, file.text.as_bytes()).with_context(|| format!("writing {path}"))?;
     }
-    let leftovers = leftovers()?;
+    let leftovers = find_leftovers()?;
     for path in &leftovers {
-        std::fs::remove_file(root().join(path)).with_context(|| format!("removing {path}"))?;
+        std::fs::remove_file(repository_root().join(path))
+            .with_context(|| format!("removing {path}"))?;
     }
     if stale.is_empty() && leftovers.is_empty() {
         return Ok("generated files are up to date".to_owned());
@@ -46,26 +47,28 @@ pub(crate) fn write() -> Result<String> {
 }
 
 /// Reports what is out of date, in generated files and in handwritten pages.
-pub(crate) fn check() -> Result<String> {
-    let stale = stale()?.into_iter().map(|file| file.path).chain(leftovers()?);
+pub(crate) fn check_files() -> Result<String> {
+    let stale = find_stale()?.into_iter().map(|file| file.path).chain(find_leftovers()?);
     let stale: Vec<String> = stale.map(|path| format!("`{path}`")).collect();
     if !stale.is_empty() {
         bail!("{} out of date: run cargo xtask codegen", stale.join(", "));
     }
-    check::pages()?;
+    check::check_pages()?;
     Ok("generated files are up to date".to_owned())
 }
 
-fn stale() -> Result<Vec<Generated>> {
-    let mut files = all()?;
-    files.retain(|file| read(&file.path).ok().as_ref() != Some(&file.text));
+fn find_stale() -> Result<Vec<GeneratedFile>> {
+    let mut files = generate_all()?;
+    files.retain(|file| read_file(&file.path).ok().as_ref() != Some(&file.text));
     Ok(files)
 }
 
 /// Schemas of commands that no longer exist.
-fn leftovers() -> Result<Vec<Utf8PathBuf>> {
-    let known: Vec<Utf8PathBuf> = all()?.into_iter().map(|file| file.path).collect();
-    let Ok(entries) = root().join(schemas::FOLDER).read_dir_utf8() else { return Ok(Vec::new()) };
+fn find_leftovers() -> Result<Vec<Utf8PathBuf>> {
+    let known: Vec<Utf8PathBuf> = generate_all()?.into_iter().map(|file| file.path).collect();
+    let Ok(entries) = repository_root().join(schemas::FOLDER).read_dir_utf8() else {
+        return Ok(Vec::new());
+    };
     let mut out = Vec::new();
     for entry in entries {
         let path = Utf8Path::new(schemas::FOLDER).join(entry?.file_name());
@@ -78,11 +81,12 @@ fn leftovers() -> Result<Vec<Utf8PathBuf>> {
 }
 
 /// Reads a file of the repository.
-pub(crate) fn read(path: &Utf8Path) -> Result<String> {
-    fs::read_text(&root().join(path), FILE_BYTES_MAX).with_context(|| format!("reading {path}"))
+pub(crate) fn read_file(path: &Utf8Path) -> Result<String> {
+    fs::read_text(&repository_root().join(path), FILE_BYTES_MAX)
+        .with_context(|| format!("reading {path}"))
 }
 
-pub(crate) fn root() -> &'static Utf8Path {
+pub(crate) fn repository_root() -> &'static Utf8Path {
     Utf8Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Utf8Path::new("."))
 }
 
@@ -90,7 +94,7 @@ pub(crate) fn root() -> &'static Utf8Path {
 mod tests {
     #[test]
     fn generated_files_are_up_to_date() {
-        if let Err(error) = super::check() {
+        if let Err(error) = super::check_files() {
             panic!("{error:#}");
         }
     }

@@ -1,16 +1,16 @@
 //! Generates `docs/configuration.md`: every key, from the table that `rep` itself uses.
 
-use repertoire_cli::config::{KEYS, Key, SetBy, Shape, variable_of};
+use repertoire_cli::config::{ConfigKey, ConfigValueKind, KEYS, SetBy, variable_of};
 use repertoire_skill::profile::ProfileId;
 
-use crate::markdown::{GENERATED, cell, header, row};
+use crate::markdown::{GENERATED, table_cell, table_header, table_row};
 
 const INTRODUCTION: &str = include_str!("configuration.md");
 
-pub(crate) fn page() -> String {
+pub(crate) fn render_page() -> String {
     let mut out = format!("{GENERATED}{INTRODUCTION}\n## Keys\n\n");
     let columns = ["key", "type", "default", "environment variable", "set by", "what it does"];
-    out.push_str(&header(&columns));
+    out.push_str(&table_header(&columns));
     for key in KEYS {
         let name = format!("`{}`", key.name);
         let variable = format!("`{}`", variable_of(key.name));
@@ -20,38 +20,45 @@ pub(crate) fn page() -> String {
             SetBy::UserOrBaseBranch => "you or the base branch",
             SetBy::User => "you",
         };
-        out.push_str(&row(&[&name, &shape(key), &default(key), &variable, by, &cell(key.about)]));
+        out.push_str(&table_row(&[
+            &name,
+            &describe_shape(key),
+            &describe_default(key),
+            &variable,
+            by,
+            &table_cell(key.about),
+        ]));
     }
     out
 }
 
-fn default(key: &Key) -> String {
+fn describe_default(key: &ConfigKey) -> String {
     match key.default {
         "" => "not set".to_owned(),
         text => format!("`{text}`"),
     }
 }
 
-fn shape(key: &Key) -> String {
+fn describe_shape(key: &ConfigKey) -> String {
     match key.shape {
-        Shape::Bool => "`true` or `false`".to_owned(),
-        Shape::Number => "whole number".to_owned(),
-        Shape::Share => "number from 0 to 1".to_owned(),
-        Shape::Path => "path".to_owned(),
-        Shape::Paths => "list of paths".to_owned(),
-        Shape::Text => "text".to_owned(),
-        Shape::Texts => "list of texts".to_owned(),
-        Shape::Secret => "text, never shown".to_owned(),
-        Shape::Amount => "number from 0".to_owned(),
-        Shape::Duration => "time, as `90s`, `10m`, `1h`".to_owned(),
-        Shape::Size => "size, as `512MiB`, `2GiB`, or a number of bytes".to_owned(),
-        Shape::Model => "`service/model`".to_owned(),
-        Shape::Rules => "list of rules".to_owned(),
-        Shape::Table => "table".to_owned(),
-        Shape::Word(words) => {
+        ConfigValueKind::Bool => "`true` or `false`".to_owned(),
+        ConfigValueKind::Number => "whole number".to_owned(),
+        ConfigValueKind::Share => "number from 0 to 1".to_owned(),
+        ConfigValueKind::Path => "path".to_owned(),
+        ConfigValueKind::Paths => "list of paths".to_owned(),
+        ConfigValueKind::Text => "text".to_owned(),
+        ConfigValueKind::Texts => "list of texts".to_owned(),
+        ConfigValueKind::Secret => "text, never shown".to_owned(),
+        ConfigValueKind::Amount => "number from 0".to_owned(),
+        ConfigValueKind::Duration => "time, as `90s`, `10m`, `1h`".to_owned(),
+        ConfigValueKind::Size => "size, as `512MiB`, `2GiB`, or a number of bytes".to_owned(),
+        ConfigValueKind::Model => "`service/model`".to_owned(),
+        ConfigValueKind::Rules => "list of rules".to_owned(),
+        ConfigValueKind::Table => "table".to_owned(),
+        ConfigValueKind::Word(words) => {
             words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
         }
-        Shape::Profile => {
+        ConfigValueKind::Profile => {
             let words: Vec<String> =
                 ProfileId::ALL.iter().map(|id| format!("`{}`", id.as_str())).collect();
             words.join(", ")

@@ -1,8 +1,8 @@
 //! Generates `docs/diagnostics.md`: every code, from the tables that the code itself uses.
 
-use repertoire_cli::codes::all as all_codes;
+use repertoire_cli::codes::all_diagnostic_codes as all_codes;
 
-use crate::markdown::{GENERATED, cell, header, row};
+use crate::markdown::{GENERATED, table_cell, table_header, table_row};
 
 const INTRODUCTION: &str = "\
 # Diagnostics
@@ -31,16 +31,16 @@ const GROUPS: &[(char, &str)] = &[
     ('8', "Modes on GitHub"),
 ];
 
-pub(crate) fn page() -> String {
+pub(crate) fn render_page() -> String {
     let mut out = format!("{GENERATED}{INTRODUCTION}");
     for (digit, title) in GROUPS {
         out.push_str(&format!("\n## {title}\n\n"));
-        out.push_str(&header(&["code", "name", "severity", "what", "what to do"]));
+        out.push_str(&table_header(&["code", "name", "severity", "what", "what to do"]));
         for code in all_codes().into_iter().filter(|code| code.id.chars().nth(2) == Some(*digit)) {
             let anchor = format!("<a id=\"{}\"></a>`{}`", code.id.to_lowercase(), code.id);
             let name = format!("`{}`", code.name);
-            let (what, remedy) = (cell(code.summary), cell(code.remedy));
-            out.push_str(&row(&[&anchor, &name, code.severity.as_str(), &what, &remedy]));
+            let (what, remedy) = (table_cell(code.summary), table_cell(code.remedy));
+            out.push_str(&table_row(&[&anchor, &name, code.severity.as_str(), &what, &remedy]));
         }
     }
     out
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn every_code_has_a_group_and_stands_on_the_page_once() {
-        let page = page();
+        let page = render_page();
         for code in all_codes() {
             let anchor = format!("<a id=\"{}\"></a>", code.id.to_lowercase());
             assert_eq!(page.matches(&anchor).count(), 1, "{}", code.id);

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use camino::{Utf8Path, Utf8PathBuf};
 use flate2::read::GzDecoder;
-use repertoire_select::eval::metrics::{self, Gold};
-use repertoire_select::{Document, Model, Selector, Settings, Stage, Stages, Task};
+use repertoire_select::eval::metrics::{self, GoldSkills};
+use repertoire_select::{
+    SelectionModel, SelectionSettings, SelectionStage, SkillDocument, SkillSelector, StageSet, Task,
+};
 use repertoire_text::fs;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -19,13 +21,13 @@ use serde::de::DeserializeOwned;
 mod baselines;
 mod unrelated;
 
-use baselines::{Fielded, Ranker};
+use baselines::{BaselineRanker, ItemFields};
 
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A skill that can be selected.
 #[derive(Deserialize)]
-struct Item {
+struct EvalItem {
     id: String,
     name: String,
     description: String,
@@ -34,21 +36,21 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-struct Query {
+struct EvalQuery {
     text: String,
-    rel: Gold,
+    rel: GoldSkills,
     neg_of: Option<String>,
 }
 
-struct Set {
+struct EvalSet {
     name: String,
-    items: Vec<Item>,
-    queries: Vec<Query>,
+    items: Vec<EvalItem>,
+    queries: Vec<EvalQuery>,
 }
 
 /// The scores of a method on a set.
 #[derive(Clone, Copy, Default)]
-struct Reached {
+struct EvalScores {
     ndcg: f64,
     recall: f64,
 }
@@ -56,18 +58,18 @@ struct Reached {
 /// Measures every set.
 pub(crate) fn run(dir: &Utf8Path, dump: Option<&Utf8Path>) -> Result<String> {
     let sets = read_sets(dir)?;
-    let mut rows: BTreeMap<usize, (String, Vec<Reached>)> = BTreeMap::new();
+    let mut rows: BTreeMap<usize, (String, Vec<EvalScores>)> = BTreeMap::new();
     let mut silence = String::new();
     let mut speed = String::new();
     for set in &sets {
-        let measured = set.measure()?;
+        let measured = set.measure_methods()?;
         for (at, (method, reached)) in measured.methods.into_iter().enumerate() {
             rows.entry(at).or_insert((method, Vec::new())).1.push(reached);
         }
         silence += &measured.silence;
         speed += &measured.speed;
         if let Some(dump) = dump {
-            fs::write_atomic(&dump.join(format!("{}.tsv", set.name)), set.dump().as_bytes())?;
+            fs::write_atomic(&dump.join(format!("{}.tsv", set.name)), set.dump_fits().as_bytes())?;
         }
     }
     let mut out = String::from("nDCG@5 / recall@1\n\n| method |");
@@ -78,8 +80,8 @@ pub(crate) fn run(dir: &Utf8Path, dump: Option<&Utf8Path>) -> Result<String> {
     for (method, reached) in rows.values() {
         out += &format!("| {method} |");
         let mean =
-            |of: fn(&Reached) -> f64| reached.iter().map(of).sum::<f64>() / sets.len() as f64;
-        let all = Reached { ndcg: mean(|one| one.ndcg), recall: mean(|one| one.recall) };
+            |of: fn(&EvalScores) -> f64| reached.iter().map(of).sum::<f64>() / sets.len() as f64;
+        let all = EvalScores { ndcg: mean(|one| one.ndcg), recall: mean(|one| one.recall) };
         for one in reached.iter().chain([&all]) {
             out += &format!(" {:.3} / {:.3} |", one.ndcg, one.recall);
         }
@@ -93,9 +95,9 @@ pub(crate) fn run(dir: &Utf8Path, dump: Option<&Utf8Path>) -> Result<String> {
     Ok(out)
 }
 
-fn read_sets(dir: &Utf8Path) -> Result<Vec<Set>> {
+fn read_sets(dir: &Utf8Path) -> Result<Vec<EvalSet>> {
     let mut folders: Vec<Utf8PathBuf> = Vec::new();
-    for entry in fs::entries(dir).with_context(|| format!("cannot read {dir}"))? {
+    for entry in fs::list_entries(dir).with_context(|| format!("cannot read {dir}"))? {
         let Ok(name) = entry?.name.into_string() else { continue };
         if dir.join(&name).join("queries.jsonl.gz").is_file() {
             folders.push(dir.join(name));
@@ -108,8 +110,8 @@ fn read_sets(dir: &Utf8Path) -> Result<Vec<Set>> {
     folders.iter().map(|folder| read_set(folder)).collect()
 }
 
-fn read_set(folder: &Utf8Path) -> Result<Set> {
-    Ok(Set {
+fn read_set(folder: &Utf8Path) -> Result<EvalSet> {
+    Ok(EvalSet {
         name: folder.file_name().unwrap_or_default().to_owned(),
         items: read_lines(folder, "corpus.jsonl.gz")?,
         queries: read_lines(folder, "queries.jsonl.gz")?,
@@ -127,41 +129,49 @@ fn read_lines<T: DeserializeOwned>(dir: &Utf8Path, name: &str) -> Result<Vec<T>>
     text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()).map(line).collect()
 }
 
-struct Measured {
-    methods: Vec<(String, Reached)>,
+struct EvalResult {
+    methods: Vec<(String, EvalScores)>,
     silence: String,
     speed: String,
 }
 
-impl Set {
-    fn selector(&self) -> Selector {
-        let documents: Vec<Document<'_>> = self
+impl EvalSet {
+    fn build_selector(&self) -> SkillSelector {
+        let documents: Vec<SkillDocument<'_>> = self
             .items
             .iter()
-            .map(|item| Document::new(&item.id, &item.name, &item.description, &item.body))
+            .map(|item| SkillDocument::new(&item.id, &item.name, &item.description, &item.body))
             .collect();
-        Selector::new(&documents, Model::embedded(), Settings::default(), None)
+        SkillSelector::new(
+            &documents,
+            SelectionModel::embedded(),
+            SelectionSettings::default(),
+            None,
+        )
     }
 
-    fn measure(&self) -> Result<Measured> {
+    fn measure_methods(&self) -> Result<EvalResult> {
         let start = Instant::now();
-        let selector = self.selector();
+        let selector = self.build_selector();
         let built = start.elapsed();
-        let stages = |only: &[Stage]| {
-            let stages = Stages::only(only.iter().copied());
-            selector.with_settings(Settings { stages, ..Settings::default() })
+        let stages = |only: &[SelectionStage]| {
+            let stages = StageSet::only(only.iter().copied());
+            selector.with_settings(SelectionSettings { stages, ..SelectionSettings::default() })
         };
-        let both = stages(&[Stage::Words, Stage::Meaning]);
+        let both = stages(&[SelectionStage::Words, SelectionStage::Meaning]);
         let mut methods = Vec::new();
-        for (name, baseline) in baselines::all(&self.items) {
-            let reached = self.reach(|text| self.ids(&*baseline, text));
+        for (name, baseline) in baselines::all_baselines(&self.items) {
+            let reached = self.score_method(|text| self.ranked_ids(&*baseline, text));
             methods.push((name.to_owned(), reached));
         }
-        let words = stages(&[Stage::Words]);
-        methods.push(("ours, words".to_owned(), self.reach(|text| best_five(&words, text))));
-        let meaning = stages(&[Stage::Meaning]);
-        methods.push(("ours, meaning".to_owned(), self.reach(|text| best_five(&meaning, text))));
-        methods.push(("**ours**".to_owned(), self.reach(|text| best_five(&both, text))));
+        let words = stages(&[SelectionStage::Words]);
+        methods.push(("ours, words".to_owned(), self.score_method(|text| best_five(&words, text))));
+        let meaning = stages(&[SelectionStage::Meaning]);
+        methods.push((
+            "ours, meaning".to_owned(),
+            self.score_method(|text| best_five(&meaning, text)),
+        ));
+        methods.push(("**ours**".to_owned(), self.score_method(|text| best_five(&both, text))));
 
         let mut times: Vec<Duration> = Vec::new();
         for query in self.queries.iter().take(500) {
@@ -174,31 +184,31 @@ impl Set {
             "| {} | {} | {} B a skill | {:.0} ms | {:.0} µs |\n",
             self.name,
             self.items.len(),
-            selector.index().bytes() / self.items.len().max(1),
+            selector.index().memory_bytes() / self.items.len().max(1),
             built.as_secs_f64() * 1e3,
             times.get(times.len() / 2).map_or(0.0, |time| time.as_secs_f64() * 1e6),
         );
-        Ok(Measured { methods, silence: self.silence(&selector), speed })
+        Ok(EvalResult { methods, silence: self.silence_row(&selector), speed })
     }
 
-    fn reach(&self, rank: impl Fn(&str) -> Vec<String>) -> Reached {
-        let mut sum = Reached::default();
-        let positive: Vec<&Query> = self.queries.iter().filter(|q| !q.rel.is_empty()).collect();
+    fn score_method(&self, rank: impl Fn(&str) -> Vec<String>) -> EvalScores {
+        let mut sum = EvalScores::default();
+        let positive: Vec<&EvalQuery> = self.queries.iter().filter(|q| !q.rel.is_empty()).collect();
         for query in &positive {
             let ranked = rank(&query.text);
             let ranked: Vec<&str> = ranked.iter().map(String::as_str).collect();
             sum.ndcg += metrics::ndcg(&ranked, &query.rel, 5);
-            sum.recall += metrics::recall(&ranked, &query.rel, 1);
+            sum.recall += metrics::recall_at(&ranked, &query.rel, 1);
         }
         let count = positive.len().max(1) as f64;
-        Reached { ndcg: sum.ndcg / count, recall: sum.recall / count }
+        EvalScores { ndcg: sum.ndcg / count, recall: sum.recall / count }
     }
 
-    fn ids(&self, ranker: &dyn Ranker, text: &str) -> Vec<String> {
+    fn ranked_ids(&self, ranker: &dyn BaselineRanker, text: &str) -> Vec<String> {
         ranker.rank(text, 5).into_iter().map(|at| self.items[at].id.clone()).collect()
     }
 
-    fn silence(&self, selector: &Selector) -> String {
+    fn silence_row(&self, selector: &SkillSelector) -> String {
         let picks = |text: &str| selector.select(&Task::new(text)).picks;
         let (mut found, mut positive, mut forbidden, mut negative) = (0, 0, 0, 0);
         let (mut right, mut picked) = (0, 0);
@@ -215,22 +225,22 @@ impl Set {
                 picked += names.len();
             }
         }
-        let sentences = unrelated::sentences();
+        let sentences = unrelated::list_sentences();
         let silent = sentences.iter().filter(|text| picks(text).is_empty()).count();
         format!(
             "| {} | {} | {} | {} | {} |\n",
             self.name,
-            percentage(found, positive),
-            percentage(forbidden, negative),
-            percentage(silent, sentences.len()),
-            percentage(right, picked),
+            format_percentage(found, positive),
+            format_percentage(forbidden, negative),
+            format_percentage(silent, sentences.len()),
+            format_percentage(right, picked),
         )
     }
 
     /// Data for fitting a calibration: the fit of the best five skills for every query, and whether each is right (1),
     /// forbidden (-1) or neither (0).
-    fn dump(&self) -> String {
-        let selector = self.selector();
+    fn dump_fits(&self) -> String {
+        let selector = self.build_selector();
         let mut out = String::new();
         for (number, query) in self.queries.iter().enumerate() {
             for (rank, one) in
@@ -253,7 +263,7 @@ impl Set {
     }
 }
 
-fn percentage(part: usize, whole: usize) -> String {
+fn format_percentage(part: usize, whole: usize) -> String {
     match whole {
         0 => "—".to_owned(),
         _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
@@ -261,9 +271,9 @@ fn percentage(part: usize, whole: usize) -> String {
 }
 
 /// Splits an item into the fields that the baselines use.
-fn fields(item: &Item) -> Fielded<'_> {
+fn item_fields(item: &EvalItem) -> ItemFields<'_> {
     let end = item.description.find(". ").map_or(item.description.len(), |at| at + 1);
-    Fielded {
+    ItemFields {
         name: &item.name,
         first_sentence: &item.description[..end],
         description: &item.description,
@@ -271,7 +281,7 @@ fn fields(item: &Item) -> Fielded<'_> {
     }
 }
 
-fn best_five(selector: &Selector, text: &str) -> Vec<String> {
+fn best_five(selector: &SkillSelector, text: &str) -> Vec<String> {
     let ranked = selector.rank_by_fit(&Task::new(text), 5);
     ranked.into_iter().map(|one| one.name).collect()
 }

@@ -39,14 +39,14 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
-        ["codegen"] => codegen::write(),
-        ["codegen", "--check"] => codegen::check(),
-        ["model", dir] => model::pack(Utf8Path::new(dir)),
+        ["codegen"] => codegen::write_files(),
+        ["codegen", "--check"] => codegen::check_files(),
+        ["model", dir] => model::pack_model(Utf8Path::new(dir)),
         ["eval", dir] => eval::run(Utf8Path::new(dir), None),
         ["eval", dir, "--dump", to] => eval::run(Utf8Path::new(dir), Some(Utf8Path::new(to))),
-        ["agents"] => agents::measure(None),
-        ["agents", bin] => agents::measure(Some(Utf8Path::new(bin))),
-        ["steps"] => steps::measure(),
+        ["agents"] => agents::measure_agents(None),
+        ["agents", bin] => agents::measure_agents(Some(Utf8Path::new(bin))),
+        ["steps"] => steps::measure_steps(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

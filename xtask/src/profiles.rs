@@ -1,10 +1,12 @@
 //! Generates `docs/profiles.md`: the search orders and rules of all profiles, from their tables.
 
-use repertoire_skill::lint::RuleSet;
+use repertoire_skill::lint::LintRuleSet;
 use repertoire_skill::load::MissingDescription;
-use repertoire_skill::profile::{Base, Collision, Holds, Naming, Profile, ProfileId, RootSpec};
+use repertoire_skill::profile::{
+    CollisionRule, NamingRule, Profile, ProfileId, RootBase, RootContents, RootSpec,
+};
 
-use crate::markdown::{GENERATED, header, row};
+use crate::markdown::{GENERATED, table_header, table_row};
 
 const INTRODUCTION: &str = "\
 # Profiles
@@ -17,7 +19,7 @@ In the tables, `PROJECT` stands for the folder you are in and every folder above
 repository, nearest first; `HERE` for the folder you are in only.
 ";
 
-pub(crate) fn page() -> String {
+pub(crate) fn render_page() -> String {
     let mut out = format!("{GENERATED}{INTRODUCTION}\n");
     let columns = [
         "profile",
@@ -28,36 +30,38 @@ pub(crate) fn page() -> String {
         "no description",
         "lint rules",
     ];
-    out.push_str(&header(&columns));
+    out.push_str(&table_header(&columns));
     for id in ProfileId::ALL {
-        out.push_str(&habits(id.profile()));
+        out.push_str(&profile_row(id.profile()));
     }
     for id in ProfileId::ALL {
         out.push_str(&format!("\n## `{}`\n\n", id.as_str()));
-        out.push_str(&header(&["order", "root", "holds", "scope"]));
+        out.push_str(&table_header(&["order", "root", "holds", "scope"]));
         for (number, spec) in id.profile().roots.iter().enumerate() {
             let number = (number + 1).to_string();
-            let (place, scope) = place(spec);
+            let (place, scope) = describe_place(spec);
             let holds = match spec.holds {
-                Holds::Skills => "skills",
-                Holds::Agents => "agents",
+                RootContents::Skills => "skills",
+                RootContents::Agents => "agents",
             };
-            out.push_str(&row(&[&number, &place, holds, scope]));
+            out.push_str(&table_row(&[&number, &place, holds, scope]));
         }
     }
     out
 }
 
-fn habits(profile: &Profile) -> String {
+fn profile_row(profile: &Profile) -> String {
     let name = format!("[`{0}`](#{0})", profile.id.as_str());
     let collision = match profile.collision {
-        Collision::FirstWins => "the first wins",
-        Collision::TrustedThenFirst => "a trusted one wins over an untrusted one, then the first",
-        Collision::KeepAll => "all stay, and the bare name finds none",
+        CollisionRule::FirstWins => "the first wins",
+        CollisionRule::TrustedThenFirst => {
+            "a trusted one wins over an untrusted one, then the first"
+        }
+        CollisionRule::KeepAll => "all stay, and the bare name finds none",
     };
     let naming = match profile.naming {
-        Naming::Field => "the `name` field",
-        Naming::Folder => "the folder's name",
+        NamingRule::Field => "the `name` field",
+        NamingRule::Folder => "the folder's name",
     };
     let flat = if profile.flat_files { "skills" } else { "passed over" };
     let depth = match profile.depth_max {
@@ -68,22 +72,22 @@ fn habits(profile: &Profile) -> String {
         MissingDescription::Skip => "not loaded",
         MissingDescription::FirstParagraph => "the first paragraph stands in",
     };
-    let rules = match RuleSet::from(profile.id) {
-        RuleSet::AgentSkills => "`agentskills`",
-        RuleSet::Claude => "`claude`",
-        RuleSet::Repertoire => "`repertoire`",
+    let rules = match LintRuleSet::from(profile.id) {
+        LintRuleSet::AgentSkills => "`agentskills`",
+        LintRuleSet::Claude => "`claude`",
+        LintRuleSet::Repertoire => "`repertoire`",
     };
-    row(&[&name, collision, naming, flat, &depth, missing, rules])
+    table_row(&[&name, collision, naming, flat, &depth, missing, rules])
 }
 
-fn place(spec: &RootSpec) -> (String, &'static str) {
+fn describe_place(spec: &RootSpec) -> (String, &'static str) {
     let path = spec.path;
     match spec.base {
-        Base::Here => (format!("`HERE/{path}`"), "project"),
-        Base::Upwards => (format!("`PROJECT/{path}`"), "project"),
-        Base::Home => (format!("`~/{path}`"), "user"),
-        Base::System => (format!("`/{path}`"), "user"),
-        Base::PluginCache => (format!("`~/{path}/**/PLUGIN/VERSION/skills`"), "plugin"),
-        Base::Builtin => ("the built-in pack".to_owned(), "builtin"),
+        RootBase::Here => (format!("`HERE/{path}`"), "project"),
+        RootBase::Upwards => (format!("`PROJECT/{path}`"), "project"),
+        RootBase::Home => (format!("`~/{path}`"), "user"),
+        RootBase::System => (format!("`/{path}`"), "user"),
+        RootBase::PluginCache => (format!("`~/{path}/**/PLUGIN/VERSION/skills`"), "plugin"),
+        RootBase::Builtin => ("the built-in pack".to_owned(), "builtin"),
     }
 }

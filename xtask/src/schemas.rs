@@ -1,78 +1,85 @@
 //! Generates `docs/schemas/`: JSON Schemas of every `--json` output, and of the configuration file.
 
 use anyhow::Result;
-use repertoire_cli::config::{KEYS, Key, Shape};
+use repertoire_cli::config::{ConfigKey, ConfigValueKind, KEYS};
 use repertoire_skill::profile::ProfileId;
 use serde_json::{Map, Value, json};
 
-use crate::codegen::Generated;
+use crate::codegen::GeneratedFile;
 
 pub(crate) const FOLDER: &str = "docs/schemas";
 
-pub(crate) fn files() -> Result<Vec<Generated>> {
-    let mut out = vec![file("repertoire.toml.json", &configuration())?];
-    for (name, schema) in repertoire_cli::schema::all() {
-        out.push(file(name, schema.as_value())?);
+pub(crate) fn generate_schemas() -> Result<Vec<GeneratedFile>> {
+    let mut out = vec![schema_file("repertoire.toml.json", &configuration_schema())?];
+    for (name, schema) in repertoire_cli::schema::all_schemas() {
+        out.push(schema_file(name, schema.as_value())?);
     }
     Ok(out)
 }
 
-fn file(name: &str, schema: &Value) -> Result<Generated> {
+fn schema_file(name: &str, schema: &Value) -> Result<GeneratedFile> {
     let text = serde_json::to_string_pretty(schema)? + "\n";
-    Ok(Generated { path: format!("{FOLDER}/{name}").into(), text })
+    Ok(GeneratedFile { path: format!("{FOLDER}/{name}").into(), text })
 }
 
 /// The schema of `repertoire.toml`, with `walk.depth_max` as a key of the table `walk`.
-fn configuration() -> Value {
+fn configuration_schema() -> Value {
     let mut top = Map::new();
     let mut tables: Vec<(&str, Map<String, Value>)> = Vec::new();
     for key in KEYS {
         match key.name.split_once('.') {
             None => {
-                top.insert(key.name.to_owned(), property(key));
+                top.insert(key.name.to_owned(), key_schema(key));
             }
             Some((table, name)) => {
                 if tables.last().is_none_or(|(last, _)| *last != table) {
                     tables.push((table, Map::new()));
                 }
                 if let Some((_, keys)) = tables.last_mut() {
-                    keys.insert(name.to_owned(), property(key));
+                    keys.insert(name.to_owned(), key_schema(key));
                 }
             }
         }
     }
     for (table, keys) in tables {
-        top.insert(table.to_owned(), object(keys));
+        top.insert(table.to_owned(), object_schema(keys));
     }
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "repertoire.toml",
         "description": "The configuration of Repertoire, in a project or in the user's configuration folder.",
     });
-    if let (Some(schema), Value::Object(top)) = (schema.as_object_mut(), object(top)) {
+    if let (Some(schema), Value::Object(top)) = (schema.as_object_mut(), object_schema(top)) {
         schema.extend(top);
     }
     schema
 }
 
-fn object(properties: Map<String, Value>) -> Value {
+fn object_schema(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-fn property(key: &Key) -> Value {
+fn key_schema(key: &ConfigKey) -> Value {
     let mut out = match key.shape {
-        Shape::Bool => json!({ "type": "boolean" }),
-        Shape::Number => json!({ "type": "integer", "minimum": 0 }),
-        Shape::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-        Shape::Path => json!({ "type": "string" }),
-        Shape::Paths => json!({ "type": "array", "items": { "type": "string" } }),
-        Shape::Text | Shape::Secret | Shape::Duration | Shape::Model => json!({ "type": "string" }),
-        Shape::Size => json!({ "type": ["string", "integer"], "minimum": 0 }),
-        Shape::Amount => json!({ "type": "number", "minimum": 0 }),
-        Shape::Rules | Shape::Texts => json!({ "type": "array", "items": { "type": "string" } }),
-        Shape::Table => json!({ "type": "object", "additionalProperties": { "type": "object" } }),
-        Shape::Word(words) => json!({ "type": "string", "enum": words }),
-        Shape::Profile => {
+        ConfigValueKind::Bool => json!({ "type": "boolean" }),
+        ConfigValueKind::Number => json!({ "type": "integer", "minimum": 0 }),
+        ConfigValueKind::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        ConfigValueKind::Path => json!({ "type": "string" }),
+        ConfigValueKind::Paths => json!({ "type": "array", "items": { "type": "string" } }),
+        ConfigValueKind::Text
+        | ConfigValueKind::Secret
+        | ConfigValueKind::Duration
+        | ConfigValueKind::Model => json!({ "type": "string" }),
+        ConfigValueKind::Size => json!({ "type": ["string", "integer"], "minimum": 0 }),
+        ConfigValueKind::Amount => json!({ "type": "number", "minimum": 0 }),
+        ConfigValueKind::Rules | ConfigValueKind::Texts => {
+            json!({ "type": "array", "items": { "type": "string" } })
+        }
+        ConfigValueKind::Table => {
+            json!({ "type": "object", "additionalProperties": { "type": "object" } })
+        }
+        ConfigValueKind::Word(words) => json!({ "type": "string", "enum": words }),
+        ConfigValueKind::Profile => {
             let words: Vec<&str> = ProfileId::ALL.iter().map(|id| id.as_str()).collect();
             json!({ "type": "string", "enum": words })
         }

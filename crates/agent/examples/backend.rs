@@ -13,8 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire_agent::backend::{Choice, Freedom, Job, Kind, Told, backend};
-use repertoire_agent::event::{Event, Events};
+use repertoire_agent::backend::{
+    AgentFreedom, BackendChoice, BackendJob, BackendKind, BackendRestrictions, build_backend,
+};
+use repertoire_agent::event::{AgentEvent, EventEmitter};
 use repertoire_sandbox::process::UsageLimits;
 use repertoire_text::clock::SystemClock;
 use serde_json::Value;
@@ -30,12 +32,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let kind = text("backend")
         .as_deref()
-        .and_then(Kind::from_name)
+        .and_then(BackendKind::from_name)
         .ok_or("`backend` is no kind of backend")?;
     let args =
         task.get("args").cloned().map(serde_json::from_value).transpose()?.unwrap_or_default();
-    let backend = backend(Choice { kind, program: text("program"), args })?;
-    let job = Job {
+    let backend = build_backend(BackendChoice { kind, program: text("program"), args })?;
+    let job = BackendJob {
         form: None,
         prompt: text("prompt").unwrap_or_default(),
         system: text("system").unwrap_or_default(),
@@ -45,11 +47,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         session: text("session"),
         schema: task.get("schema").cloned(),
         freedom: match text("freedom").as_deref() {
-            Some("read-only") => Freedom::ReadOnly,
-            Some("full") => Freedom::Full,
-            _ => Freedom::Workspace,
+            Some("read-only") => AgentFreedom::ReadOnly,
+            Some("full") => AgentFreedom::Full,
+            _ => AgentFreedom::Workspace,
         },
-        told: Told::default(),
+        told: BackendRestrictions::default(),
         max_cost_usd: task.get("max_cost_usd").and_then(Value::as_f64),
         max_iterations: task
             .get("max_iterations")
@@ -59,11 +61,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ignore_project_rules: false,
         idle: seconds("idle_s", 120),
         absolute: seconds("absolute_s", 600),
-        usage: UsageLimits::usual().of_agent(),
+        usage: UsageLimits::default_limits().of_agent(),
         cancel: CancellationToken::new(),
     };
-    let print = |event: &Event| println!("{}", serde_json::to_string(event).unwrap_or_default());
-    let events = Events::new("example", "example", Arc::new(SystemClock), Arc::new(print));
+    let print =
+        |event: &AgentEvent| println!("{}", serde_json::to_string(event).unwrap_or_default());
+    let events = EventEmitter::new("example", "example", Arc::new(SystemClock), Arc::new(print));
     let finished = backend.run(&job, &events).await;
     println!("{finished:#?}");
     Ok(())

@@ -10,10 +10,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::event::Sink;
-use repertoire_agent::{Config, EventKind, RunOptions, System};
-use repertoire_model::{Endpoint, Endpoints, Secret};
-use repertoire_scripted::{Script, Server, Turn};
+use repertoire_agent::event::EventSink;
+use repertoire_agent::{AgentConfig, EventKind, RunOptions, System};
+use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints};
+use repertoire_scripted::{ModelScript, ScriptedServer, ScriptedTurn};
 use repertoire_text::fs::read_text;
 
 const TASK: &str = "Analyze this Danish tender for compliance";
@@ -26,17 +26,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let udbud = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/udbud");
 
     // The server has to live as long as it is asked.
-    let script = Script::new().turn(Turn::text("[UKENDT] I am a script and cannot read."));
-    let server = Server::start(script).await;
+    let script =
+        ModelScript::new().turn(ScriptedTurn::text("[UKENDT] I am a script and cannot read."));
+    let server = ScriptedServer::start(script).await;
     let endpoint = match &key_file {
         Some(file) => {
             let key = read_text(file, KEY_BYTES_MAX).map_err(|error| format!("{file}: {error}"))?;
-            Endpoint { base_url: ANTHROPIC.to_owned(), key: Some(Secret::new(key.trim())) }
+            ModelEndpoint { base_url: ANTHROPIC.to_owned(), key: Some(ApiSecret::new(key.trim())) }
         }
-        None => Endpoint { base_url: server.url(), key: None },
+        None => ModelEndpoint { base_url: server.url(), key: None },
     };
 
-    let mut config = Config::default();
+    let mut config = AgentConfig::default();
     config.auto_trigger.max_skills = 2;
     config.limits.cost_usd_max = Some(0.25);
 
@@ -44,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .agents_from(udbud.join("agents"))
         .skills_from(udbud.join("skills"))
         .work_dir(udbud.join("tender"))
-        .endpoints(Endpoints { anthropic: Some(endpoint), ..Endpoints::default() })
+        .endpoints(ModelEndpoints { anthropic: Some(endpoint), ..ModelEndpoints::default() })
         .config(config)
         .on_event(tell())
         .build()?;
@@ -72,7 +73,7 @@ fn arguments() -> Result<(Option<Utf8PathBuf>, String), String> {
 }
 
 /// Shows what concerns skills, and what a person should know.
-fn tell() -> Sink {
+fn tell() -> EventSink {
     Arc::new(|event| match &event.kind {
         EventKind::SkillsSelected { picks, abstention } => {
             for pick in picks {

@@ -4,38 +4,43 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use futures_util::future::BoxFuture;
-use repertoire_model::Usage;
+use repertoire_model::TokenUsage;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{Denial, Events, Status};
-use crate::form::Form;
+use crate::event::{AgentRunStatus, EventEmitter, ToolDenial};
+use crate::form::AnswerForm;
 use repertoire_sandbox::process::UsageLimits;
 
 mod acp;
-mod allowance;
+mod backend_kind;
 mod claude;
 mod cli;
 mod codex;
 mod command;
-mod fields;
+mod enforcement;
 mod gemini;
-mod holds;
-mod kind;
+mod json_fields;
 pub mod limits;
 mod opencode;
 mod scripted;
+pub(crate) mod stream_tally;
 #[cfg(test)]
 mod stream_tests;
-mod structured;
-pub(crate) mod tally;
+mod structured_output;
+mod usage_limit;
 
 pub use acp::AcpBackend;
+pub use backend_kind::{
+    BackendChoice, BackendChoiceError, BackendKind, InstalledCli, build_backend,
+    find_installed_clis,
+};
 pub use cli::CliBackend;
 pub use command::CommandBackend;
-pub use holds::{Holds, Keeps, Rules, Told};
-pub(crate) use holds::{freedom, hold};
-pub use kind::{Choice, ChoiceError, Installed, Kind, available, backend};
+pub use enforcement::{
+    BackendEnforcement, BackendRestrictions, EffectEnforcement, RuleEnforcement,
+};
+pub(crate) use enforcement::{freedom_of_mode, restrict_backend};
 pub use scripted::{ScriptedBackend, TranscriptError};
 
 /// Executes a whole task without further help from the caller.
@@ -44,7 +49,7 @@ pub trait Backend: Send + Sync {
     fn name(&self) -> &str;
 
     /// Describes which restrictions the backend can enforce.
-    fn holds(&self) -> Holds;
+    fn enforcement(&self) -> BackendEnforcement;
 
     /// Returns true if the backend accepts MCP servers but no JSON Schema, so that structured
     /// answers are best submitted through a form.
@@ -55,12 +60,16 @@ pub trait Backend: Send + Sync {
     /// Runs a task to completion. Reports progress through `events`, except for the start and the
     /// end of the run, which the caller reports. Never fails: errors are returned in the
     /// [`Finished`] as well.
-    fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished>;
+    fn run<'a>(
+        &'a self,
+        job: &'a BackendJob,
+        events: &'a EventEmitter,
+    ) -> BoxFuture<'a, BackendResult>;
 }
 
 /// A task for an external agent.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct BackendJob {
     /// The task itself, with untrusted skills wrapped into it.
     pub prompt: String,
     /// The system prompt: the agent's instructions and the trusted skills.
@@ -75,10 +84,10 @@ pub struct Job {
     /// The JSON Schema that the answer must match.
     pub schema: Option<Value>,
     /// The form to submit the answer through, for backends that cannot enforce a schema.
-    pub form: Option<Form>,
-    pub freedom: Freedom,
+    pub form: Option<AnswerForm>,
+    pub freedom: AgentFreedom,
     /// Rules passed on to backends that support them.
-    pub told: Told,
+    pub told: BackendRestrictions,
     /// The maximum cost in US dollars, for backends with such an option.
     pub max_cost_usd: Option<f64>,
     /// The maximum number of turns, for backends with such an option.
@@ -96,7 +105,7 @@ pub struct Job {
     pub cancel: CancellationToken,
 }
 
-impl Job {
+impl BackendJob {
     /// The system prompt for backends that store it with the session: empty when a session is
     /// resumed.
     pub(crate) fn new_system(&self) -> &str {
@@ -106,7 +115,7 @@ impl Job {
 
 /// The freedom of an external agent to act without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Freedom {
+pub enum AgentFreedom {
     ReadOnly,
     /// May change files in its folder and run commands in its own sandbox.
     #[default]
@@ -117,17 +126,17 @@ pub enum Freedom {
 
 /// The result of a task.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
-    pub status: Status,
+pub struct BackendResult {
+    pub status: AgentRunStatus,
     pub text: String,
     /// The answer as JSON, if a schema was requested.
     pub structured: Option<Value>,
     pub error: Option<String>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The cost, as far as the backend reports it.
     pub cost_usd: Option<f64>,
     pub iterations: u32,
-    pub denials: Vec<Denial>,
+    pub denials: Vec<ToolDenial>,
     /// The id for resuming the session.
     pub session: Option<String>,
     /// The time at which the usage limit resets, if the task ended because of that limit.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use repertoire_model::ModelName;
-use repertoire_model::client::Timeouts;
-use repertoire_model::retry::Policy;
-use repertoire_select::Settings;
-use repertoire_skill::activate::{Budget, References};
+use repertoire_model::client::CallTimeouts;
+use repertoire_model::retry::RetryPolicy;
+use repertoire_select::SelectionSettings;
+use repertoire_skill::activate::{ActivationBudget, ReferenceMode};
 
 use crate::limits::CATALOG_CHARS_MAX;
-use crate::permission::Permissions;
+use crate::permission::RunPermissions;
 use crate::spending::RunLimits;
 use repertoire_sandbox::limits::ToolLimits;
 
@@ -28,41 +28,41 @@ pub const DEFAULT_MODEL: &str = "anthropic/claude-haiku-4-5";
 /// assert_eq!(config.auto_trigger.threshold, 0.6);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct AgentConfig {
     /// The model for agents that don't specify one.
     pub model: ModelName,
     /// Settings for selecting skills: `skills.auto_trigger`.
-    pub auto_trigger: Settings,
+    pub auto_trigger: SelectionSettings,
     /// Limits on the text of a skill in a conversation.
-    pub skill_budget: Budget,
+    pub skill_budget: ActivationBudget,
     /// Controls whether references are loaded together with their skill.
-    pub references: References,
+    pub references: ReferenceMode,
     /// The maximum length of the skill list in the `skill` tool's description, in characters.
     pub catalog_chars_max: usize,
-    pub permissions: Permissions,
+    pub permissions: RunPermissions,
     pub limits: RunLimits,
     pub tools: ToolLimits,
     /// The timeouts of model calls.
-    pub timeouts: Timeouts,
+    pub timeouts: CallTimeouts,
     /// The retry policy of model calls.
-    pub retry: Policy,
+    pub retry: RetryPolicy,
     /// The number of earlier uses of each skill, which slightly raises its score in selection.
     pub usage: BTreeMap<String, u32>,
 }
 
-impl Default for Config {
+impl Default for AgentConfig {
     fn default() -> Self {
-        Config {
+        AgentConfig {
             model: DEFAULT_MODEL.parse().expect("the constant is a model's name"),
-            auto_trigger: Settings::default(),
-            skill_budget: Budget::default(),
-            references: References::OnDemand,
+            auto_trigger: SelectionSettings::default(),
+            skill_budget: ActivationBudget::default(),
+            references: ReferenceMode::OnDemand,
             catalog_chars_max: CATALOG_CHARS_MAX,
-            permissions: Permissions::default(),
+            permissions: RunPermissions::default(),
             limits: RunLimits::default(),
             tools: ToolLimits::default(),
-            timeouts: Timeouts::default(),
-            retry: Policy::default(),
+            timeouts: CallTimeouts::default(),
+            retry: RetryPolicy::default(),
             usage: BTreeMap::new(),
         }
     }

@@ -3,12 +3,12 @@
 //! The files are agents of the catalog, so they are discovered, linted and reloaded like skills;
 //! this module parses the fields that matter for running them.
 
-use repertoire_model::{ModelName, ResponseFormat, Sampling, Thinking};
-use repertoire_skill::catalog::Entry;
-use repertoire_skill::skill::{Digest, Skill};
-use repertoire_skill::trust::Trust;
+use repertoire_model::{ModelName, ResponseFormat, SamplingParams, ThinkingMode};
+use repertoire_skill::catalog::CatalogEntry;
+use repertoire_skill::skill::{ContentDigest, Skill};
+use repertoire_skill::trust::TrustLevel;
 use repertoire_text::invisible;
-use repertoire_text::yaml::{Node, ScalarKind, Value};
+use repertoire_text::yaml::{ScalarKind, Value, YamlNode};
 
 use crate::limits::{ITERATIONS_MAX, THINKING_TOKENS_MAX, THINKING_TOKENS_MIN};
 
@@ -35,24 +35,24 @@ const MODEL_WORDS: &[(&str, &str)] = &[
 ];
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Definition {
+pub struct AgentDefinition {
     pub name: String,
     pub description: String,
     pub prompt: String,
     /// The model; the configured default if absent.
     pub model: Option<ModelName>,
     pub tools: ToolFilter,
-    pub sampling: Sampling,
-    pub thinking: Thinking,
+    pub sampling: SamplingParams,
+    pub thinking: ThinkingMode,
     /// The maximum number of turns of a run.
     pub max_iterations: Option<u32>,
     /// Skills to load regardless of the task.
     pub skills: Vec<String>,
     pub format: ResponseFormat,
     /// The user's trust in the definition's file.
-    pub trust: Trust,
+    pub trust: TrustLevel,
     /// The digest of the file; `None` for built-in definitions.
-    pub digest: Option<Digest>,
+    pub digest: Option<ContentDigest>,
     /// The maximum number of concurrent runs.
     pub max_concurrent: Option<u32>,
 }
@@ -70,7 +70,7 @@ impl ToolFilter {
     /// Returns true if a tool may be used. Names are normalised as in permissions, so `Read` equals
     /// `read`.
     pub fn has(&self, tool: &str) -> bool {
-        let hit = |pattern: &String| pattern_names(pattern, tool);
+        let hit = |pattern: &String| pattern_matches_tool(pattern, tool);
         self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(hit))
             && !self.disallowed.iter().any(hit)
     }
@@ -78,7 +78,7 @@ impl ToolFilter {
 
 /// Returns true if a list entry matches a tool: `*`, `prefix*`, or a name in any agent's spelling.
 /// A part in parentheses after the name is ignored here; permissions evaluate it.
-pub(crate) fn pattern_names(pattern: &str, tool: &str) -> bool {
+pub(crate) fn pattern_matches_tool(pattern: &str, tool: &str) -> bool {
     let pattern = pattern.split_once('(').map_or(pattern, |(name, _)| name).trim();
     let server_tool = crate::permission::mcp_name(&pattern.to_ascii_lowercase());
     let fits = |pattern: &str| match pattern.strip_suffix('*') {
@@ -96,40 +96,40 @@ pub struct DefinitionError {
     pub message: String,
 }
 
-impl Default for Definition {
+impl Default for AgentDefinition {
     /// The built-in agent.
     fn default() -> Self {
-        Definition {
+        AgentDefinition {
             name: DEFAULT_AGENT.to_owned(),
             description: "Works in the project with every tool there is.".to_owned(),
             prompt: include_str!("../data/default.md").trim_end().to_owned(),
             model: None,
             tools: ToolFilter::default(),
-            sampling: Sampling::default(),
-            thinking: Thinking::Off,
+            sampling: SamplingParams::default(),
+            thinking: ThinkingMode::Off,
             max_iterations: None,
             skills: Vec::new(),
             format: ResponseFormat::Text,
-            trust: Trust::Trusted,
+            trust: TrustLevel::Trusted,
             digest: None,
             max_concurrent: None,
         }
     }
 }
 
-impl Definition {
+impl AgentDefinition {
     /// Parses an agent of the catalog.
     ///
     /// # Errors
     ///
     /// Returns an error if a field has an invalid or unsupported value.
-    pub fn read(entry: &Entry) -> Result<Self, DefinitionError> {
+    pub fn from_entry(entry: &CatalogEntry) -> Result<Self, DefinitionError> {
         let skill = &*entry.skill;
-        let fields = Fields { skill };
-        let sampling = fields.sampling()?;
-        let thinking = fields.thinking()?;
-        if thinking != Thinking::Off && sampling != Sampling::default() {
-            return Err(fields.wrong(
+        let fields = AgentFrontmatter { skill };
+        let sampling = fields.parse_sampling()?;
+        let thinking = fields.parse_thinking()?;
+        if thinking != ThinkingMode::Off && sampling != SamplingParams::default() {
+            return Err(fields.error(
                 "`thinking` goes with no temperature, top_p or behaviour: take one of them out",
             ));
         }
@@ -140,17 +140,17 @@ impl Definition {
                 .map(|_| skill.spec.allowed_tools.clone()),
             disallowed: skill.execution.disallowed_tools.clone(),
         };
-        Ok(Definition {
+        Ok(AgentDefinition {
             name: entry.id.clone(),
             description: skill.description.clone(),
             prompt: invisible::removed(skill.body().trim_end()).0.into_owned(),
-            model: fields.model()?,
+            model: fields.parse_model()?,
             tools,
             sampling,
             thinking,
-            max_iterations: fields.max_iterations()?,
-            skills: fields.list("skills"),
-            format: fields.format()?,
+            max_iterations: fields.parse_max_iterations()?,
+            skills: fields.parse_list("skills"),
+            format: fields.parse_format()?,
             trust: entry.trust,
             digest: Some(skill.digest()),
             max_concurrent: skill.execution.max_concurrent,
@@ -159,154 +159,160 @@ impl Definition {
 }
 
 /// The frontmatter of an agent.
-struct Fields<'a> {
+struct AgentFrontmatter<'a> {
     skill: &'a Skill,
 }
 
-impl Fields<'_> {
-    fn wrong(&self, message: impl Into<String>) -> DefinitionError {
+impl AgentFrontmatter<'_> {
+    fn error(&self, message: impl Into<String>) -> DefinitionError {
         DefinitionError { agent: self.skill.name.clone(), message: message.into() }
     }
 
-    fn node(&self, keys: &[&str]) -> Option<&Node> {
+    fn node(&self, keys: &[&str]) -> Option<&YamlNode> {
         let found = keys.iter().find_map(|key| self.skill.frontmatter.get(key));
         found.filter(|node| !node.is_null())
     }
 
-    fn number(&self, keys: &[&str]) -> Result<Option<f64>, DefinitionError> {
+    fn parse_number(&self, keys: &[&str]) -> Result<Option<f64>, DefinitionError> {
         let Some(node) = self.node(keys) else { return Ok(None) };
-        match scalar(node) {
+        match scalar_kind(node) {
             Some(ScalarKind::Int(number)) => Ok(Some(number as f64)),
             Some(ScalarKind::Float(number)) => Ok(Some(number)),
-            _ => Err(self.wrong(format!("`{}` must be a number", keys[0]))),
+            _ => Err(self.error(format!("`{}` must be a number", keys[0]))),
         }
     }
 
-    fn list(&self, key: &str) -> Vec<String> {
+    fn parse_list(&self, key: &str) -> Vec<String> {
         match self.node(&[key]).map(|node| &node.value) {
             Some(Value::Scalar(scalar)) => {
                 let words = scalar.text.split(',').map(|word| word.trim().to_owned());
                 words.filter(|word| !word.is_empty()).collect()
             }
             Some(Value::Sequence(nodes, _)) => {
-                nodes.iter().filter_map(Node::as_str).map(str::to_owned).collect()
+                nodes.iter().filter_map(YamlNode::as_str).map(str::to_owned).collect()
             }
             _ => Vec::new(),
         }
     }
 
-    fn model(&self) -> Result<Option<ModelName>, DefinitionError> {
-        let Some(word) = self.node(&["model"]).and_then(Node::as_str) else { return Ok(None) };
+    fn parse_model(&self) -> Result<Option<ModelName>, DefinitionError> {
+        let Some(word) = self.node(&["model"]).and_then(YamlNode::as_str) else { return Ok(None) };
         if word == "inherit" {
             return Ok(None);
         }
         let short = MODEL_WORDS.iter().find(|(short, _)| *short == word);
         let name = short.map_or(word, |(_, name)| name);
-        name.parse().map(Some).map_err(|error| self.wrong(format!("{error}")))
+        name.parse().map(Some).map_err(|error| self.error(format!("{error}")))
     }
 
-    fn sampling(&self) -> Result<Sampling, DefinitionError> {
-        let mut sampling = Sampling::default();
+    fn parse_sampling(&self) -> Result<SamplingParams, DefinitionError> {
+        let mut sampling = SamplingParams::default();
         if let Some(node) = self.node(&["behavior", "behaviour"]) {
             let word = node.as_str().unwrap_or_default();
             let preset = BEHAVIOURS.iter().find(|(name, ..)| *name == word).ok_or_else(|| {
                 let names: Vec<&str> = BEHAVIOURS.iter().map(|(name, ..)| *name).collect();
-                self.wrong(format!(
+                self.error(format!(
                     "there is no behaviour `{word}`; there are {}",
                     names.join(", ")
                 ))
             })?;
-            sampling = Sampling { temperature: Some(preset.1), top_p: Some(preset.2) };
+            sampling = SamplingParams { temperature: Some(preset.1), top_p: Some(preset.2) };
         }
-        if let Some(temperature) = self.number(&["temperature"])? {
-            self.between("temperature", temperature, 0.0, 2.0)?;
+        if let Some(temperature) = self.parse_number(&["temperature"])? {
+            self.check_range("temperature", temperature, 0.0, 2.0)?;
             sampling.temperature = Some(temperature);
         }
-        if let Some(top_p) = self.number(&["top_p", "top-p"])? {
-            self.between("top_p", top_p, 0.0, 1.0)?;
+        if let Some(top_p) = self.parse_number(&["top_p", "top-p"])? {
+            self.check_range("top_p", top_p, 0.0, 1.0)?;
             sampling.top_p = Some(top_p);
         }
         Ok(sampling)
     }
 
-    fn between(&self, key: &str, value: f64, low: f64, high: f64) -> Result<(), DefinitionError> {
+    fn check_range(
+        &self,
+        key: &str,
+        value: f64,
+        low: f64,
+        high: f64,
+    ) -> Result<(), DefinitionError> {
         if (low..=high).contains(&value) {
             return Ok(());
         }
-        Err(self.wrong(format!("`{key}` must be from {low} to {high}, and is {value}")))
+        Err(self.error(format!("`{key}` must be from {low} to {high}, and is {value}")))
     }
 
-    fn thinking(&self) -> Result<Thinking, DefinitionError> {
-        let Some(node) = self.node(&["thinking"]) else { return Ok(Thinking::Off) };
+    fn parse_thinking(&self) -> Result<ThinkingMode, DefinitionError> {
+        let Some(node) = self.node(&["thinking"]) else { return Ok(ThinkingMode::Off) };
         let tokens = match &node.value {
             Value::Scalar(scalar) => match scalar.kind() {
                 ScalarKind::Bool(true) => i64::from(THINKING_TOKENS),
-                ScalarKind::Bool(false) | ScalarKind::Null => return Ok(Thinking::Off),
+                ScalarKind::Bool(false) | ScalarKind::Null => return Ok(ThinkingMode::Off),
                 ScalarKind::Int(tokens) => tokens,
-                _ => return Err(self.wrong("`thinking` must be true, false or a number of tokens")),
+                _ => return Err(self.error("`thinking` must be true, false or a number of tokens")),
             },
             Value::Mapping(mapping) => {
-                let enabled = mapping.get("enabled").and_then(scalar);
+                let enabled = mapping.get("enabled").and_then(scalar_kind);
                 if enabled == Some(ScalarKind::Bool(false)) {
-                    return Ok(Thinking::Off);
+                    return Ok(ThinkingMode::Off);
                 }
                 let budget = ["budget", "budget_tokens"].iter().find_map(|key| mapping.get(key));
-                match budget.map(scalar) {
+                match budget.map(scalar_kind) {
                     None => i64::from(THINKING_TOKENS),
                     Some(Some(ScalarKind::Int(tokens))) => tokens,
                     Some(_) => {
-                        return Err(self.wrong("`thinking.budget` must be a number of tokens"));
+                        return Err(self.error("`thinking.budget` must be a number of tokens"));
                     }
                 }
             }
             Value::Sequence(..) => {
-                return Err(self.wrong("`thinking` must be true, false or a number of tokens"));
+                return Err(self.error("`thinking` must be true, false or a number of tokens"));
             }
         };
         let range = THINKING_TOKENS_MIN..=THINKING_TOKENS_MAX;
         let fits = u32::try_from(tokens).ok().filter(|tokens| range.contains(tokens));
-        fits.map(Thinking::Budget).ok_or_else(|| {
-            self.wrong(format!(
+        fits.map(ThinkingMode::Budget).ok_or_else(|| {
+            self.error(format!(
                 "`thinking` must be from {THINKING_TOKENS_MIN} to {THINKING_TOKENS_MAX} tokens, and is {tokens}"
             ))
         })
     }
 
-    fn max_iterations(&self) -> Result<Option<u32>, DefinitionError> {
+    fn parse_max_iterations(&self) -> Result<Option<u32>, DefinitionError> {
         let keys = ["max_iterations", "max-iterations", "maxTurns", "max_turns"];
-        let Some(number) = self.number(&keys)? else { return Ok(None) };
+        let Some(number) = self.parse_number(&keys)? else { return Ok(None) };
         if number.fract() != 0.0 || !(1.0..=f64::from(ITERATIONS_MAX)).contains(&number) {
-            return Err(self.wrong(format!(
+            return Err(self.error(format!(
                 "`max_iterations` must be a whole number from 1 to {ITERATIONS_MAX}"
             )));
         }
         Ok(Some(number as u32))
     }
 
-    fn format(&self) -> Result<ResponseFormat, DefinitionError> {
-        let word = self.node(&["response_format", "response-format"]).and_then(Node::as_str);
+    fn parse_format(&self) -> Result<ResponseFormat, DefinitionError> {
+        let word = self.node(&["response_format", "response-format"]).and_then(YamlNode::as_str);
         let keys = ["json_schema", "response_schema", "response-schema"];
-        let schema = self.node(&keys).map(Node::to_json);
+        let schema = self.node(&keys).map(YamlNode::to_json);
         match (word, schema) {
             (None | Some("json_schema"), Some(schema)) => {
                 jsonschema::validator_for(&schema).map_err(|error| {
-                    self.wrong(format!("the schema of the answer is not a JSON Schema: {error}"))
+                    self.error(format!("the schema of the answer is not a JSON Schema: {error}"))
                 })?;
                 Ok(ResponseFormat::Schema { name: schema_name(&self.skill.name), schema })
             }
             (Some("json_schema"), None) => {
-                Err(self.wrong("`response_format: json_schema` needs a `json_schema`"))
+                Err(self.error("`response_format: json_schema` needs a `json_schema`"))
             }
             (Some("json"), _) => Ok(ResponseFormat::Json),
             (None | Some("text"), _) => Ok(ResponseFormat::Text),
-            (Some(other), _) => Err(self.wrong(format!(
+            (Some(other), _) => Err(self.error(format!(
                 "there is no response format `{other}`; there are text, json and json_schema"
             ))),
         }
     }
 }
 
-fn scalar(node: &Node) -> Option<ScalarKind<'_>> {
+fn scalar_kind(node: &YamlNode) -> Option<ScalarKind<'_>> {
     match &node.value {
         Value::Scalar(scalar) => Some(scalar.kind()),
         _ => None,
@@ -326,28 +332,31 @@ fn name_char(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use repertoire_skill::load::load;
-    use repertoire_skill::skill::Origin;
+    use repertoire_skill::load::load_skill;
+    use repertoire_skill::skill::SkillOrigin;
     use repertoire_text::Source;
     use std::sync::Arc;
 
-    fn read(frontmatter: &str) -> Result<Definition, String> {
+    fn read(frontmatter: &str) -> Result<AgentDefinition, String> {
         let text = format!("---\nname: a\ndescription: An agent.\n{frontmatter}---\nDo it.\n");
-        let loaded = load(
+        let loaded = load_skill(
             Source::new("agents/a.md", text.as_str()),
-            Origin::file("agents/a.md"),
+            SkillOrigin::from_file("agents/a.md"),
             &repertoire_text::Limits::default(),
         );
         let skill = Arc::new(loaded.skill.expect("the fixture is a valid agent"));
-        let entry = Entry { id: "a".to_owned(), skill, trust: Trust::Trusted };
-        Definition::read(&entry).map_err(|error| error.message)
+        let entry = CatalogEntry { id: "a".to_owned(), skill, trust: TrustLevel::Trusted };
+        AgentDefinition::from_entry(&entry).map_err(|error| error.message)
     }
 
     #[test]
     fn an_agent_with_nothing_but_a_name_may_use_every_tool() {
         let agent = read("").unwrap();
         assert!(agent.tools.has("bash") && agent.tools.has("skill"));
-        assert_eq!((agent.sampling, agent.thinking), (Sampling::default(), Thinking::Off));
+        assert_eq!(
+            (agent.sampling, agent.thinking),
+            (SamplingParams::default(), ThinkingMode::Off)
+        );
         assert_eq!(agent.prompt, "Do it.");
     }
 
@@ -367,7 +376,7 @@ mod tests {
     #[test]
     fn a_behaviour_is_a_preset_that_figures_override() {
         let agent = read("behavior: precise\ntemperature: 0.3\n").unwrap();
-        let expected = Sampling { temperature: Some(0.3), top_p: Some(0.6) };
+        let expected = SamplingParams { temperature: Some(0.3), top_p: Some(0.6) };
         assert_eq!(agent.sampling, expected);
     }
 

@@ -6,12 +6,12 @@
 
 use std::fmt;
 
-use crate::definition::{ToolFilter, pattern_names};
-use crate::tool::{Access, Tool};
+use crate::definition::{ToolFilter, pattern_matches_tool};
+use crate::tool::{Tool, ToolAccess};
 
 /// An action of a run on its surroundings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
+pub enum RunEffect {
     /// Create, change or delete files.
     ChangeFiles,
     /// Run arbitrary commands.
@@ -20,41 +20,45 @@ pub enum Effect {
     Delegate,
 }
 
-impl Effect {
-    pub const ALL: [Effect; 4] =
-        [Effect::ChangeFiles, Effect::RunCommands, Effect::UseNetwork, Effect::Delegate];
+impl RunEffect {
+    pub const ALL: [RunEffect; 4] = [
+        RunEffect::ChangeFiles,
+        RunEffect::RunCommands,
+        RunEffect::UseNetwork,
+        RunEffect::Delegate,
+    ];
 
-    fn bit(self) -> u8 {
+    fn mask_bit(self) -> u8 {
         match self {
-            Effect::ChangeFiles => 1,
-            Effect::RunCommands => 2,
-            Effect::UseNetwork => 4,
-            Effect::Delegate => 8,
+            RunEffect::ChangeFiles => 1,
+            RunEffect::RunCommands => 2,
+            RunEffect::UseNetwork => 4,
+            RunEffect::Delegate => 8,
         }
     }
 
     /// The verb phrase after "may not".
     pub fn infinitive(self) -> &'static str {
         match self {
-            Effect::ChangeFiles => "change files",
-            Effect::RunCommands => "run commands",
-            Effect::UseNetwork => "use the network",
-            Effect::Delegate => "delegate",
+            RunEffect::ChangeFiles => "change files",
+            RunEffect::RunCommands => "run commands",
+            RunEffect::UseNetwork => "use the network",
+            RunEffect::Delegate => "delegate",
         }
     }
 
     /// The verb phrase after "cannot be kept from".
     pub fn gerund(self) -> &'static str {
         match self {
-            Effect::ChangeFiles => "changing files",
-            Effect::RunCommands => "running commands",
-            Effect::UseNetwork => "using the network",
-            Effect::Delegate => "delegating",
+            RunEffect::ChangeFiles => "changing files",
+            RunEffect::RunCommands => "running commands",
+            RunEffect::UseNetwork => "using the network",
+            RunEffect::Delegate => "delegating",
         }
     }
 }
 
-impl fmt::Display for Effect {
+impl fmt::Display for RunEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.infinitive())
     }
@@ -70,12 +74,12 @@ impl EffectSet {
     pub const UNKNOWN_TOOL: EffectSet = EffectSet(0b0111);
 
     /// Builds a set.
-    pub fn of(effects: &[Effect]) -> Self {
-        EffectSet(effects.iter().fold(0, |bits, effect| bits | effect.bit()))
+    pub fn from_effects(effects: &[RunEffect]) -> Self {
+        EffectSet(effects.iter().fold(0, |bits, effect| bits | effect.mask_bit()))
     }
 
-    pub fn has(self, effect: Effect) -> bool {
-        self.0 & effect.bit() != 0
+    pub fn has(self, effect: RunEffect) -> bool {
+        self.0 & effect.mask_bit() != 0
     }
 
     /// The intersection of two sets.
@@ -97,8 +101,8 @@ impl EffectSet {
     }
 
     /// The effects, in a fixed order.
-    pub fn iter(self) -> impl Iterator<Item = Effect> {
-        Effect::ALL.into_iter().filter(move |effect| self.has(*effect))
+    pub fn iter(self) -> impl Iterator<Item = RunEffect> {
+        RunEffect::ALL.into_iter().filter(move |effect| self.has(*effect))
     }
 
     pub fn is_empty(self) -> bool {
@@ -116,43 +120,43 @@ impl Default for EffectSet {
 struct ToolEffects {
     tool: &'static str,
     /// The effects without which the tool is not offered.
-    needs: &'static [Effect],
+    needs: &'static [RunEffect],
     /// The effects granted by naming the tool in a list of allowed tools.
-    grants: &'static [Effect],
+    grants: &'static [RunEffect],
     /// The effects removed by naming the tool in a list of disallowed tools.
-    removes: &'static [Effect],
+    removes: &'static [RunEffect],
 }
 
-use Effect::{ChangeFiles, Delegate, RunCommands, UseNetwork};
+use RunEffect::{ChangeFiles, Delegate, RunCommands, UseNetwork};
 
 /// The effects of the built-in tools. Tools that only read, or only affect the run itself, have none. `git` is always
 /// offered for reading; its other subcommands are checked call by call. `run_tests`, `git` and `github` run one program
 /// each, so disallowing them removes the tool but no effect.
 const TABLE: &[ToolEffects] = &[
-    row("write", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
-    row("edit", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
-    row("bash", &[RunCommands], &[RunCommands, ChangeFiles, UseNetwork], &[RunCommands]),
-    row("run_tests", &[RunCommands], &[RunCommands, ChangeFiles], &[]),
-    row("git", &[], &[ChangeFiles, UseNetwork], &[]),
-    row("github", &[UseNetwork], &[UseNetwork], &[]),
-    row("research", &[UseNetwork], &[UseNetwork], &[UseNetwork]),
-    row("delegate", &[Delegate], &[Delegate], &[Delegate]),
-    row("read", &[], &[], &[]),
-    row("list", &[], &[], &[]),
-    row("glob", &[], &[], &[]),
-    row("grep", &[], &[], &[]),
-    row("search", &[], &[], &[]),
-    row("skill", &[], &[], &[]),
-    row("skill_search", &[], &[], &[]),
-    row("plan", &[], &[], &[]),
-    row("todo", &[], &[], &[]),
+    tool_row("write", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
+    tool_row("edit", &[ChangeFiles], &[ChangeFiles], &[ChangeFiles]),
+    tool_row("bash", &[RunCommands], &[RunCommands, ChangeFiles, UseNetwork], &[RunCommands]),
+    tool_row("run_tests", &[RunCommands], &[RunCommands, ChangeFiles], &[]),
+    tool_row("git", &[], &[ChangeFiles, UseNetwork], &[]),
+    tool_row("github", &[UseNetwork], &[UseNetwork], &[]),
+    tool_row("research", &[UseNetwork], &[UseNetwork], &[UseNetwork]),
+    tool_row("delegate", &[Delegate], &[Delegate], &[Delegate]),
+    tool_row("read", &[], &[], &[]),
+    tool_row("list", &[], &[], &[]),
+    tool_row("glob", &[], &[], &[]),
+    tool_row("grep", &[], &[], &[]),
+    tool_row("search", &[], &[], &[]),
+    tool_row("skill", &[], &[], &[]),
+    tool_row("skill_search", &[], &[], &[]),
+    tool_row("plan", &[], &[], &[]),
+    tool_row("todo", &[], &[], &[]),
 ];
 
-const fn row(
+const fn tool_row(
     tool: &'static str,
-    needs: &'static [Effect],
-    grants: &'static [Effect],
-    removes: &'static [Effect],
+    needs: &'static [RunEffect],
+    grants: &'static [RunEffect],
+    removes: &'static [RunEffect],
 ) -> ToolEffects {
     ToolEffects { tool, needs, grants, removes }
 }
@@ -166,7 +170,7 @@ fn row_of(tool: &str) -> Option<&'static ToolEffects> {
 
 /// The effects without which a tool is not offered.
 pub(crate) fn needs_of(tool: &str) -> EffectSet {
-    row_of(tool).map_or(EffectSet::UNKNOWN_TOOL, |row| EffectSet::of(row.needs))
+    row_of(tool).map_or(EffectSet::UNKNOWN_TOOL, |row| EffectSet::from_effects(row.needs))
 }
 
 /// The limit of one agent.
@@ -189,27 +193,27 @@ impl AgentLimit {
     }
 
     fn disallows(&self, tool: &str) -> bool {
-        self.tools.disallowed.iter().any(|pattern| pattern_names(pattern, tool))
+        self.tools.disallowed.iter().any(|pattern| pattern_matches_tool(pattern, tool))
     }
 
     /// Returns true if the list of allowed tools names a tool, other than by `*`.
-    fn names(&self, tool: &str) -> bool {
-        let named = |pattern: &String| pattern.trim() != "*" && pattern_names(pattern, tool);
+    fn allows_by_name(&self, tool: &str) -> bool {
+        let named = |pattern: &String| pattern.trim() != "*" && pattern_matches_tool(pattern, tool);
         self.tools.allowed.iter().flatten().any(named)
     }
 
     /// The reason why a tool that needs these effects may not be used, if any.
-    fn refusal(&self, tool: &str, needs: EffectSet) -> Option<Refusal> {
+    fn find_refusal(&self, tool: &str, needs: EffectSet) -> Option<EffectRefusal> {
         let agent = self.agent.clone();
         if self.disallows(tool) {
-            return Some(Refusal { agent, tool: tool.to_owned(), effect: None });
+            return Some(EffectRefusal { agent, tool: tool.to_owned(), effect: None });
         }
         // If the agent's own list names a tool of unknown behaviour, its author wanted it.
-        if row_of(tool).is_none() && self.names(tool) {
+        if row_of(tool).is_none() && self.allows_by_name(tool) {
             return None;
         }
         let effect = needs.without(self.effects).iter().next()?;
-        Some(Refusal { agent, tool: tool.to_owned(), effect: Some(effect) })
+        Some(EffectRefusal { agent, tool: tool.to_owned(), effect: Some(effect) })
     }
 }
 
@@ -218,17 +222,18 @@ fn effects_of(tools: &ToolFilter) -> EffectSet {
     let granted = match &tools.allowed {
         None => EffectSet::ALL,
         Some(allowed) => {
-            let named = |row: &&ToolEffects| allowed.iter().any(|one| pattern_names(one, row.tool));
+            let named =
+                |row: &&ToolEffects| allowed.iter().any(|one| pattern_matches_tool(one, row.tool));
             let all = allowed.iter().any(|pattern| pattern.trim() == "*");
-            let rows = TABLE.iter().filter(named).map(|row| EffectSet::of(row.grants));
+            let rows = TABLE.iter().filter(named).map(|row| EffectSet::from_effects(row.grants));
             if all { EffectSet::ALL } else { rows.fold(EffectSet::NONE, EffectSet::or) }
         }
     };
     let whole = tools.disallowed.iter().filter(|name| covers_whole_tool(name));
     let removed = whole.flat_map(|pattern| {
-        TABLE.iter().filter(|row| pattern_names(pattern, row.tool)).map(|row| row.removes)
+        TABLE.iter().filter(|row| pattern_matches_tool(pattern, row.tool)).map(|row| row.removes)
     });
-    removed.fold(granted, |left, removes| left.without(EffectSet::of(removes)))
+    removed.fold(granted, |left, removes| left.without(EffectSet::from_effects(removes)))
 }
 
 fn covers_whole_tool(name: &str) -> bool {
@@ -238,17 +243,17 @@ fn covers_whole_tool(name: &str) -> bool {
 
 /// The reason why a tool is not offered, or a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct EffectRefusal {
     /// The agent whose limit applies.
     pub agent: String,
     pub tool: String,
     /// The effect that the agent may not have; `None` if its list disallows the tool by name.
-    pub effect: Option<Effect>,
+    pub effect: Option<RunEffect>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for EffectRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal { agent, tool, effect } = self;
+        let EffectRefusal { agent, tool, effect } = self;
         match effect {
             Some(effect) => write!(f, "agent `{agent}` may not {effect}, which `{tool}` would do"),
             None => write!(f, "`disallowed_tools` of agent `{agent}` names `{tool}`"),
@@ -264,7 +269,7 @@ pub struct EffectLimit {
 
 impl EffectLimit {
     /// The limit that results from an agent's lists of tools.
-    pub fn of(agent: &str, tools: &ToolFilter) -> Self {
+    pub fn for_agent(agent: &str, tools: &ToolFilter) -> Self {
         EffectLimit { agents: vec![AgentLimit::new(agent, tools)] }
     }
 
@@ -283,7 +288,7 @@ impl EffectLimit {
     }
 
     /// The first agent that may not have an effect.
-    pub fn agent_without(&self, effect: Effect) -> Option<&str> {
+    pub fn agent_without(&self, effect: RunEffect) -> Option<&str> {
         let lacks = |agent: &&AgentLimit| !agent.effects.has(effect);
         self.agents.iter().find(lacks).map(|agent| agent.agent.as_str())
     }
@@ -291,57 +296,57 @@ impl EffectLimit {
     /// Returns true if commands may reach the network. If `github` is disallowed, commands must not reach GitHub
     /// either.
     pub fn commands_may_use_network(&self) -> bool {
-        self.effects().has(Effect::UseNetwork)
+        self.effects().has(RunEffect::UseNetwork)
             && !self.agents.iter().any(|agent| agent.disallows("github"))
     }
 
     /// Returns true if commands may only run in a sandbox, because they must be kept from something.
     pub fn commands_need_sandbox(&self) -> bool {
-        !self.effects().has(Effect::ChangeFiles) || !self.commands_may_use_network()
+        !self.effects().has(RunEffect::ChangeFiles) || !self.commands_may_use_network()
     }
 
     /// The reason why a tool is not offered; `None` if it is.
-    pub fn refuses_tool(&self, tool: &dyn Tool) -> Option<Refusal> {
+    pub fn refuses_tool(&self, tool: &dyn Tool) -> Option<EffectRefusal> {
         let needs = match row_of(tool.name()) {
-            Some(row) => EffectSet::of(row.needs),
+            Some(row) => EffectSet::from_effects(row.needs),
             None => tool.effects(),
         };
-        self.refusal(tool.name(), needs)
+        self.find_refusal(tool.name(), needs)
     }
 
     /// The reason why a built-in tool is not offered; `None` if it is.
-    pub fn refuses_named(&self, tool: &str) -> Option<Refusal> {
-        self.refusal(tool, needs_of(tool))
+    pub fn refuses_named(&self, tool: &str) -> Option<EffectRefusal> {
+        self.find_refusal(tool, needs_of(tool))
     }
 
     /// The reason why a call with this access is refused; `None` if it is allowed.
-    pub fn refuses_call(&self, tool: &dyn Tool, access: Access) -> Option<Refusal> {
+    pub fn refuses_call(&self, tool: &dyn Tool, access: ToolAccess) -> Option<EffectRefusal> {
         let Some(row) = row_of(tool.name()) else { return self.refuses_tool(tool) };
-        let touched: &[Effect] = match access {
-            Access::None | Access::Read => &[],
-            Access::Write => &[ChangeFiles],
-            Access::Execute => &[RunCommands],
+        let touched: &[RunEffect] = match access {
+            ToolAccess::None | ToolAccess::Read => &[],
+            ToolAccess::Write => &[ChangeFiles],
+            ToolAccess::Execute => &[RunCommands],
             // Fetching changes the repository.
-            Access::Network if row.tool == "git" => &[ChangeFiles, UseNetwork],
-            Access::Network => &[UseNetwork],
+            ToolAccess::Network if row.tool == "git" => &[ChangeFiles, UseNetwork],
+            ToolAccess::Network => &[UseNetwork],
         };
-        let needs = EffectSet::of(row.needs).or(EffectSet::of(touched));
-        let refusal = self.refusal(row.tool, needs);
-        let networks = access == Access::Network && matches!(row.tool, "bash" | "git");
+        let needs = EffectSet::from_effects(row.needs).or(EffectSet::from_effects(touched));
+        let refusal = self.find_refusal(row.tool, needs);
+        let networks = access == ToolAccess::Network && matches!(row.tool, "bash" | "git");
         refusal.or_else(|| {
             let agent = self.agents.iter().find(|agent| networks && agent.disallows("github"))?;
             let (agent, tool) = (agent.agent.clone(), row.tool.to_owned());
-            Some(Refusal { agent, tool, effect: Some(UseNetwork) })
+            Some(EffectRefusal { agent, tool, effect: Some(UseNetwork) })
         })
     }
 
-    fn refusal(&self, tool: &str, needs: EffectSet) -> Option<Refusal> {
-        self.agents.iter().find_map(|agent| agent.refusal(tool, needs))
+    fn find_refusal(&self, tool: &str, needs: EffectSet) -> Option<EffectRefusal> {
+        self.agents.iter().find_map(|agent| agent.find_refusal(tool, needs))
     }
 
     /// The built-in tools that are offered, for backends with tools of their own. Only tools on the last agent's own
     /// list are included.
-    pub fn offered(&self) -> Vec<&'static str> {
+    pub fn offered_tools(&self) -> Vec<&'static str> {
         let own = self.agents.last();
         let has = |tool: &str| own.is_none_or(|own| own.tools.has(tool));
         let tools = TABLE.iter().map(|row| row.tool);

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use repertoire_model::Usage;
+use repertoire_model::TokenUsage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub const EVENT_VERSION: u32 = 1;
 
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
+pub struct AgentEvent {
     /// The version of the event format.
     pub v: u32,
     /// The position among the events of the run, from 1.
@@ -118,7 +118,7 @@ pub enum EventKind {
         /// The reason why the model stopped.
         stop: String,
         /// The tokens used.
-        usage: Usage,
+        usage: TokenUsage,
         /// The cost in US dollars, if the price is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
@@ -206,7 +206,7 @@ pub enum EventKind {
         /// The name of the agent.
         to: String,
         /// The final status of the task.
-        status: Status,
+        status: AgentRunStatus,
     },
     /// The to-do list changed.
     Todos {
@@ -242,7 +242,7 @@ pub enum EventKind {
     /// A run ended.
     RunFinished {
         /// The final status.
-        status: Status,
+        status: AgentRunStatus,
         /// The answer.
         text: String,
         /// The answer as JSON, if a schema was requested.
@@ -252,7 +252,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// The tokens used, including sub-agents.
-        usage: Usage,
+        usage: TokenUsage,
         /// The cost in US dollars, as far as prices are known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
@@ -261,7 +261,7 @@ pub enum EventKind {
         /// The duration of the run.
         duration_ms: u64,
         /// The calls that were denied.
-        denials: Vec<Denial>,
+        denials: Vec<ToolDenial>,
         /// The session at the backend, for resuming it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
@@ -283,7 +283,7 @@ pub struct SkillPick {
 
 /// A call that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Denial {
+pub struct ToolDenial {
     /// The name of the tool.
     pub tool: String,
     /// A one-line description of the call.
@@ -307,7 +307,7 @@ pub enum LoadedBy {
 /// The final status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum AgentRunStatus {
     /// The run ended with an answer.
     Done,
     /// The run ended with an error.
@@ -342,12 +342,12 @@ pub enum TodoStatus {
 }
 
 /// Receives the events. Called synchronously from the run, so it must return quickly.
-pub type Sink = Arc<dyn Fn(&Event) + Send + Sync>;
+pub type EventSink = Arc<dyn Fn(&AgentEvent) + Send + Sync>;
 
 /// Numbers the events of a run and passes them to a sink.
 #[derive(Clone)]
-pub struct Events {
-    sink: Sink,
+pub struct EventEmitter {
+    sink: EventSink,
     clock: Arc<dyn Clock>,
     run: Arc<str>,
     agent: Arc<str>,
@@ -357,15 +357,15 @@ pub struct Events {
     told: Arc<Mutex<Vec<EventKind>>>,
 }
 
-impl std::fmt::Debug for Events {
+impl std::fmt::Debug for EventEmitter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Events").field("run", &self.run).field("agent", &self.agent).finish()
     }
 }
 
-impl Events {
-    pub fn new(run: &str, agent: &str, clock: Arc<dyn Clock>, sink: Sink) -> Self {
-        Events {
+impl EventEmitter {
+    pub fn new(run: &str, agent: &str, clock: Arc<dyn Clock>, sink: EventSink) -> Self {
+        EventEmitter {
             sink,
             clock,
             run: run.into(),
@@ -377,13 +377,13 @@ impl Events {
     }
 
     /// The events of a sub-agent of this run; they share its sequence numbers.
-    pub fn child(&self, agent: &str) -> Self {
-        Events { agent: agent.into(), depth: self.depth + 1, ..self.clone() }
+    pub fn for_subagent(&self, agent: &str) -> Self {
+        EventEmitter { agent: agent.into(), depth: self.depth + 1, ..self.clone() }
     }
 
     /// Emits an event.
     pub fn emit(&self, kind: EventKind) {
-        let event = Event {
+        let event = AgentEvent {
             v: EVENT_VERSION,
             seq: self.seq.fetch_add(1, Ordering::Relaxed) + 1,
             at_ms: self.clock.now_ms(),

@@ -5,33 +5,34 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use repertoire_select::Settings;
-use repertoire_skill::catalog::{Entry, NotFound};
-use repertoire_skill::skill::Digest;
-use repertoire_skill::trust::Trust;
+use repertoire_select::SelectionSettings;
+use repertoire_skill::catalog::{CatalogEntry, SkillNotFound};
+use repertoire_skill::skill::ContentDigest;
+use repertoire_skill::trust::TrustLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::definition::{DEFAULT_AGENT, Definition, ToolFilter};
-use crate::event::Status;
+use crate::definition::{AgentDefinition, DEFAULT_AGENT, ToolFilter};
+use crate::event::AgentRunStatus;
 use crate::limits::{EXECUTION_BACKOFF_MAX_MS, EXECUTION_BACKOFF_MS, EXECUTIONS_AT_ONCE_MAX};
 use crate::middleware::TurnError;
 use crate::permission::tool_name;
-use crate::run::lock;
-use crate::spending::Spending;
-use crate::system::{Asked, Report, RunError, RunOptions, System};
-use crate::tool::Call;
+use crate::run::lock_unpoisoned;
+use crate::spending::RunBudget;
+use crate::system::{AgentOrigin, AgentRunError, RunOptions, RunReport, System};
+use crate::tool::ToolInvocation;
 
 mod cache;
 mod context;
 mod metrics;
 
-use cache::Cache;
+use cache::ResultCache;
 pub use context::{
-    CodeReview, ExecutionPlace, GitHub, Planning, Research, SkillContext, SubagentContext, TaskInfo,
+    CodeReviewContext, ExecutionContext, GitHubContext, PlanningContext, ResearchContext,
+    SkillContext, SubagentContext, TaskInfo,
 };
 pub use metrics::SkillMetrics;
 
@@ -67,7 +68,7 @@ pub struct ResultMetadata {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
     #[error(transparent)]
-    NotFound(#[from] NotFound),
+    NotFound(#[from] SkillNotFound),
     #[error("no agent has the capability `{capability}`; there are {}", known.join(", "))]
     NoCapability {
         capability: String,
@@ -87,7 +88,7 @@ pub struct SkillExecutor {
     /// first.
     turns: Semaphore,
     each: Mutex<BTreeMap<String, Arc<Semaphore>>>,
-    cache: Mutex<Cache>,
+    cache: Mutex<ResultCache>,
     metrics: Mutex<BTreeMap<String, SkillMetrics>>,
 }
 
@@ -115,25 +116,25 @@ impl SkillExecutor {
         name: &str,
         context: &SubagentContext,
     ) -> Result<SkillResult, ExecuteError> {
-        self.execute_asked(name, context, Asked::ByName).await
+        self.execute_requested(name, context, AgentOrigin::ByName).await
     }
 
-    async fn execute_asked(
+    async fn execute_requested(
         &self,
         name: &str,
         context: &SubagentContext,
-        asked: Asked,
+        asked: AgentOrigin,
     ) -> Result<SkillResult, ExecuteError> {
         self.system.refresh();
         let catalog = self.system.catalog();
         let entry = catalog.resolve(name)?;
         self.check_tools(entry, context)?;
-        let key = key(entry, context, &self.options);
+        let key = cache_key(entry, context, &self.options);
         let cacheable = entry.skill.execution.cacheable;
-        if let Some(result) = self.cached(entry, key).filter(|_| cacheable) {
+        if let Some(result) = self.cached_result(entry, key).filter(|_| cacheable) {
             return Ok(result);
         }
-        let own = self.own_turns(entry);
+        let own = self.skill_semaphore(entry);
         // These semaphores are never closed, so acquiring a permit cannot fail.
         let _own = match &own {
             Some(own) => own.acquire().await.ok(),
@@ -141,14 +142,14 @@ impl SkillExecutor {
         };
         let _turn = self.turns.acquire().await.ok();
         // Another caller may have cached the same request in the meantime.
-        if let Some(result) = self.cached(entry, key).filter(|_| cacheable) {
+        if let Some(result) = self.cached_result(entry, key).filter(|_| cacheable) {
             return Ok(result);
         }
-        let result = self.tried(entry, context, asked).await;
+        let result = self.execute_with_retries(entry, context, asked).await;
         if result.success && cacheable {
-            lock(&self.cache).put(key, result.clone(), self.system.clock().now_ms());
+            lock_unpoisoned(&self.cache).insert(key, result.clone(), self.system.clock().now_ms());
         }
-        lock(&self.metrics).entry(entry.id.clone()).or_default().add(&result);
+        lock_unpoisoned(&self.metrics).entry(entry.id.clone()).or_default().add(&result);
         Ok(result)
     }
 
@@ -165,7 +166,7 @@ impl SkillExecutor {
         let catalog = self.system.catalog();
         let able = catalog.by_capability(capability).find(|entry| entry.skill.is_agent());
         match able {
-            Some(entry) => self.execute_asked(&entry.id, context, Asked::Otherwise).await,
+            Some(entry) => self.execute_requested(&entry.id, context, AgentOrigin::Otherwise).await,
             None => {
                 let all = catalog.entries().iter().flat_map(|entry| &entry.skill.capabilities);
                 let mut known: Vec<String> = all.cloned().collect();
@@ -178,10 +179,14 @@ impl SkillExecutor {
 
     /// The metrics of each skill so far.
     pub fn metrics(&self) -> BTreeMap<String, SkillMetrics> {
-        lock(&self.metrics).clone()
+        lock_unpoisoned(&self.metrics).clone()
     }
 
-    fn check_tools(&self, entry: &Entry, context: &SubagentContext) -> Result<(), ExecuteError> {
+    fn check_tools(
+        &self,
+        entry: &CatalogEntry,
+        context: &SubagentContext,
+    ) -> Result<(), ExecuteError> {
         let given = context.context.execution.as_ref().map(|place| &place.tools);
         let given = given.filter(|tools| !tools.is_empty());
         let is_there = |name: &String| {
@@ -199,76 +204,83 @@ impl SkillExecutor {
         }
     }
 
-    fn own_turns(&self, entry: &Entry) -> Option<Arc<Semaphore>> {
+    fn skill_semaphore(&self, entry: &CatalogEntry) -> Option<Arc<Semaphore>> {
         // The system itself limits concurrent runs of agents.
         let most = entry.skill.execution.max_concurrent.filter(|_| !entry.skill.is_agent())?.max(1);
-        let mut each = lock(&self.each);
+        let mut each = lock_unpoisoned(&self.each);
         let semaphore =
             each.entry(entry.id.clone()).or_insert_with(|| Arc::new(Semaphore::new(most as usize)));
         Some(semaphore.clone())
     }
 
-    fn cached(&self, entry: &Entry, key: Digest) -> Option<SkillResult> {
-        let mut result = lock(&self.cache).get(key, self.system.clock().now_ms())?;
+    fn cached_result(&self, entry: &CatalogEntry, key: ContentDigest) -> Option<SkillResult> {
+        let mut result = lock_unpoisoned(&self.cache).get(key, self.system.clock().now_ms())?;
         result.metadata.cached = true;
-        lock(&self.metrics).entry(entry.id.clone()).or_default().cache_hits += 1;
+        lock_unpoisoned(&self.metrics).entry(entry.id.clone()).or_default().cache_hits += 1;
         Some(result)
     }
 
     /// Retries until the execution succeeds, cannot succeed, or has used up its retries.
-    async fn tried(&self, entry: &Entry, context: &SubagentContext, asked: Asked) -> SkillResult {
+    async fn execute_with_retries(
+        &self,
+        entry: &CatalogEntry,
+        context: &SubagentContext,
+        asked: AgentOrigin,
+    ) -> SkillResult {
         let begun = Instant::now();
         let mut retries = 0;
         // A skill sets its own number of retries, but all attempts share the limits of one run.
         let limits = self.options.limits.unwrap_or(self.system.config().limits);
-        let spending = Arc::new(Spending::new(limits));
+        let spending = Arc::new(RunBudget::new(limits));
         loop {
-            let (result, again) = self.once(entry, context, asked, &spending).await;
-            let may_retry = again == Again::Perhaps && retries < entry.skill.execution.max_retries;
+            let (result, again) = self.execute_once(entry, context, asked, &spending).await;
+            let may_retry =
+                again == RetryVerdict::Perhaps && retries < entry.skill.execution.max_retries;
             if result.success || !may_retry || self.options.cancel.is_cancelled() {
-                return timed(result, begun, retries);
+                return with_metadata(result, begun, retries);
             }
             let wait_ms = EXECUTION_BACKOFF_MS.saturating_mul(1 << retries.min(16));
             let wait = Duration::from_millis(wait_ms.min(EXECUTION_BACKOFF_MAX_MS));
             // If cancelled during the delay, return the last failure.
             if self.options.cancel.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
-                return timed(result, begun, retries);
+                return with_metadata(result, begun, retries);
             }
             retries += 1;
         }
     }
 
-    async fn once(
+    async fn execute_once(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         context: &SubagentContext,
-        asked: Asked,
-        spending: &Arc<Spending>,
-    ) -> (SkillResult, Again) {
+        asked: AgentOrigin,
+        spending: &Arc<RunBudget>,
+    ) -> (SkillResult, RetryVerdict) {
         let mut options = self.options.clone();
-        let agent = prepare(&self.system, entry, context, &mut options, Naming::Allowed);
+        let agent =
+            prepare_options(&self.system, entry, context, &mut options, AgentNaming::Allowed);
         let cancel = options.cancel.child_token();
         options.cancel = cancel.clone();
         let timeout_ms = entry.skill.execution.timeout_ms;
         // Only the skill chose this agent, so it does not count as requested by name.
-        let asked = if entry.skill.is_agent() { asked } else { Asked::Otherwise };
+        let asked = if entry.skill.is_agent() { asked } else { AgentOrigin::Otherwise };
         let task = context.task_text(entry);
-        let running = self.system.run_asked(&agent, task, options, asked, spending.clone());
+        let running = self.system.run_with_origin(&agent, task, options, asked, spending.clone());
         match tokio::time::timeout(Duration::from_millis(timeout_ms), running).await {
-            Ok(report) => judged(report),
+            Ok(report) => result_of_report(report),
             // Dropping the run kills its processes; the token stops everything else that listens to
             // it.
             Err(_) => {
                 cancel.cancel();
                 let error =
                     format!("`{}` took longer than {timeout_ms} ms (`timeout_ms`)", entry.id);
-                (failed(String::new(), error), Again::Perhaps)
+                (failed_result(String::new(), error), RetryVerdict::Perhaps)
             }
         }
     }
 }
 
-fn timed(mut result: SkillResult, begun: Instant, retries: u32) -> SkillResult {
+fn with_metadata(mut result: SkillResult, begun: Instant, retries: u32) -> SkillResult {
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     result.metadata = ResultMetadata { duration_ms, retries, cached: false };
     result
@@ -276,55 +288,55 @@ fn timed(mut result: SkillResult, begun: Instant, retries: u32) -> SkillResult {
 
 /// The prospects of a retry after a failed execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
+enum RetryVerdict {
     Perhaps,
     Useless,
 }
 
 /// Controls if a skill may choose the agent that executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Naming {
+enum AgentNaming {
     Allowed,
     Ignored,
 }
 
 /// Sets the options for executing a skill, and returns the agent to run.
-fn prepare(
+fn prepare_options(
     system: &System,
-    entry: &Entry,
+    entry: &CatalogEntry,
     context: &SubagentContext,
     options: &mut RunOptions,
-    naming: Naming,
+    naming: AgentNaming,
 ) -> String {
     let skill = &entry.skill;
     if skill.is_agent() {
         return entry.id.clone();
     }
-    let named = skill.claude.agent.clone().filter(|_| naming == Naming::Allowed);
-    let named = named.filter(|agent| system.catalog().agent(agent).is_some());
+    let named = skill.claude.agent.clone().filter(|_| naming == AgentNaming::Allowed);
+    let named = named.filter(|agent| system.catalog().get_agent(agent).is_some());
     let disallowed = skill.execution.disallowed_tools.clone();
     if let Some(agent) = &named
         && !disallowed.is_empty()
         // A definition that cannot be parsed is reported when the agent is loaded.
-        && let Some(Ok(mut definition)) = system.catalog().agent(agent).map(Definition::read)
+        && let Some(Ok(mut definition)) = system.catalog().get_agent(agent).map(AgentDefinition::from_entry)
     {
         definition.tools.disallowed.extend(disallowed);
         options.definition = Some(definition);
     } else if named.is_none() {
         let tools = context.context.execution.as_ref().map(|place| place.tools.clone());
         let tools = tools.filter(|tools| !tools.is_empty());
-        options.definition = Some(Definition {
+        options.definition = Some(AgentDefinition {
             tools: ToolFilter { allowed: tools, disallowed },
             model: skill.claude.model.as_deref().and_then(|model| model.parse().ok()),
-            ..Definition::default()
+            ..AgentDefinition::default()
         });
     }
     options.skills = vec![entry.id.clone()];
-    options.selection = Some(Settings { enabled: false, ..system.config().auto_trigger });
+    options.selection = Some(SelectionSettings { enabled: false, ..system.config().auto_trigger });
     if !skill.spec.allowed_tools.is_empty() {
         let permissions = options.permissions.clone();
         let permissions = permissions.unwrap_or_else(|| system.config().permissions.clone());
-        let is_trusted = entry.trust == Trust::Trusted;
+        let is_trusted = entry.trust == TrustLevel::Trusted;
         options.permissions = Some(permissions.narrowed_by(&skill.spec.allowed_tools, is_trusted));
     }
     named.unwrap_or_else(|| DEFAULT_AGENT.to_owned())
@@ -332,9 +344,12 @@ fn prepare(
 
 /// Converts a report to a result. An answer that is a JSON object with `success` decides that
 /// itself.
-fn judged(report: Report) -> (SkillResult, Again) {
+fn result_of_report(report: RunReport) -> (SkillResult, RetryVerdict) {
     if let Some(error) = report.error {
-        return (failed(report.text, error.to_string()), worth_another_try(report.status, &error));
+        return (
+            failed_result(report.text, error.to_string()),
+            retry_verdict(report.status, &error),
+        );
     }
     let data = report.structured.or_else(|| serde_json::from_str(report.text.trim()).ok());
     let data = data.filter(Value::is_object);
@@ -345,25 +360,31 @@ fn judged(report: Report) -> (SkillResult, Again) {
         why.unwrap_or("the skill says that it did not succeed").to_owned()
     });
     let metadata = ResultMetadata::default();
-    (SkillResult { success, output: report.text, data, error, metadata }, Again::Perhaps)
+    (SkillResult { success, output: report.text, data, error, metadata }, RetryVerdict::Perhaps)
 }
 
-fn worth_another_try(status: Status, error: &RunError) -> Again {
+fn retry_verdict(status: AgentRunStatus, error: &AgentRunError) -> RetryVerdict {
     match (status, error) {
-        (Status::Failed, RunError::Backend { .. }) => Again::Perhaps,
-        (Status::Failed, RunError::Turn(TurnError::Shape(_) | TurnError::CutOff)) => Again::Perhaps,
+        (AgentRunStatus::Failed, AgentRunError::Backend { .. }) => RetryVerdict::Perhaps,
+        (AgentRunStatus::Failed, AgentRunError::Turn(TurnError::Shape(_) | TurnError::CutOff)) => {
+            RetryVerdict::Perhaps
+        }
         // Model calls were already retried, and other errors would only repeat.
-        _ => Again::Useless,
+        _ => RetryVerdict::Useless,
     }
 }
 
-fn failed(output: String, error: String) -> SkillResult {
+fn failed_result(output: String, error: String) -> SkillResult {
     let metadata = ResultMetadata::default();
     SkillResult { success: false, output, data: None, error: Some(error), metadata }
 }
 
 /// The cache key: a digest of the skill's file and all its inputs.
-fn key(entry: &Entry, context: &SubagentContext, options: &RunOptions) -> Digest {
+fn cache_key(
+    entry: &CatalogEntry,
+    context: &SubagentContext,
+    options: &RunOptions,
+) -> ContentDigest {
     let input = serde_json::to_vec(context).unwrap_or_default();
     let mut bytes = entry.skill.digest().as_bytes().to_vec();
     bytes.extend(entry.id.as_bytes());
@@ -371,11 +392,15 @@ fn key(entry: &Entry, context: &SubagentContext, options: &RunOptions) -> Digest
     bytes.extend(options.model.as_ref().map(ToString::to_string).unwrap_or_default().as_bytes());
     bytes.push(0);
     bytes.extend(input);
-    Digest::of(&bytes)
+    ContentDigest::hash_bytes(&bytes)
 }
 
 /// Runs a skill with `context: fork` in a conversation of its own, on behalf of the calling agent.
-pub(crate) async fn fork(call: Call<'_>, entry: &Entry, arguments: &str) -> Result<String, String> {
+pub(crate) async fn run_forked_skill(
+    call: ToolInvocation<'_>,
+    entry: &CatalogEntry,
+    arguments: &str,
+) -> Result<String, String> {
     let run = call.run;
     let mut options = RunOptions {
         permissions: Some(run.permissions()),
@@ -384,16 +409,16 @@ pub(crate) async fn fork(call: Call<'_>, entry: &Entry, arguments: &str) -> Resu
     };
     // The skill gets the tools of the calling agent, and may name another agent only if the caller
     // may delegate.
-    let tools = lock(&run.offered).clone();
+    let tools = lock_unpoisoned(&run.offered).clone();
     let may_delegate = tools.iter().any(|tool| tool == "delegate");
-    let naming = if may_delegate { Naming::Allowed } else { Naming::Ignored };
+    let naming = if may_delegate { AgentNaming::Allowed } else { AgentNaming::Ignored };
     let mut context = SubagentContext::default();
-    context.context.execution = Some(ExecutionPlace { tools, ..ExecutionPlace::default() });
-    let agent = prepare(&run.system, entry, &context, &mut options, naming);
+    context.context.execution = Some(ExecutionContext { tools, ..ExecutionContext::default() });
+    let agent = prepare_options(&run.system, entry, &context, &mut options, naming);
     let task = match arguments.trim() {
         "" => format!("Carry out the skill `{}`.", entry.id),
         arguments => arguments.to_owned(),
     };
-    let report = run.system.run_for(run, &agent, task, options).await;
+    let report = run.system.run_subagent(run, &agent, task, options).await;
     report.into_answer().map_err(|error| format!("The skill {} did not finish: {error}.", entry.id))
 }

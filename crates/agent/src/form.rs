@@ -26,21 +26,21 @@ pub const VERDICT: &str = "plan_verdict";
 
 /// The folder with the forms, and the server that fills them in.
 #[derive(Clone, Debug)]
-pub struct Forms {
+pub struct AnswerForms {
     dir: Utf8PathBuf,
     server: Option<Arc<Value>>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct AnswerForm {
     dir: Utf8PathBuf,
     id: String,
-    blank: Arc<Blank>,
+    blank: Arc<FormDefinition>,
 }
 
 /// The definition of a form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Blank {
+struct FormDefinition {
     /// The name of the answer: `verdict`, for instance.
     name: String,
     /// The JSON Schema of the answer.
@@ -65,11 +65,11 @@ pub enum FormError {
     Disk { path: Utf8PathBuf, source: std::io::Error },
 }
 
-impl Forms {
+impl AnswerForms {
     /// Manages forms in a folder. `server` is an entry of an MCP configuration file (`command` and
     /// `args`) that starts the server; the id of the form is appended to its arguments.
     pub fn new(dir: impl Into<Utf8PathBuf>, server: Option<Value>) -> Self {
-        Forms { dir: dir.into(), server: server.map(Arc::new) }
+        AnswerForms { dir: dir.into(), server: server.map(Arc::new) }
     }
 
     /// Creates a form.
@@ -77,11 +77,11 @@ impl Forms {
     /// # Errors
     ///
     /// Returns an error if the form cannot be written.
-    pub fn open(&self, name: &str, schema: &Value) -> Result<Form, FormError> {
+    pub fn open(&self, name: &str, schema: &Value) -> Result<AnswerForm, FormError> {
         let id = uuid::Uuid::now_v7().simple().to_string();
-        let blank = Blank { name: name.to_owned(), schema: schema.clone() };
-        let form = Form { dir: self.dir.join(&id), id, blank: Arc::new(blank) };
-        form.write(BLANK, &json!(*form.blank))?;
+        let blank = FormDefinition { name: name.to_owned(), schema: schema.clone() };
+        let form = AnswerForm { dir: self.dir.join(&id), id, blank: Arc::new(blank) };
+        form.write_file(BLANK, &json!(*form.blank))?;
         Ok(form)
     }
 
@@ -90,20 +90,20 @@ impl Forms {
     /// # Errors
     ///
     /// Returns an error if the form does not exist.
-    pub fn form(&self, id: &str) -> Result<Form, FormError> {
+    pub fn find(&self, id: &str) -> Result<AnswerForm, FormError> {
         let none = || FormError::NoForm(id.chars().take(64).collect());
         let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_id {
             return Err(none());
         }
         let dir = self.dir.join(id);
-        let blank = read(&dir, BLANK).ok_or_else(none)?;
+        let blank = read_json(&dir, BLANK).ok_or_else(none)?;
         let blank = serde_json::from_value(blank).map_err(|_| none())?;
-        Ok(Form { dir, id: id.to_owned(), blank: Arc::new(blank) })
+        Ok(AnswerForm { dir, id: id.to_owned(), blank: Arc::new(blank) })
     }
 
     /// Returns `servers` plus the server that fills in this form.
-    pub(crate) fn serve(&self, form: &Form, servers: Option<&Value>) -> Option<Value> {
+    pub(crate) fn with_server(&self, form: &AnswerForm, servers: Option<&Value>) -> Option<Value> {
         let mut server = self.server.as_deref()?.clone();
         server["args"].as_array_mut()?.extend([json!("--form"), json!(form.id)]);
         let mut all = servers.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Forms {
     }
 }
 
-impl Form {
+impl AnswerForm {
     /// The id by which the server finds the form.
     pub fn id(&self) -> &str {
         &self.id
@@ -131,13 +131,13 @@ impl Form {
     pub fn tools(&self) -> &'static [&'static str] {
         match self.blank.name.as_str() {
             "verdict" => &[VERDICT],
-            _ if self.list("findings").is_some() => &[FINDING, HAND_IN],
+            _ if self.list_schema("findings").is_some() => &[FINDING, HAND_IN],
             _ => &[HAND_IN],
         }
     }
 
     /// The instructions for the agent.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn instructions(&self) -> String {
         let tools = match self.tools() {
             [one] => format!("Hand your answer in with the tool `{one}`"),
             [each, last] => format!(
@@ -153,7 +153,7 @@ impl Form {
         )
     }
 
-    fn list(&self, field: &str) -> Option<&Value> {
+    fn list_schema(&self, field: &str) -> Option<&Value> {
         let list = self.blank.schema.get("properties")?.get(field)?;
         (list.get("type")? == "array").then(|| list.get("items")).flatten()
     }
@@ -164,21 +164,21 @@ impl Form {
     ///
     /// Returns an error if the form is closed, or if the entry is invalid or too large; nothing is
     /// added then.
-    pub fn add(&self, field: &str, entry: &Value) -> Result<usize, FormError> {
-        let schema = self.list(field).ok_or_else(|| FormError::NoList(field.to_owned()))?;
-        if let Some(problem) = misfit(entry, schema) {
+    pub fn add_entry(&self, field: &str, entry: &Value) -> Result<usize, FormError> {
+        let schema = self.list_schema(field).ok_or_else(|| FormError::NoList(field.to_owned()))?;
+        if let Some(problem) = schema_violation(entry, schema) {
             return Err(FormError::Misfit(problem));
         }
         // Agents call tools concurrently, perhaps through several servers.
-        let _turn = self.turn()?;
-        self.refuse_closed()?;
-        let mut all = self.collected(field);
+        let _turn = self.acquire_lock()?;
+        self.ensure_open()?;
+        let mut all = self.collected_entries(field);
         all.push(entry.clone());
         let written = Value::Array(all.clone());
         if all.len() > FORM_ITEMS_MAX || written.to_string().len() > FORM_BYTES_MAX {
             return Err(FormError::TooMuch);
         }
-        self.write(&format!("{field}.json"), &written)?;
+        self.write_file(&format!("{field}.json"), &written)?;
         Ok(all.len())
     }
 
@@ -189,10 +189,10 @@ impl Form {
     /// Returns an error if the form is closed, or if the answer is invalid or too large; it can be
     /// submitted again then.
     pub fn hand_in(&self, mut answer: Map<String, Value>) -> Result<(), FormError> {
-        let _turn = self.turn()?;
-        self.refuse_closed()?;
-        if self.list("findings").is_some() {
-            let mut all = self.collected("findings");
+        let _turn = self.acquire_lock()?;
+        self.ensure_open()?;
+        if self.list_schema("findings").is_some() {
+            let mut all = self.collected_entries("findings");
             if let Some(Value::Array(more)) = answer.remove("findings") {
                 all.extend(more);
             }
@@ -202,34 +202,34 @@ impl Form {
         if answer.to_string().len() > FORM_BYTES_MAX {
             return Err(FormError::TooMuch);
         }
-        match misfit(&answer, &self.blank.schema) {
+        match schema_violation(&answer, &self.blank.schema) {
             Some(problem) => Err(FormError::Misfit(problem)),
-            None => self.write(HANDED_IN, &answer),
+            None => self.write_file(HANDED_IN, &answer),
         }
     }
 
     /// The submitted answer.
     pub fn answer(&self) -> Option<Value> {
-        read(&self.dir, HANDED_IN)
+        read_json(&self.dir, HANDED_IN)
     }
 
     /// Closes the form and deletes its folder. Later submissions are rejected.
     pub fn close(&self) {
         // Without the lock, a concurrent writer could create the folder again.
-        let _turn = self.turn();
+        let _turn = self.acquire_lock();
         // A folder that cannot be deleted does no harm: its id is random and not used again.
         let _ = std::fs::remove_dir_all(&self.dir);
     }
 
-    fn collected(&self, field: &str) -> Vec<Value> {
-        match read(&self.dir, &format!("{field}.json")) {
+    fn collected_entries(&self, field: &str) -> Vec<Value> {
+        match read_json(&self.dir, &format!("{field}.json")) {
             Some(Value::Array(all)) => all,
             _ => Vec::new(),
         }
     }
 
     /// Acquires the form's lock, which excludes other threads and processes.
-    fn turn(&self) -> Result<Turn, FormError> {
+    fn acquire_lock(&self) -> Result<FormLock, FormError> {
         let path = self.dir.join(LOCK);
         let opened = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
         let file = match opened {
@@ -243,19 +243,19 @@ impl Form {
             Err(source) if source.kind() != ErrorKind::Unsupported => {
                 Err(FormError::Disk { path, source })
             }
-            _ => Ok(Turn(file)),
+            _ => Ok(FormLock(file)),
         }
     }
 
-    fn refuse_closed(&self) -> Result<(), FormError> {
+    fn ensure_open(&self) -> Result<(), FormError> {
         match () {
-            () if read(&self.dir, BLANK).is_none() => Err(FormError::NoForm(self.id.clone())),
+            () if read_json(&self.dir, BLANK).is_none() => Err(FormError::NoForm(self.id.clone())),
             () if self.answer().is_some() => Err(FormError::HandedIn),
             () => Ok(()),
         }
     }
 
-    fn write(&self, name: &str, value: &Value) -> Result<(), FormError> {
+    fn write_file(&self, name: &str, value: &Value) -> Result<(), FormError> {
         let path = self.dir.join(name);
         fs::write_private(&path, value.to_string().as_bytes())
             .map_err(|source| FormError::Disk { path, source })
@@ -264,22 +264,22 @@ impl Form {
 
 /// The lock of a form. A child process that was just forked may still hold the file descriptor, and
 /// with it the lock, so it is released explicitly instead of by closing the file.
-struct Turn(File);
+struct FormLock(File);
 
-impl Drop for Turn {
+impl Drop for FormLock {
     fn drop(&mut self) {
         // If this fails, the kernel releases the lock when the last descriptor is closed.
         let _ = self.0.unlock();
     }
 }
 
-fn read(dir: &Utf8Path, name: &str) -> Option<Value> {
+fn read_json(dir: &Utf8Path, name: &str) -> Option<Value> {
     let bytes = fs::read_bytes_beneath(dir, name.into(), 2 * FORM_BYTES_MAX as u64).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 /// Returns the first violation of a schema, or `None` if the value is valid.
-pub(crate) fn misfit(value: &Value, schema: &Value) -> Option<String> {
+pub(crate) fn schema_violation(value: &Value, schema: &Value) -> Option<String> {
     let validator = match jsonschema::validator_for(schema) {
         Ok(validator) => validator,
         Err(error) => return Some(format!("the schema that was asked for is not one: {error}")),
@@ -292,11 +292,11 @@ pub(crate) fn misfit(value: &Value, schema: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn forms() -> (tempfile::TempDir, Forms) {
+    fn forms() -> (tempfile::TempDir, AnswerForms) {
         let dir = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
         let server = json!({ "command": "rep", "args": ["mcp"] });
-        (dir, Forms::new(path.join("forms"), Some(server)))
+        (dir, AnswerForms::new(path.join("forms"), Some(server)))
     }
 
     fn findings() -> Value {
@@ -312,16 +312,19 @@ mod tests {
     fn findings_are_collected_until_the_form_is_handed_in() {
         let (_keep, forms) = forms();
         let form = forms.open("findings", &findings()).unwrap();
-        let same = forms.form(form.id()).unwrap();
-        assert_eq!(same.add("findings", &json!({ "title": "a" })).unwrap(), 1);
-        assert_eq!(same.add("findings", &json!({ "title": "b" })).unwrap(), 2);
+        let same = forms.find(form.id()).unwrap();
+        assert_eq!(same.add_entry("findings", &json!({ "title": "a" })).unwrap(), 1);
+        assert_eq!(same.add_entry("findings", &json!({ "title": "b" })).unwrap(), 2);
         assert_eq!(form.answer(), None, "nothing counts before it is handed in");
         same.hand_in(Map::new()).unwrap();
         assert_eq!(
             form.answer(),
             Some(json!({ "findings": [{ "title": "a" }, { "title": "b" }] }))
         );
-        assert!(matches!(same.add("findings", &json!({ "title": "c" })), Err(FormError::HandedIn)));
+        assert!(matches!(
+            same.add_entry("findings", &json!({ "title": "c" })),
+            Err(FormError::HandedIn)
+        ));
     }
 
     #[test]
@@ -330,8 +333,8 @@ mod tests {
         let form = forms.open("findings", &findings()).unwrap();
         // Each through its own handle, as from a separate process.
         let add = |number: usize| {
-            let handle = forms.form(form.id()).unwrap();
-            handle.add("findings", &json!({ "title": number.to_string() })).unwrap()
+            let handle = forms.find(form.id()).unwrap();
+            handle.add_entry("findings", &json!({ "title": number.to_string() })).unwrap()
         };
         let mut counts: Vec<usize> = std::thread::scope(|scope| {
             let all: Vec<_> = (0..50).map(|number| scope.spawn(move || add(number))).collect();
@@ -354,7 +357,7 @@ mod tests {
             let (_keep, forms) = forms();
             let form = forms.open("findings", &findings()).unwrap();
             let added = std::thread::scope(|scope| {
-                let added = scope.spawn(|| form.add("findings", &json!({ "title": "a" })));
+                let added = scope.spawn(|| form.add_entry("findings", &json!({ "title": "a" })));
                 form.hand_in(Map::new()).unwrap();
                 added.join().unwrap()
             });
@@ -370,11 +373,11 @@ mod tests {
     fn what_does_not_fit_is_refused_and_can_be_tried_again() {
         let (_keep, forms) = forms();
         let form = forms.open("findings", &findings()).unwrap();
-        let error = form.add("findings", &json!({ "title": 1 })).unwrap_err().to_string();
+        let error = form.add_entry("findings", &json!({ "title": 1 })).unwrap_err().to_string();
         assert!(error.contains("/title"), "{error}");
         let schema = json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } });
         let form = forms.open("answer", &schema).unwrap();
-        assert!(matches!(form.add("findings", &json!({})), Err(FormError::NoList(_))));
+        assert!(matches!(form.add_entry("findings", &json!({})), Err(FormError::NoList(_))));
         assert!(matches!(form.hand_in(Map::new()), Err(FormError::Misfit(_))));
         form.hand_in(object(json!({ "ok": true }))).unwrap();
         assert_eq!(form.answer(), Some(json!({ "ok": true })));
@@ -387,7 +390,7 @@ mod tests {
         form.close();
         assert!(matches!(form.hand_in(Map::new()), Err(FormError::NoForm(_))));
         for id in [form.id(), "", "..", "../../etc", &"f".repeat(32), &"é".repeat(16)] {
-            assert!(matches!(forms.form(id), Err(FormError::NoForm(_))), "{id}");
+            assert!(matches!(forms.find(id), Err(FormError::NoForm(_))), "{id}");
         }
     }
 
@@ -395,7 +398,8 @@ mod tests {
     fn the_server_of_a_form_knows_its_name_and_stands_beside_the_others() {
         let (_keep, forms) = forms();
         let form = forms.open("verdict", &json!({})).unwrap();
-        let servers = forms.serve(&form, Some(&json!({ "mine": { "command": "x" } }))).unwrap();
+        let servers =
+            forms.with_server(&form, Some(&json!({ "mine": { "command": "x" } }))).unwrap();
         assert_eq!(servers["repertoire"]["args"], json!(["mcp", "--form", form.id()]));
         assert_eq!(servers["mine"]["command"], "x");
     }

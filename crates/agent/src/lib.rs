@@ -81,6 +81,6 @@ pub mod system;
 pub mod tool;
 pub mod tools;
 
-pub use config::Config;
-pub use event::{Event, EventKind, Status};
-pub use system::{Report, RunError, RunOptions, System};
+pub use config::AgentConfig;
+pub use event::{AgentEvent, AgentRunStatus, EventKind};
+pub use system::{AgentRunError, RunOptions, RunReport, System};

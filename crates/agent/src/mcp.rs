@@ -14,16 +14,16 @@ use futures_util::future::join_all;
 use rmcp::service::{Peer, RoleClient};
 use serde_json::Value;
 
-use crate::event::{EventKind, Events};
+use crate::event::{EventEmitter, EventKind};
 use crate::tool::Tool;
-use crate::tools::builtin;
+use crate::tools::builtin_tools;
 
+mod sanitise;
 mod server;
 mod tool;
-mod words;
 
-use server::Server;
-use tool::ServerTool;
+use server::McpServerProcess;
+use tool::McpTool;
 
 /// Limits on MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Default for McpLimits {
 
 /// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerConfig {
+pub enum McpServerConfig {
     /// A program that speaks the protocol on stdin and stdout.
     Program {
         command: String,
@@ -75,23 +75,23 @@ pub enum ServerConfig {
 /// An invalid server configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the MCP server `{name}` has {problem}")]
-pub struct ConfigError {
+pub struct McpConfigError {
     pub name: String,
     pub problem: &'static str,
 }
 
-impl ServerConfig {
+impl McpServerConfig {
     /// Parses an entry of an `mcpServers` object.
     ///
     /// # Errors
     ///
     /// Returns an error if it has neither a `command` nor a `url`, or if a field has the wrong
     /// type.
-    pub fn from_json(name: &str, value: &Value) -> Result<Self, ConfigError> {
-        let wrong = |problem| ConfigError { name: name.to_owned(), problem };
+    pub fn from_json(name: &str, value: &Value) -> Result<Self, McpConfigError> {
+        let wrong = |problem| McpConfigError { name: name.to_owned(), problem };
         if let Some(url) = value.get("url") {
             let url = url.as_str().ok_or_else(|| wrong("a `url` that is no text"))?;
-            return Ok(ServerConfig::Url(url.to_owned()));
+            return Ok(McpServerConfig::Url(url.to_owned()));
         }
         let command =
             value.get("command").ok_or_else(|| wrong("neither a `command` nor a `url`"))?;
@@ -104,13 +104,13 @@ impl ServerConfig {
             value.get("env").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         let env = serde_json::from_value(env)
             .map_err(|_| wrong("an `env` that is no mapping of texts"))?;
-        Ok(ServerConfig::Program { command, args, env })
+        Ok(McpServerConfig::Program { command, args, env })
     }
 }
 
 /// The environment of the servers.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct McpEnvironment {
     /// The working folder.
     pub dir: Utf8PathBuf,
     /// The environment from which a few variables are passed on.
@@ -120,28 +120,31 @@ pub struct Place {
 
 /// The running servers. They are killed on drop.
 #[derive(Debug, Default)]
-pub struct Servers {
-    running: Vec<Server>,
-    tools: Vec<Arc<ServerTool>>,
+pub struct McpServers {
+    running: Vec<McpServerProcess>,
+    tools: Vec<Arc<McpTool>>,
 }
 
-impl Servers {
+impl McpServers {
     /// Starts the servers concurrently. Failed servers and unusable tools cause warnings.
     pub async fn connect(
-        configs: &BTreeMap<String, ServerConfig>,
-        place: &Place,
-        events: &Events,
+        configs: &BTreeMap<String, McpServerConfig>,
+        place: &McpEnvironment,
+        events: &EventEmitter,
     ) -> Self {
-        let started = configs.iter().map(|(name, config)| Server::start(name, config, place));
-        let mut servers = Servers::default();
+        let started =
+            configs.iter().map(|(name, config)| McpServerProcess::start(name, config, place));
+        let mut servers = McpServers::default();
         // Reserve the names of built-in tools: permission rules for those must not apply to a
         // server's tool.
         let mut names: BTreeSet<String> =
-            builtin().iter().map(|tool| tool.name().to_owned()).collect();
+            builtin_tools().iter().map(|tool| tool.name().to_owned()).collect();
         for (name, started) in configs.keys().zip(join_all(started).await) {
             match started {
-                Ok(server) => servers.add(server, name, &place.limits, &mut names, events),
-                Err(error) => warn(events, format!("the MCP server `{name}` is left out: {error}")),
+                Ok(server) => servers.add_server(server, name, &place.limits, &mut names, events),
+                Err(error) => {
+                    emit_warning(events, format!("the MCP server `{name}` is left out: {error}"))
+                }
             }
         }
         servers
@@ -154,22 +157,22 @@ impl Servers {
     /// Stops the servers, with a grace period for each. Servers that are just dropped are killed at
     /// once.
     pub async fn close(self) {
-        join_all(self.running.into_iter().map(Server::end)).await;
+        join_all(self.running.into_iter().map(McpServerProcess::stop)).await;
     }
 
-    fn add(
+    fn add_server(
         &mut self,
-        server: Server,
+        server: McpServerProcess,
         name: &str,
         limits: &McpLimits,
         names: &mut BTreeSet<String>,
-        events: &Events,
+        events: &EventEmitter,
     ) {
         let peer: Peer<RoleClient> = server.peer();
-        let offered = server.offered();
+        let offered = server.offered_tools();
         if offered.len() > limits.tools_max {
             let (offered, taken) = (offered.len(), limits.tools_max);
-            warn(
+            emit_warning(
                 events,
                 format!(
                     "the MCP server `{name}` offers {offered} tools; the first {taken} are taken"
@@ -177,15 +180,15 @@ impl Servers {
             );
         }
         for tool in offered.iter().take(limits.tools_max) {
-            match ServerTool::new(name, tool, peer.clone(), limits, names) {
+            match McpTool::new(name, tool, peer.clone(), limits, names) {
                 Ok(tool) => self.tools.push(Arc::new(tool)),
-                Err(problem) => warn(events, problem),
+                Err(problem) => emit_warning(events, problem),
             }
         }
         self.running.push(server);
     }
 }
 
-fn warn(events: &Events, message: String) {
+fn emit_warning(events: &EventEmitter, message: String) {
     events.emit(EventKind::Warning { message });
 }

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use repertoire_model::prices::ModelInfo;
-use repertoire_model::{Message, ModelName, Response, ToolSpec};
+use repertoire_model::{ModelMessage, ModelName, ModelResponse, ToolSpec};
 use repertoire_select::Task;
-use repertoire_skill::render::message::Role;
+use repertoire_skill::render::message::SkillMessageRole;
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::conversation::Conversation;
-use crate::definition::{Definition, DefinitionError};
-use crate::event::Status;
-use crate::run::Run;
+use crate::definition::{AgentDefinition, DefinitionError};
+use crate::event::AgentRunStatus;
+use crate::run::AgentRun;
 use crate::spending::LimitReached;
-use crate::system::{Asked, RunOptions};
+use crate::system::{AgentOrigin, RunOptions};
 use crate::tool::Tool;
 
 pub mod agent_load;
@@ -33,54 +33,54 @@ pub mod safety;
 pub mod tool_execution;
 
 /// A link of the chain.
-pub trait Middleware: Send + Sync {
+pub trait TurnMiddleware: Send + Sync {
     /// The name, for display.
     fn name(&self) -> &'static str;
 
     /// Does the link's work, and calls `next` for the rest of the turn.
     fn handle<'a>(
         &'a self,
-        turn: &'a mut Turn,
-        next: Next<'a>,
+        turn: &'a mut AgentTurn,
+        next: MiddlewareNext<'a>,
     ) -> BoxFuture<'a, Result<(), TurnError>>;
 }
 
 /// The rest of the chain. May be run more than once.
 #[derive(Clone, Copy)]
-pub struct Next<'a> {
-    rest: &'a [Arc<dyn Middleware>],
+pub struct MiddlewareNext<'a> {
+    rest: &'a [Arc<dyn TurnMiddleware>],
 }
 
-impl<'a> Next<'a> {
+impl<'a> MiddlewareNext<'a> {
     /// Starts a whole chain.
-    pub fn all(chain: &'a [Arc<dyn Middleware>]) -> Self {
-        Next { rest: chain }
+    pub fn from_chain(chain: &'a [Arc<dyn TurnMiddleware>]) -> Self {
+        MiddlewareNext { rest: chain }
     }
 
-    pub fn run<'t>(self, turn: &'t mut Turn) -> BoxFuture<'t, Result<(), TurnError>>
+    pub fn run<'t>(self, turn: &'t mut AgentTurn) -> BoxFuture<'t, Result<(), TurnError>>
     where
         'a: 't,
     {
         match self.rest.split_first() {
-            Some((first, rest)) => first.handle(turn, Next { rest }),
+            Some((first, rest)) => first.handle(turn, MiddlewareNext { rest }),
             None => Box::pin(async { Ok(()) }),
         }
     }
 }
 
 /// Returns the links in order, with the caller's own before the model call.
-pub fn standard(own: Vec<Arc<dyn Middleware>>) -> Vec<Arc<dyn Middleware>> {
-    let mut chain: Vec<Arc<dyn Middleware>> = vec![
+pub fn standard_chain(own: Vec<Arc<dyn TurnMiddleware>>) -> Vec<Arc<dyn TurnMiddleware>> {
+    let mut chain: Vec<Arc<dyn TurnMiddleware>> = vec![
         Arc::new(error_boundary::ErrorBoundary),
         Arc::new(agent_load::AgentLoad),
         Arc::new(auto_trigger::AutoTrigger),
-        Arc::new(context::Context),
+        Arc::new(context::ContextSetup),
         Arc::new(provider::ProviderSelection),
-        Arc::new(safety::Safety),
+        Arc::new(safety::SafetyLimits),
     ];
     chain.extend(own);
     chain.extend([
-        Arc::new(retry::Retry) as Arc<dyn Middleware>,
+        Arc::new(retry::RetryMiddleware) as Arc<dyn TurnMiddleware>,
         Arc::new(model_call::ModelCall),
         Arc::new(tool_execution::ToolExecution),
     ]);
@@ -88,14 +88,14 @@ pub fn standard(own: Vec<Arc<dyn Middleware>>) -> Vec<Arc<dyn Middleware>> {
 }
 
 /// The state of a turn.
-pub struct Turn {
-    pub run: Arc<Run>,
+pub struct AgentTurn {
+    pub run: Arc<AgentRun>,
     /// The name of the requested agent.
     pub agent_name: String,
     /// Tells whether the user requested the agent by name.
-    pub(crate) asked: Asked,
+    pub(crate) asked: AgentOrigin,
     /// The agent's definition, once it is loaded.
-    pub agent: Arc<Definition>,
+    pub agent: Arc<AgentDefinition>,
     pub task: Task,
     /// The options of the run.
     pub options: Arc<RunOptions>,
@@ -114,24 +114,24 @@ pub struct Turn {
     /// The estimated tokens of `specs`.
     pub specs_tokens: u64,
     /// Skills to insert into the conversation on this turn.
-    pub injections: Vec<Injection>,
+    pub injections: Vec<SkillInjection>,
     /// The selected model; `None` until `ProviderSelection` has run.
     pub model: Option<ModelChoice>,
     /// True if the model is not really called.
     pub preview: bool,
     /// The model's answer on this turn.
-    pub response: Option<Response>,
+    pub response: Option<ModelResponse>,
     /// The number of answers so far that did not match the requested format.
     pub reshaped: u32,
     /// Set when the run is over.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TurnOutcome>,
 }
 
 /// A skill to insert into the conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Injection {
+pub struct SkillInjection {
     pub skill: String,
-    pub role: Role,
+    pub role: SkillMessageRole,
     pub text: String,
 }
 
@@ -147,18 +147,18 @@ pub struct ModelChoice {
 
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    pub status: Status,
+pub struct TurnOutcome {
+    pub status: AgentRunStatus,
     pub text: String,
     /// The answer as JSON, if a format was requested.
     pub structured: Option<Value>,
     pub error: Option<TurnError>,
 }
 
-impl Outcome {
+impl TurnOutcome {
     /// Creates the outcome of a successful run.
     pub fn done(text: String, structured: Option<Value>) -> Self {
-        Outcome { status: Status::Done, text, structured, error: None }
+        TurnOutcome { status: AgentRunStatus::Done, text, structured, error: None }
     }
 }
 
@@ -167,7 +167,7 @@ impl Outcome {
 pub enum TurnError {
     /// The model call failed.
     #[error(transparent)]
-    Model(#[from] repertoire_model::Error),
+    Model(#[from] repertoire_model::ModelError),
     #[error(transparent)]
     Limit(#[from] LimitReached),
     #[error(transparent)]
@@ -204,19 +204,19 @@ pub enum TurnError {
 
 impl TurnError {
     /// The status of a run that ends with this error.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> AgentRunStatus {
         match self {
-            TurnError::Limit(_) => Status::Limited,
-            TurnError::Paused { .. } => Status::Paused,
-            TurnError::Cancelled => Status::Cancelled,
-            _ => Status::Failed,
+            TurnError::Limit(_) => AgentRunStatus::Limited,
+            TurnError::Paused { .. } => AgentRunStatus::Paused,
+            TurnError::Cancelled => AgentRunStatus::Cancelled,
+            _ => AgentRunStatus::Failed,
         }
     }
 }
 
-impl Turn {
+impl AgentTurn {
     /// The messages of the conversation.
-    pub fn messages(&self) -> &[Message] {
+    pub fn messages(&self) -> &[ModelMessage] {
         &self.conversation.messages
     }
 }

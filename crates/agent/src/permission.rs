@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Access;
+use crate::tool::ToolAccess;
 
 mod paths;
 mod rule;
@@ -16,12 +16,12 @@ mod shell;
 
 pub use paths::PathRules;
 pub(crate) use rule::mcp_name;
-pub use rule::{Rule, RuleError, tool_name};
+pub use rule::{PermissionRule, RuleError, tool_name};
 
 /// The actions that a run may take without asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum PermissionMode {
     /// Reading is allowed; everything else asks.
     #[default]
     Default,
@@ -36,7 +36,7 @@ pub enum Mode {
 /// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Decision {
+pub enum PermissionDecision {
     Allow,
     /// Ask the user.
     Ask,
@@ -45,28 +45,28 @@ pub enum Decision {
 
 /// The decision about a call, with a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub decision: Decision,
+pub struct PermissionVerdict {
+    pub decision: PermissionDecision,
     /// The reason, for the user and the model.
     pub reason: String,
 }
 
-impl Verdict {
-    fn new(decision: Decision, reason: impl Into<String>) -> Self {
-        Verdict { decision, reason: reason.into() }
+impl PermissionVerdict {
+    fn new(decision: PermissionDecision, reason: impl Into<String>) -> Self {
+        PermissionVerdict { decision, reason: reason.into() }
     }
 
     /// The verdict for a run that cannot ask: `Ask` becomes `Deny`, and the reason names the rule to add.
-    pub fn without_asking(self, tool: &str, subject: &str) -> Verdict {
+    pub fn without_asking(self, tool: &str, subject: &str) -> PermissionVerdict {
         match self.decision {
-            Decision::Ask => {
-                let rule = Rule::exactly(tool, subject);
+            PermissionDecision::Ask => {
+                let rule = PermissionRule::exactly(tool, subject);
                 let reason = format!(
                     "{}, and this run cannot ask for it; to allow it, add the rule `{rule}` with `--allow` or \
                      under `permissions.allow`",
                     self.reason
                 );
-                Verdict::new(Decision::Deny, reason)
+                PermissionVerdict::new(PermissionDecision::Deny, reason)
             }
             _ => self,
         }
@@ -75,73 +75,93 @@ impl Verdict {
 
 /// The permission rules of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Permissions {
+pub struct RunPermissions {
     /// The default for calls that no rule matches.
-    pub mode: Mode,
-    pub allow: Vec<Rule>,
-    pub ask: Vec<Rule>,
-    pub deny: Vec<Rule>,
+    pub mode: PermissionMode,
+    pub allow: Vec<PermissionRule>,
+    pub ask: Vec<PermissionRule>,
+    pub deny: Vec<PermissionRule>,
     /// The work folder, to which rules for paths are relative.
     pub dir: Option<Utf8PathBuf>,
     /// Allow lists that a call must match, every one of them. Skills add them.
-    within: Vec<Vec<Rule>>,
+    within: Vec<Vec<PermissionRule>>,
 }
 
-impl Permissions {
+impl RunPermissions {
     /// A mode without rules.
-    pub fn new(mode: Mode) -> Self {
-        Permissions { mode, ..Permissions::default() }
+    pub fn new(mode: PermissionMode) -> Self {
+        RunPermissions { mode, ..RunPermissions::default() }
     }
 
     /// Sets the work folder.
     #[must_use]
     pub fn in_dir(self, dir: impl Into<Utf8PathBuf>) -> Self {
-        Permissions { dir: Some(dir.into()), ..self }
+        RunPermissions { dir: Some(dir.into()), ..self }
     }
 
     /// Decides about a call. `sandboxed` is true if programs run in a sandbox.
-    pub fn decide(&self, tool: &str, access: Access, subject: &str, sandboxed: bool) -> Verdict {
-        let call = rule::CallView::new(tool, subject, self.dir.as_deref()).with(access);
-        if self.mode == Mode::ReadOnly && !matches!(access, Access::None | Access::Read) {
-            let does = does(access);
+    pub fn decide(
+        &self,
+        tool: &str,
+        access: ToolAccess,
+        subject: &str,
+        sandboxed: bool,
+    ) -> PermissionVerdict {
+        let call = rule::CallView::new(tool, subject, self.dir.as_deref()).with_access(access);
+        if self.mode == PermissionMode::ReadOnly
+            && !matches!(access, ToolAccess::None | ToolAccess::Read)
+        {
+            let does = describe_access(access);
             let reason = format!("`{tool}` {does}, and this run is read-only");
-            return Verdict::new(Decision::Deny, reason);
+            return PermissionVerdict::new(PermissionDecision::Deny, reason);
         }
         if let Some(rule) = self.deny.iter().find(|rule| rule.forbids(&call)) {
-            return Verdict::new(Decision::Deny, format!("the rule `{rule}` denies it"));
+            return PermissionVerdict::new(
+                PermissionDecision::Deny,
+                format!("the rule `{rule}` denies it"),
+            );
         }
-        let fits = |list: &Vec<Rule>| list.iter().any(|rule| rule.permits(&call));
+        let fits = |list: &Vec<PermissionRule>| list.iter().any(|rule| rule.permits(&call));
         // Calls without any access are exempt from the lists of skills.
-        if access != Access::None && !self.within.iter().all(fits) {
+        if access != ToolAccess::None && !self.within.iter().all(fits) {
             let reason = format!("`{tool}` is not among the tools that the active skill names");
-            return Verdict::new(Decision::Deny, reason);
+            return PermissionVerdict::new(PermissionDecision::Deny, reason);
         }
         if let Some(rule) = self.ask.iter().find(|rule| rule.forbids(&call)) {
-            return Verdict::new(Decision::Ask, format!("the rule `{rule}` asks for it"));
+            return PermissionVerdict::new(
+                PermissionDecision::Ask,
+                format!("the rule `{rule}` asks for it"),
+            );
         }
         if let Some(rule) = self.allow.iter().find(|rule| rule.permits(&call)) {
-            return Verdict::new(Decision::Allow, format!("the rule `{rule}` allows it"));
+            return PermissionVerdict::new(
+                PermissionDecision::Allow,
+                format!("the rule `{rule}` allows it"),
+            );
         }
-        self.by_mode(tool, access, sandboxed)
+        self.decide_by_mode(tool, access, sandboxed)
     }
 
-    fn by_mode(&self, tool: &str, access: Access, sandboxed: bool) -> Verdict {
-        let does = does(access);
+    fn decide_by_mode(&self, tool: &str, access: ToolAccess, sandboxed: bool) -> PermissionVerdict {
+        let does = describe_access(access);
         let allow = match (access, self.mode) {
-            (Access::None | Access::Read, _) | (_, Mode::Full) => true,
-            (Access::Write, mode) => mode == Mode::AcceptEdits,
-            (Access::Execute, mode) => mode == Mode::AcceptEdits && sandboxed,
-            (Access::Network, _) => false,
+            (ToolAccess::None | ToolAccess::Read, _) | (_, PermissionMode::Full) => true,
+            (ToolAccess::Write, mode) => mode == PermissionMode::AcceptEdits,
+            (ToolAccess::Execute, mode) => mode == PermissionMode::AcceptEdits && sandboxed,
+            (ToolAccess::Network, _) => false,
         };
         let without = match (access, sandboxed) {
-            (Access::Execute, false) => " without a sandbox",
+            (ToolAccess::Execute, false) => " without a sandbox",
             _ => "",
         };
         if allow {
-            Verdict::new(Decision::Allow, format!("`{tool}` {does}, which this run may"))
+            PermissionVerdict::new(
+                PermissionDecision::Allow,
+                format!("`{tool}` {does}, which this run may"),
+            )
         } else {
             let reason = format!("`{tool}` {does}{without}, which needs permission");
-            Verdict::new(Decision::Ask, reason)
+            PermissionVerdict::new(PermissionDecision::Ask, reason)
         }
     }
 
@@ -149,12 +169,13 @@ impl Permissions {
     /// the list of a trusted skill is allowed. A skill that names no tools changes nothing, and malformed rules match
     /// nothing.
     #[must_use]
-    pub fn narrowed_by(&self, allowed: &[String], trusted: bool) -> Permissions {
+    pub fn narrowed_by(&self, allowed: &[String], trusted: bool) -> RunPermissions {
         let mut narrowed = self.clone();
         if allowed.is_empty() {
             return narrowed;
         }
-        let rules: Vec<Rule> = allowed.iter().filter_map(|text| text.parse().ok()).collect();
+        let rules: Vec<PermissionRule> =
+            allowed.iter().filter_map(|text| text.parse().ok()).collect();
         if trusted {
             narrowed.allow.extend(rules);
         } else {
@@ -165,24 +186,24 @@ impl Permissions {
 
     /// Applies [`Answer::Always`]: allows exactly this call from now on, with the same access. Allowing a command does
     /// not allow it to use the network.
-    pub fn always(&mut self, question: &Question) {
-        let rule = Rule::exactly(&question.tool, &question.subject);
+    pub fn allow_always(&mut self, question: &Question) {
+        let rule = PermissionRule::exactly(&question.tool, &question.subject);
         self.allow.push(rule.only_for(question.access));
     }
 
     /// The paths that rules keep from being read, for search tools, which cannot ask about each file.
-    pub fn hidden(&self) -> PathRules {
+    pub fn hidden_paths(&self) -> PathRules {
         PathRules::hidden_by(self.deny.iter().chain(&self.ask))
     }
 }
 
-fn does(access: Access) -> &'static str {
+fn describe_access(access: ToolAccess) -> &'static str {
     match access {
-        Access::None => "touches nothing",
-        Access::Read => "reads files",
-        Access::Write => "changes files",
-        Access::Execute => "runs a program",
-        Access::Network => "uses the network",
+        ToolAccess::None => "touches nothing",
+        ToolAccess::Read => "reads files",
+        ToolAccess::Write => "changes files",
+        ToolAccess::Execute => "runs a program",
+        ToolAccess::Network => "uses the network",
     }
 }
 
@@ -190,7 +211,7 @@ fn does(access: Access) -> &'static str {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     pub tool: String,
-    pub access: Access,
+    pub access: ToolAccess,
     /// The subject of the call: a command, path or address.
     pub subject: String,
     /// The reason for asking.
@@ -209,18 +230,18 @@ pub enum Answer {
 }
 
 /// An interface through which the user can be asked.
-pub trait Asker: Send + Sync {
+pub trait PermissionAsker: Send + Sync {
     /// Asks, and waits for the answer.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
 }
 
 /// The asker of a non-interactive run: denies every question, and names the rule to add.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NonInteractiveAsker;
 
-impl Asker for Nobody {
+impl PermissionAsker for NonInteractiveAsker {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
-        let asked = Verdict::new(Decision::Ask, &question.reason);
+        let asked = PermissionVerdict::new(PermissionDecision::Ask, &question.reason);
         let verdict = asked.without_asking(&question.tool, &question.subject);
         Box::pin(async move { Answer::No(verdict.reason) })
     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use repertoire_model::Usage;
+use repertoire_model::TokenUsage;
 use tokio::time::Instant;
 
 /// The limits of a run.
@@ -69,16 +69,16 @@ impl LimitReached {
 
 /// The usage so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
+pub struct RunSpent {
     /// The tokens of all calls.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The cost of all calls with a known price.
     pub cost_usd: f64,
     /// True if the price of a call is unknown.
     pub unpriced: bool,
 }
 
-impl Spent {
+impl RunSpent {
     /// The cost, if the prices of all calls are known.
     pub fn known_cost_usd(&self) -> Option<f64> {
         (!self.unpriced).then_some(self.cost_usd)
@@ -87,25 +87,25 @@ impl Spent {
 
 /// The budget of a run and its sub-agents.
 #[derive(Debug)]
-pub struct Spending {
+pub struct RunBudget {
     limits: RunLimits,
     started: Instant,
-    spent: Mutex<Spent>,
+    spent: Mutex<RunSpent>,
     /// The budget of the delegating run.
-    above: Option<Arc<Spending>>,
+    above: Option<Arc<RunBudget>>,
 }
 
-impl Spending {
+impl RunBudget {
     /// Creates a budget; its time starts now.
     pub fn new(limits: RunLimits) -> Self {
-        Spending { limits, started: Instant::now(), spent: Mutex::default(), above: None }
+        RunBudget { limits, started: Instant::now(), spent: Mutex::default(), above: None }
     }
 
     /// Creates the budget of a sub-agent: its usage counts here as well, and the limits apply to
     /// both together.
-    pub fn child(self: &Arc<Self>) -> Self {
+    pub fn for_subagent(self: &Arc<Self>) -> Self {
         let (limits, started) = (self.limits, self.started);
-        Spending { limits, started, spent: Mutex::default(), above: Some(self.clone()) }
+        RunBudget { limits, started, spent: Mutex::default(), above: Some(self.clone()) }
     }
 
     pub fn limits(&self) -> &RunLimits {
@@ -123,19 +123,19 @@ impl Spending {
     }
 
     /// The usage of this run and its sub-agents.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> RunSpent {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The usage of the top-level run with all its sub-agents.
-    fn spent_by_all(&self) -> Spent {
-        self.above.as_ref().map_or_else(|| self.spent(), |above| above.spent_by_all())
+    fn total_spent(&self) -> RunSpent {
+        self.above.as_ref().map_or_else(|| self.spent(), |above| above.total_spent())
     }
 
     /// Records the usage of a call.
-    pub fn add(&self, usage: Usage, cost_usd: Option<f64>) {
+    pub fn record_call(&self, usage: TokenUsage, cost_usd: Option<f64>) {
         if let Some(above) = &self.above {
-            above.add(usage, cost_usd);
+            above.record_call(usage, cost_usd);
         }
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.usage += usage;
@@ -149,11 +149,11 @@ impl Spending {
     /// # Errors
     ///
     /// Returns the limit that was reached.
-    pub fn check(&self, next_usd: Option<f64>, model: &str) -> Result<(), LimitReached> {
+    pub fn check_limits(&self, next_usd: Option<f64>, model: &str) -> Result<(), LimitReached> {
         if Instant::now() >= self.deadline() {
             return Err(LimitReached::Duration { max_s: self.limits.duration_max.as_secs() });
         }
-        let spent = self.spent_by_all();
+        let spent = self.total_spent();
         if let Some(max) = self.limits.tokens_max
             && spent.usage.total() >= max
         {
@@ -174,8 +174,8 @@ impl Spending {
 mod tests {
     use super::*;
 
-    fn used(tokens: u64) -> Usage {
-        Usage { input_tokens: tokens, ..Usage::default() }
+    fn used(tokens: u64) -> TokenUsage {
+        TokenUsage { input_tokens: tokens, ..TokenUsage::default() }
     }
 
     #[tokio::test]
@@ -186,46 +186,49 @@ mod tests {
             duration_max: Duration::from_millis(200),
             ..RunLimits::default()
         };
-        let purse = Spending::new(limits);
-        assert_eq!(purse.check(Some(0.5), "m"), Ok(()));
-        purse.add(used(60), Some(0.6));
-        assert!(matches!(purse.check(Some(0.5), "m"), Err(LimitReached::Cost { .. })));
-        assert_eq!(purse.check(Some(0.3), "m"), Ok(()));
-        purse.add(used(60), Some(0.1));
-        assert!(matches!(purse.check(Some(0.0), "m"), Err(LimitReached::Tokens { used: 120, .. })));
+        let purse = RunBudget::new(limits);
+        assert_eq!(purse.check_limits(Some(0.5), "m"), Ok(()));
+        purse.record_call(used(60), Some(0.6));
+        assert!(matches!(purse.check_limits(Some(0.5), "m"), Err(LimitReached::Cost { .. })));
+        assert_eq!(purse.check_limits(Some(0.3), "m"), Ok(()));
+        purse.record_call(used(60), Some(0.1));
+        assert!(matches!(
+            purse.check_limits(Some(0.0), "m"),
+            Err(LimitReached::Tokens { used: 120, .. })
+        ));
         tokio::time::sleep(Duration::from_millis(250)).await;
-        assert!(matches!(purse.check(Some(0.0), "m"), Err(LimitReached::Duration { .. })));
+        assert!(matches!(purse.check_limits(Some(0.0), "m"), Err(LimitReached::Duration { .. })));
     }
 
     #[tokio::test]
     async fn sub_agents_share_the_limits_and_count_for_themselves() {
         let limits = RunLimits { tokens_max: Some(100), ..RunLimits::default() };
-        let purse = Arc::new(Spending::new(limits));
-        let (one, other) = (Arc::new(purse.child()), purse.child());
-        one.child().add(used(60), Some(0.1));
-        other.add(used(50), None);
+        let purse = Arc::new(RunBudget::new(limits));
+        let (one, other) = (Arc::new(purse.for_subagent()), purse.for_subagent());
+        one.for_subagent().record_call(used(60), Some(0.1));
+        other.record_call(used(50), None);
         assert_eq!((one.spent().usage.total(), other.spent().usage.total()), (60, 50));
         assert_eq!(
             (one.spent().known_cost_usd(), other.spent().known_cost_usd()),
             (Some(0.1), None)
         );
         assert_eq!(purse.spent().usage.total(), 110);
-        assert!(matches!(one.check(None, "m"), Err(LimitReached::Tokens { used: 110, .. })));
+        assert!(matches!(one.check_limits(None, "m"), Err(LimitReached::Tokens { used: 110, .. })));
     }
 
     #[tokio::test]
     async fn a_limit_on_cost_needs_a_price() {
         let limits = RunLimits { cost_usd_max: Some(1.0), ..RunLimits::default() };
-        let purse = Spending::new(limits);
-        assert!(matches!(purse.check(None, "m"), Err(LimitReached::PriceUnknown { .. })));
+        let purse = RunBudget::new(limits);
+        assert!(matches!(purse.check_limits(None, "m"), Err(LimitReached::PriceUnknown { .. })));
     }
 
     #[tokio::test]
     async fn one_call_without_a_price_makes_the_sum_unknown() {
-        let purse = Spending::new(RunLimits::default());
-        purse.add(used(1), Some(0.2));
+        let purse = RunBudget::new(RunLimits::default());
+        purse.record_call(used(1), Some(0.2));
         assert_eq!(purse.spent().known_cost_usd(), Some(0.2));
-        purse.add(used(1), None);
+        purse.record_call(used(1), None);
         assert_eq!(purse.spent().known_cost_usd(), None);
     }
 }

@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::Folder;
+use repertoire_text::fs::FolderHandle;
 use repertoire_text::invisible;
 
-use crate::tool::Output;
-use repertoire_sandbox::workplace::Workplace;
+use crate::tool::ToolOutput;
+use repertoire_sandbox::workplace::RunWorkplace;
 
 /// The maximum length of a call's id in a file name.
 const ID_BYTES_MAX: usize = 64;
@@ -21,16 +21,16 @@ const BYTES_PER_CHAR: usize = 4;
 
 /// Builds an answer from consecutive pieces. Output that is longer than the limit is cut in the middle, and the whole
 /// is written to a file.
-pub fn bounded(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> Output {
+pub fn bound_output(pieces: &[&[u8]], workplace: &RunWorkplace, call_id: &str) -> ToolOutput {
     let chars_max = workplace.limits.output_chars_max;
     let bytes_total: usize = pieces.iter().map(|piece| piece.len()).sum();
     if bytes_total <= chars_max.saturating_mul(BYTES_PER_CHAR) {
-        let text = clean(&String::from_utf8_lossy(&pieces.concat()));
+        let text = strip_controls(&String::from_utf8_lossy(&pieces.concat()));
         if text.chars().count() <= chars_max {
-            return Output::ok(text);
+            return ToolOutput::ok(text);
         }
     }
-    let kept = keep(pieces, workplace, call_id);
+    let kept = write_spill(pieces, workplace, call_id);
     let (head, tail) = (head_of(pieces, chars_max / 2), tail_of(pieces, chars_max - chars_max / 2));
     let shown = head.len() + tail.len();
     let left_out = bytes_total.saturating_sub(shown);
@@ -45,16 +45,16 @@ pub fn bounded(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> Output
     let text = format!(
         "{head}\n[… about {left_out} of {bytes_total} bytes left out here; {place} …]\n{tail}"
     );
-    Output { text, is_error: false, spilled }
+    ToolOutput { text, is_error: false, spilled }
 }
 
 /// Like [`bounded`], for one text.
-pub fn bounded_text(text: &str, workplace: &Workplace, call_id: &str) -> Output {
-    bounded(&[text.as_bytes()], workplace, call_id)
+pub fn bound_text(text: &str, workplace: &RunWorkplace, call_id: &str) -> ToolOutput {
+    bound_output(&[text.as_bytes()], workplace, call_id)
 }
 
 /// Strips escape sequences and control characters; line breaks and tabs stay.
-pub fn clean(text: &str) -> String {
+pub fn strip_controls(text: &str) -> String {
     invisible::without_terminal_control(text)
 }
 
@@ -66,7 +66,7 @@ fn head_of(pieces: &[&[u8]], chars_max: usize) -> String {
         bytes.extend_from_slice(&piece[..taken]);
         room -= taken;
     }
-    clean(&String::from_utf8_lossy(&bytes)).chars().take(chars_max).collect()
+    strip_controls(&String::from_utf8_lossy(&bytes)).chars().take(chars_max).collect()
 }
 
 fn tail_of(pieces: &[&[u8]], chars_max: usize) -> String {
@@ -81,17 +81,21 @@ fn tail_of(pieces: &[&[u8]], chars_max: usize) -> String {
     let bytes = ends.concat();
     // The cut may go through a character; skip its remaining bytes.
     let start = bytes.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
-    let text = clean(&String::from_utf8_lossy(&bytes[start..]));
+    let text = strip_controls(&String::from_utf8_lossy(&bytes[start..]));
     let skipped = text.chars().count().saturating_sub(chars_max);
     text.chars().skip(skipped).collect()
 }
 
-struct Kept {
+struct SpilledOutput {
     path: Utf8PathBuf,
     bytes: u64,
 }
 
-fn keep(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> io::Result<Kept> {
+fn write_spill(
+    pieces: &[&[u8]],
+    workplace: &RunWorkplace,
+    call_id: &str,
+) -> io::Result<SpilledOutput> {
     let folder = workplace.open_spill_folder()?;
     let (mut file, path) = create_new(&folder, &workplace.spill_dir, &file_name(call_id))?;
     let mut room = workplace.limits.spill_bytes_max;
@@ -102,11 +106,15 @@ fn keep(pieces: &[&[u8]], workplace: &Workplace, call_id: &str) -> io::Result<Ke
         room -= taken as u64;
         bytes += taken as u64;
     }
-    Ok(Kept { path, bytes })
+    Ok(SpilledOutput { path, bytes })
 }
 
 /// Creates a new file, so that no link is followed and no other output is overwritten.
-fn create_new(folder: &Folder, dir: &Utf8Path, name: &str) -> io::Result<(File, Utf8PathBuf)> {
+fn create_new(
+    folder: &FolderHandle,
+    dir: &Utf8Path,
+    name: &str,
+) -> io::Result<(File, Utf8PathBuf)> {
     for number in 1..=NAMES_MAX {
         let file_name = match number {
             1 => format!("{name}.txt"),
@@ -135,8 +143,8 @@ mod tests {
     #[test]
     fn what_is_short_comes_back_whole_and_makes_no_file() {
         let bench = Bench::new();
-        let output = bounded_text("all of it", &bench.workplace(), "c1");
-        assert_eq!(output, Output::ok("all of it"));
+        let output = bound_text("all of it", &bench.workplace(), "c1");
+        assert_eq!(output, ToolOutput::ok("all of it"));
         assert!(!bench.workplace().spill_dir.exists());
     }
 
@@ -146,7 +154,7 @@ mod tests {
         let mut workplace = bench.workplace();
         workplace.limits.output_chars_max = 100;
         let long = format!("START{}END", "é".repeat(5000));
-        let output = bounded_text(&long, &workplace, "c1");
+        let output = bound_text(&long, &workplace, "c1");
         assert!(output.text.starts_with("START"), "{}", output.text);
         assert!(output.text.ends_with("éEND"), "{}", output.text);
         assert!(!output.text.contains('\u{fffd}'));
@@ -163,7 +171,7 @@ mod tests {
         let bench = Bench::new();
         let mut workplace = bench.workplace();
         workplace.limits.output_chars_max = 10;
-        let output = bounded_text(&"x".repeat(100), &workplace, "c1");
+        let output = bound_text(&"x".repeat(100), &workplace, "c1");
         let path = output.spilled.unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -174,7 +182,7 @@ mod tests {
         let mut workplace = bench.workplace();
         workplace.limits.output_chars_max = 10;
         workplace.limits.spill_bytes_max = 50;
-        let output = bounded(&[&[b'a'; 40], &[b'b'; 40]], &workplace, "c1");
+        let output = bound_output(&[&[b'a'; 40], &[b'b'; 40]], &workplace, "c1");
         assert!(output.text.contains("its first 50 bytes are in"), "{}", output.text);
         assert_eq!(std::fs::metadata(output.spilled.unwrap()).unwrap().len(), 50);
     }
@@ -184,25 +192,24 @@ mod tests {
         let bench = Bench::new();
         let mut workplace = bench.workplace();
         workplace.limits.output_chars_max = 10;
-        let first = bounded_text(&"x".repeat(100), &workplace, "../../etc/passwd").spilled.unwrap();
-        let second =
-            bounded_text(&"y".repeat(100), &workplace, "../../etc/passwd").spilled.unwrap();
+        let first = bound_text(&"x".repeat(100), &workplace, "../../etc/passwd").spilled.unwrap();
+        let second = bound_text(&"y".repeat(100), &workplace, "../../etc/passwd").spilled.unwrap();
         assert_eq!(first.parent(), Some(workplace.spill_dir.as_path()));
         assert_ne!(first, second);
     }
 
     #[test]
     fn colours_and_control_characters_are_kept_out() {
-        assert_eq!(clean("\u{1b}[31mred\u{1b}[0m\u{7}\u{0}\ttab\r\n"), "red\ttab\n");
-        assert_eq!(clean("\u{1b}]0;title\u{7}text"), "text");
-        assert_eq!(clean("10%\r20%"), "10%\n20%");
-        assert_eq!(clean("\u{1b}"), "");
+        assert_eq!(strip_controls("\u{1b}[31mred\u{1b}[0m\u{7}\u{0}\ttab\r\n"), "red\ttab\n");
+        assert_eq!(strip_controls("\u{1b}]0;title\u{7}text"), "text");
+        assert_eq!(strip_controls("10%\r20%"), "10%\n20%");
+        assert_eq!(strip_controls("\u{1b}"), "");
     }
 
     #[test]
     fn wrong_bytes_become_the_replacement_character() {
         let bench = Bench::new();
-        let output = bounded(&[b"a\xffb"], &bench.workplace(), "c1");
+        let output = bound_output(&[b"a\xffb"], &bench.workplace(), "c1");
         assert_eq!(output.text, "a\u{fffd}b");
     }
 
@@ -214,7 +221,7 @@ mod tests {
         workplace.spill_dir = workplace.dir.join(".repertoire/output");
         std::fs::create_dir(workplace.dir.join(".repertoire")).unwrap();
         std::os::unix::fs::symlink("/", &workplace.spill_dir).unwrap();
-        let spilled = bounded_text(&"x".repeat(100_000), &workplace, "c1");
+        let spilled = bound_text(&"x".repeat(100_000), &workplace, "c1");
         assert!(spilled.spilled.is_none() && spilled.text.contains("could not be kept"));
     }
 }

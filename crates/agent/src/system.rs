@@ -6,61 +6,61 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
-use repertoire_model::breaker::Breakers;
-use repertoire_model::prices::Prices;
-use repertoire_model::{Message, ModelName, Provider, ToolSpec};
-use repertoire_select::{Selector, Task};
+use repertoire_model::breaker::CircuitBreakers;
+use repertoire_model::prices::ModelPrices;
+use repertoire_model::{ModelMessage, ModelName, ModelProvider, ToolSpec};
+use repertoire_select::{SkillSelector, Task};
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::library::Library;
+use repertoire_skill::library::SkillLibrary;
 use repertoire_skill::render::catalog::is_offered;
-use repertoire_skill::skill::Digest;
+use repertoire_skill::skill::ContentDigest;
 use repertoire_text::invisible::{self, InvisibleSummary};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-use crate::config::Config;
+use crate::config::AgentConfig;
 use crate::conversation::Conversation;
-use crate::definition::{DEFAULT_AGENT, Definition};
+use crate::definition::{AgentDefinition, DEFAULT_AGENT};
 use crate::effect::EffectLimit;
-use crate::event::{Event, EventKind, Events, Sink, Status};
+use crate::event::{AgentEvent, AgentRunStatus, EventEmitter, EventKind, EventSink};
 use crate::limits::CONVERSATIONS_MAX;
-use crate::middleware::{Middleware, Next, Outcome, Turn, TurnError};
-use crate::run::{Run, lock};
-use crate::spending::{LimitReached, Spending};
+use crate::middleware::{AgentTurn, MiddlewareNext, TurnError, TurnMiddleware, TurnOutcome};
+use crate::run::{AgentRun, lock_unpoisoned};
+use crate::spending::{LimitReached, RunBudget};
 use crate::tool::Tool;
 use crate::tools;
-use repertoire_sandbox::confinement::Probed;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::confinement::LazySandbox;
+use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::clock::Clock;
 
+mod backend_run;
 mod builder;
-mod handing_over;
 mod options;
 
-pub use builder::{BuildError, Builder, MakeSelector};
-pub use options::{Report, RunError, RunOptions};
+pub use builder::{SelectorFactory, SystemBuildError, SystemBuilder};
+pub use options::{AgentRunError, RunOptions, RunReport};
 
 /// Agents, skills, tools and models, ready to run. Cheap to clone.
 #[derive(Clone)]
 pub struct System {
-    inner: Arc<Inner>,
+    inner: Arc<SystemInner>,
 }
 
 /// A selector, and the generation of the catalog for which it was created.
-type MadeSelector = (u64, Arc<Selector>);
+type GenerationSelector = (u64, Arc<SkillSelector>);
 
 #[derive(Clone)]
-struct Inner {
-    library: Arc<Library>,
+struct SystemInner {
+    library: Arc<SkillLibrary>,
     /// True if there was no run since the skills were loaded.
     is_fresh: Arc<AtomicBool>,
-    selector: Arc<Mutex<Option<MadeSelector>>>,
-    make_selector: MakeSelector,
-    provider: Arc<dyn Provider>,
-    prices: Prices,
-    breakers: Arc<Breakers>,
-    config: Config,
+    selector: Arc<Mutex<Option<GenerationSelector>>>,
+    make_selector: SelectorFactory,
+    provider: Arc<dyn ModelProvider>,
+    prices: ModelPrices,
+    breakers: Arc<CircuitBreakers>,
+    config: AgentConfig,
     tools: Vec<Arc<dyn Tool>>,
-    chain: Vec<Arc<dyn Middleware>>,
+    chain: Vec<Arc<dyn TurnMiddleware>>,
     work_dir: Utf8PathBuf,
     spill_dir: Utf8PathBuf,
     /// The temporary folder for output, if the caller did not name one. Deleted with the last
@@ -69,16 +69,16 @@ struct Inner {
     /// Additional folders that may be read.
     readable: Vec<Utf8PathBuf>,
     environment: Vec<(String, String)>,
-    sandbox: Probed,
-    sink: Option<Sink>,
+    sandbox: LazySandbox,
+    sink: Option<EventSink>,
     clock: Arc<dyn Clock>,
-    conversations: Arc<Mutex<Vec<Kept>>>,
+    conversations: Arc<Mutex<Vec<StoredConversation>>>,
     /// Semaphores for agents whose definition limits concurrent runs.
     places_at_work: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
 }
 
 /// A conversation in memory; the list is ordered by last use, oldest first.
-struct Kept {
+struct StoredConversation {
     id: String,
     conversation: Arc<tokio::sync::Mutex<Conversation>>,
 }
@@ -91,10 +91,10 @@ impl std::fmt::Debug for System {
 
 /// The first request of a run, without sending it.
 #[derive(Clone, Debug)]
-pub struct Preview {
+pub struct RunPreview {
     pub model: ModelName,
-    pub agent: Definition,
-    pub messages: Vec<Message>,
+    pub agent: AgentDefinition,
+    pub messages: Vec<ModelMessage>,
     pub tools: Vec<ToolSpec>,
     /// The estimated number of tokens.
     pub tokens: u64,
@@ -103,25 +103,25 @@ pub struct Preview {
 }
 
 /// The inputs of a run, top-level or delegated.
-struct Start<'a> {
+struct RunStart<'a> {
     agent: &'a str,
     task: String,
     options: RunOptions,
-    events: Events,
+    events: EventEmitter,
     depth: u32,
-    spending: Arc<Spending>,
+    spending: Arc<RunBudget>,
     /// The chain of agents that delegated this run.
     above: Vec<String>,
     /// The model for agents that don't specify one.
     model: Option<ModelName>,
-    asked: Asked,
+    asked: AgentOrigin,
     /// The effect limit of the delegating agent.
     limit: EffectLimit,
 }
 
 /// The origin of a request for an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum AgentOrigin {
     /// The user named the agent.
     ByName,
     /// A skill, another agent or a capability selected it.
@@ -148,8 +148,8 @@ impl System {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> SystemBuilder {
+        SystemBuilder::default()
     }
 
     /// Returns a system with the same skills, tools and models in another working folder, with
@@ -157,11 +157,11 @@ impl System {
     /// state is shared, so copies are cheap.
     #[must_use]
     pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>, readable: Vec<Utf8PathBuf>) -> System {
-        let inner = Inner {
+        let inner = SystemInner {
             work_dir: dir.into(),
             readable,
             conversations: Arc::default(),
-            ..Inner::clone(&self.inner)
+            ..SystemInner::clone(&self.inner)
         };
         System { inner: Arc::new(inner) }
     }
@@ -169,20 +169,20 @@ impl System {
     /// Returns a copy with an additional environment variable for all programs that it starts.
     #[must_use]
     pub fn with_variable(&self, name: &str, value: &str) -> System {
-        let mut inner = Inner::clone(&self.inner);
+        let mut inner = SystemInner::clone(&self.inner);
         inner.environment.retain(|(there, _)| there != name);
         inner.environment.push((name.to_owned(), value.to_owned()));
         System { inner: Arc::new(inner) }
     }
 
     /// The sandbox that confines programs.
-    pub fn sandbox(&self) -> &Probed {
+    pub fn sandbox(&self) -> &LazySandbox {
         &self.inner.sandbox
     }
 
     /// The workplace of a conversation's programs.
-    pub fn workplace_of(&self, conversation: &str) -> Workplace {
-        self.workplace(conversation)
+    pub fn workplace_of(&self, conversation: &str) -> RunWorkplace {
+        self.conversation_workplace(conversation)
     }
 
     /// Runs an agent on a task to completion. Never fails: errors are in the report.
@@ -198,29 +198,35 @@ impl System {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run(&self, agent: &str, task: impl Into<String>, options: RunOptions) -> Report {
+    pub async fn run(
+        &self,
+        agent: &str,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> RunReport {
         let limits = options.limits.unwrap_or(self.inner.config.limits);
-        let spending = Arc::new(Spending::new(limits));
-        self.run_asked(agent, task.into(), options, Asked::ByName, spending).await
+        let spending = Arc::new(RunBudget::new(limits));
+        self.run_with_origin(agent, task.into(), options, AgentOrigin::ByName, spending).await
     }
 
     /// Like [`System::run`], with an explicit origin and budget.
-    pub(crate) async fn run_asked(
+    pub(crate) async fn run_with_origin(
         &self,
         agent: &str,
         task: String,
         options: RunOptions,
-        asked: Asked,
-        spending: Arc<Spending>,
-    ) -> Report {
+        asked: AgentOrigin,
+        spending: Arc<RunBudget>,
+    ) -> RunReport {
         self.refresh();
         let id = uuid::Uuid::now_v7().to_string();
-        let events = Events::new(&id, agent, self.inner.clock.clone(), self.sink(&options));
+        let events =
+            EventEmitter::new(&id, agent, self.inner.clock.clone(), self.event_sink(&options));
         let (above, model) = (Vec::new(), None);
         let depth = 0;
         let limit = EffectLimit::default();
         let start =
-            Start { agent, task, options, events, depth, spending, above, model, asked, limit };
+            RunStart { agent, task, options, events, depth, spending, above, model, asked, limit };
         self.execute(start).await
     }
 
@@ -234,22 +240,27 @@ impl System {
         agent: &str,
         task: impl Into<String>,
         options: RunOptions,
-    ) -> Result<Preview, RunError> {
+    ) -> Result<RunPreview, AgentRunError> {
         self.refresh();
-        let events = Events::new("preview", agent, self.inner.clock.clone(), self.sink(&options));
-        let spending = Arc::new(Spending::new(self.inner.config.limits));
+        let events = EventEmitter::new(
+            "preview",
+            agent,
+            self.inner.clock.clone(),
+            self.event_sink(&options),
+        );
+        let spending = Arc::new(RunBudget::new(self.inner.config.limits));
         // A preview must not change the conversation, so it works on a copy.
         let id = options.conversation.clone().unwrap_or_else(|| "preview".to_owned());
         let known = self.conversation(&id).await.unwrap_or_else(|| Conversation::new(id));
         let guard = Arc::new(tokio::sync::Mutex::new(known)).lock_owned().await;
         let task = task.into();
-        let (above, model, asked) = (Vec::new(), None, Asked::ByName);
+        let (above, model, asked) = (Vec::new(), None, AgentOrigin::ByName);
         let (depth, limit) = (0, EffectLimit::default());
         let start =
-            Start { agent, task, options, events, depth, spending, above, model, asked, limit };
-        let mut turn = self.turn(&start, guard);
+            RunStart { agent, task, options, events, depth, spending, above, model, asked, limit };
+        let mut turn = self.build_turn(&start, guard);
         turn.preview = true;
-        self.one_turn(&mut turn).await;
+        self.run_turn(&mut turn).await;
         if let Some(error) = turn.outcome.take().and_then(|outcome| outcome.error) {
             return Err(error.into());
         }
@@ -259,11 +270,11 @@ impl System {
         };
         let request = crate::middleware::model_call::request(&turn, &model);
         let body = repertoire_model::client::body(&request, model.info.as_ref());
-        Ok(Preview {
+        Ok(RunPreview {
             model: model.name.clone(),
             agent: (*turn.agent).clone(),
             messages: turn.conversation.messages.clone(),
-            tokens: turn.conversation.tokens(),
+            tokens: turn.conversation.estimate_tokens(),
             body,
             tools: std::mem::take(&mut turn.specs),
         })
@@ -271,13 +282,13 @@ impl System {
 
     /// Runs an agent on behalf of another one: with only its task, under the same limits and
     /// permissions. The effects of the new run are at most those of the parent.
-    pub(crate) async fn run_for(
+    pub(crate) async fn run_subagent(
         &self,
-        parent: &Run,
+        parent: &AgentRun,
         agent: &str,
         task: String,
         options: RunOptions,
-    ) -> Report {
+    ) -> RunReport {
         let options = RunOptions {
             permissions: options.permissions.or_else(|| Some(parent.permissions())),
             asker: parent.asker.clone(),
@@ -285,28 +296,28 @@ impl System {
             ignore_project_rules: options.ignore_project_rules || parent.is_strangers,
             ..options
         };
-        let events = parent.events.child(agent);
-        let spending = Arc::new(parent.spending.child());
+        let events = parent.events.for_subagent(agent);
+        let spending = Arc::new(parent.spending.for_subagent());
         let depth = parent.depth + 1;
         let (above, model) = (parent.at_work.clone(), parent.model.clone());
-        let (asked, limit) = (Asked::Otherwise, parent.limit());
+        let (asked, limit) = (AgentOrigin::Otherwise, parent.limit());
         let start =
-            Start { agent, task, options, events, depth, spending, above, model, asked, limit };
+            RunStart { agent, task, options, events, depth, spending, above, model, asked, limit };
         // `execute` can call itself through this function, so its future must be boxed.
         let report = Box::pin(self.execute(start)).await;
-        lock(&parent.denials).extend(report.denials.iter().cloned());
+        lock_unpoisoned(&parent.denials).extend(report.denials.iter().cloned());
         report
     }
 
-    async fn execute(&self, start: Start<'_>) -> Report {
+    async fn execute(&self, start: RunStart<'_>) -> RunReport {
         let begun = tokio::time::Instant::now();
         let id = start.options.conversation.clone();
         let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-        let (_place, guard) = match self.begin(&start, &id).await {
+        let (_place, guard) = match self.acquire_run(&start, &id).await {
             Ok(begun) => begun,
-            Err(error) => return never_begun(&start, id, error),
+            Err(error) => return report_not_started(&start, id, error),
         };
-        let mut turn = self.turn(&start, guard);
+        let mut turn = self.build_turn(&start, guard);
         let backend = start.options.backend.clone();
         let name = backend.as_ref().map(|backend| backend.name());
         // A backend's session only knows the turns that took place there. If another backend takes
@@ -323,45 +334,45 @@ impl System {
         if let Some(warning) = warning_of_invisible_characters(&start.task) {
             start.events.emit(warning);
         }
-        let mut report = nothing_yet(&start, id);
+        let mut report = empty_report(&start, id);
         match backend {
             None => {
-                let (outcome, answered) = self.turns(&mut turn).await;
+                let (outcome, answered) = self.run_turns(&mut turn).await;
                 report.iterations = answered;
                 report.status = outcome.status;
                 report.text = outcome.text;
                 report.structured = outcome.structured;
-                report.error = outcome.error.map(RunError::from);
+                report.error = outcome.error.map(AgentRunError::from);
                 let spent = start.spending.spent();
                 report.usage = spent.usage;
                 report.cost_usd = spent.known_cost_usd();
             }
-            Some(backend) => self.hand_over(&mut turn, &*backend, &mut report).await,
+            Some(backend) => self.run_backend(&mut turn, &*backend, &mut report).await,
         }
         report.denials.extend(turn.run.denials());
         report.duration = begun.elapsed();
-        let ledger = std::mem::take(&mut *lock(&turn.run.ledger));
+        let ledger = std::mem::take(&mut *lock_unpoisoned(&turn.run.ledger));
         report.skills = ledger.held().iter().map(|held| held.activation.id.clone()).collect();
         turn.conversation.ledger = ledger;
         turn.conversation.todos = turn.run.state.todos();
         turn.run.workplace.clean_up();
-        start.events.emit(finished(&report));
+        start.events.emit(run_finished_event(&report));
         report
     }
 
     /// Waits for a concurrency permit and for the conversation, at most until the deadline of the
     /// run.
-    async fn begin(
+    async fn acquire_run(
         &self,
-        start: &Start<'_>,
+        start: &RunStart<'_>,
         id: &str,
     ) -> Result<(Option<OwnedSemaphorePermit>, OwnedMutexGuard<Conversation>), TurnError> {
         let ready = async {
-            let place = match self.place_at_work(start) {
+            let place = match self.agent_semaphore(start) {
                 Some(places) => places.acquire_owned().await.ok(),
                 None => None,
             };
-            (place, self.take_up(id, start.depth).await)
+            (place, self.lock_conversation(id, start.depth).await)
         };
         let max_s = start.spending.limits().duration_max.as_secs();
         tokio::select! {
@@ -375,12 +386,12 @@ impl System {
 
     /// Runs turns until there is an outcome. Also returns the number of turns that the model
     /// answered.
-    async fn turns(&self, turn: &mut Turn) -> (Outcome, u32) {
+    async fn run_turns(&self, turn: &mut AgentTurn) -> (TurnOutcome, u32) {
         let mut answered = 0;
         loop {
             turn.iteration += 1;
             turn.response = None;
-            self.one_turn(turn).await;
+            self.run_turn(turn).await;
             answered += u32::from(turn.response.is_some());
             if let Some(outcome) = turn.outcome.take() {
                 return (outcome, answered);
@@ -388,13 +399,17 @@ impl System {
         }
     }
 
-    async fn one_turn(&self, turn: &mut Turn) {
+    async fn run_turn(&self, turn: &mut AgentTurn) {
         turn.iteration = turn.iteration.max(1);
         // The error boundary is the first link, so errors are always in `turn.outcome`.
-        let _ = Next::all(&self.inner.chain).run(turn).await;
+        let _ = MiddlewareNext::from_chain(&self.inner.chain).run(turn).await;
     }
 
-    fn turn(&self, start: &Start<'_>, conversation: OwnedMutexGuard<Conversation>) -> Turn {
+    fn build_turn(
+        &self,
+        start: &RunStart<'_>,
+        conversation: OwnedMutexGuard<Conversation>,
+    ) -> AgentTurn {
         let options = &start.options;
         let config = &self.inner.config;
         let task = Task {
@@ -406,20 +421,24 @@ impl System {
         };
         let permissions = options.permissions.clone().unwrap_or(config.permissions.clone());
         let permissions = permissions.in_dir(&self.inner.work_dir);
-        let run = Run {
+        let run = AgentRun {
             conversation: conversation.id.clone(),
             depth: start.depth,
             cancel: options.cancel.clone(),
             spending: start.spending.clone(),
             asker: options.asker.clone(),
-            state: tools::State::hiding(permissions.hidden()),
+            state: tools::ToolState::hiding_paths(permissions.hidden_paths()),
             ledger: Mutex::new(conversation.ledger.clone()),
             permissions: Mutex::new(permissions),
             limit: Mutex::new(start.limit.clone()),
             is_strangers: start.options.ignore_project_rules,
             at_work: start.above.iter().cloned().chain([start.agent.to_owned()]).collect(),
             model: options.model.clone().or(start.model.clone()),
-            ..Run::new(self.clone(), self.workplace(&conversation.id), start.events.clone())
+            ..AgentRun::new(
+                self.clone(),
+                self.conversation_workplace(&conversation.id),
+                start.events.clone(),
+            )
         };
         run.state.set_todos(conversation.todos.clone());
         for held in conversation.ledger.held() {
@@ -427,7 +446,7 @@ impl System {
                 run.workplace.add_readable(held.activation.origin.dir());
             }
         }
-        Turn {
+        AgentTurn {
             run: Arc::new(run),
             agent_name: start.agent.to_owned(),
             asked: start.asked,
@@ -452,10 +471,10 @@ impl System {
 
     /// Creates the workplace of a conversation, with its own folder for large output and for
     /// private files of programs.
-    fn workplace(&self, conversation: &str) -> Workplace {
+    fn conversation_workplace(&self, conversation: &str) -> RunWorkplace {
         let inner = &self.inner;
-        let spill_dir = inner.spill_dir.join(folder_of(conversation));
-        let mut place = Workplace::new(&inner.work_dir, spill_dir, inner.sandbox.clone());
+        let spill_dir = inner.spill_dir.join(conversation_folder(conversation));
+        let mut place = RunWorkplace::new(&inner.work_dir, spill_dir, inner.sandbox.clone());
         place.environment = inner.environment.clone();
         place.limits = inner.config.tools;
         for dir in &inner.readable {
@@ -474,9 +493,9 @@ impl System {
         place
     }
 
-    fn sink(&self, options: &RunOptions) -> Sink {
+    fn event_sink(&self, options: &RunOptions) -> EventSink {
         let (all, own) = (self.inner.sink.clone(), options.on_event.clone());
-        Arc::new(move |event: &Event| {
+        Arc::new(move |event: &AgentEvent| {
             for sink in [&all, &own].into_iter().flatten() {
                 sink(event);
             }
@@ -485,14 +504,14 @@ impl System {
 
     /// Returns the semaphore that limits runs of an agent. `None` if a delegating agent has the
     /// same name: it already holds a permit, and waiting for another could deadlock.
-    fn place_at_work(&self, start: &Start<'_>) -> Option<Arc<Semaphore>> {
+    fn agent_semaphore(&self, start: &RunStart<'_>) -> Option<Arc<Semaphore>> {
         let agent = start.agent;
         if start.above.iter().any(|above| above == agent) {
             return None;
         }
         let catalog = self.catalog();
-        let places = catalog.agent(agent)?.skill.execution.max_concurrent?.max(1);
-        let mut known = lock(&self.inner.places_at_work);
+        let places = catalog.get_agent(agent)?.skill.execution.max_concurrent?.max(1);
+        let mut known = lock_unpoisoned(&self.inner.places_at_work);
         let semaphore = known
             .entry(agent.to_owned())
             .or_insert_with(|| Arc::new(Semaphore::new(places as usize)));
@@ -500,16 +519,16 @@ impl System {
     }
 
     /// Locks a conversation, or starts it. Conversations of sub-agents are not stored.
-    async fn take_up(&self, id: &str, depth: u32) -> OwnedMutexGuard<Conversation> {
+    async fn lock_conversation(&self, id: &str, depth: u32) -> OwnedMutexGuard<Conversation> {
         let begin = || Arc::new(tokio::sync::Mutex::new(Conversation::new(id)));
         let conversation = if depth > 0 {
             begin()
         } else {
-            let mut kept = lock(&self.inner.conversations);
+            let mut kept = lock_unpoisoned(&self.inner.conversations);
             let found = kept.iter().position(|kept| kept.id == id);
             let known = found.map(|at| kept.remove(at).conversation);
             let conversation = known.unwrap_or_else(begin);
-            kept.push(Kept { id: id.to_owned(), conversation: conversation.clone() });
+            kept.push(StoredConversation { id: id.to_owned(), conversation: conversation.clone() });
             if kept.len() > CONVERSATIONS_MAX {
                 kept.remove(0);
             }
@@ -521,7 +540,7 @@ impl System {
     /// Returns a copy of a conversation, for saving it to disk.
     pub async fn conversation(&self, id: &str) -> Option<Conversation> {
         let known = {
-            let kept = lock(&self.inner.conversations);
+            let kept = lock_unpoisoned(&self.inner.conversations);
             kept.iter().find(|kept| kept.id == id).map(|kept| kept.conversation.clone())
         };
         match known {
@@ -531,11 +550,14 @@ impl System {
     }
 
     /// Restores a conversation that was saved to disk.
-    pub fn restore(&self, conversation: Conversation) {
-        let mut kept = lock(&self.inner.conversations);
+    pub fn restore_conversation(&self, conversation: Conversation) {
+        let mut kept = lock_unpoisoned(&self.inner.conversations);
         kept.retain(|kept| kept.id != conversation.id);
         let id = conversation.id.clone();
-        kept.push(Kept { id, conversation: Arc::new(tokio::sync::Mutex::new(conversation)) });
+        kept.push(StoredConversation {
+            id,
+            conversation: Arc::new(tokio::sync::Mutex::new(conversation)),
+        });
     }
 
     /// Reloads changed files from disk. Every run does this at its start, so edits apply
@@ -552,8 +574,8 @@ impl System {
     }
 
     /// Returns the selector for a catalog, reusing the previous one if possible.
-    pub fn selector(&self, catalog: &Catalog) -> Arc<Selector> {
-        let mut held = lock(&self.inner.selector);
+    pub fn selector(&self, catalog: &Catalog) -> Arc<SkillSelector> {
+        let mut held = lock_unpoisoned(&self.inner.selector);
         let settings = self.inner.config.auto_trigger;
         let selector = match held.take() {
             Some((generation, selector)) if generation == catalog.generation() => selector,
@@ -586,19 +608,19 @@ impl System {
         &self.inner.tools
     }
 
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &AgentConfig {
         &self.inner.config
     }
 
-    pub fn prices(&self) -> &Prices {
+    pub fn prices(&self) -> &ModelPrices {
         &self.inner.prices
     }
 
-    pub fn provider(&self) -> &dyn Provider {
+    pub fn provider(&self) -> &dyn ModelProvider {
         &*self.inner.provider
     }
 
-    pub(crate) fn breakers(&self) -> &Breakers {
+    pub(crate) fn breakers(&self) -> &CircuitBreakers {
         &self.inner.breakers
     }
 
@@ -608,27 +630,27 @@ impl System {
 
     /// A random number from 0 to 1, for jitter: callers that failed together should not retry
     /// together.
-    pub(crate) fn random(&self) -> f64 {
+    pub(crate) fn random_jitter(&self) -> f64 {
         let bits = uuid::Uuid::now_v7().as_u128() as u32;
         f64::from(bits) / f64::from(u32::MAX)
     }
 }
 
 /// The name of a conversation's folder. Ids are chosen by callers and may not be valid file names.
-fn folder_of(conversation: &str) -> String {
+fn conversation_folder(conversation: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if !conversation.is_empty() && conversation.len() <= 64 && conversation.chars().all(is_plain) {
         return conversation.to_owned();
     }
-    Digest::of(conversation.as_bytes()).to_string().replace(':', "-")
+    ContentDigest::hash_bytes(conversation.as_bytes()).to_string().replace(':', "-")
 }
 
 /// A report without results yet.
-fn nothing_yet(start: &Start<'_>, conversation: String) -> Report {
-    Report {
+fn empty_report(start: &RunStart<'_>, conversation: String) -> RunReport {
+    RunReport {
         run: start.events.run().to_owned(),
         conversation,
-        status: Status::Failed,
+        status: AgentRunStatus::Failed,
         text: String::new(),
         structured: None,
         error: None,
@@ -645,7 +667,7 @@ fn nothing_yet(start: &Start<'_>, conversation: String) -> Report {
 /// Returns a warning if the task contains invisible characters. Tasks often quote untrusted text,
 /// so these are removed.
 fn warning_of_invisible_characters(task: &str) -> Option<EventKind> {
-    let summary = InvisibleSummary::of(task);
+    let summary = InvisibleSummary::count_in(task);
     (!summary.is_empty()).then(|| {
         let message = format!("invisible characters were removed from the task: {summary}");
         EventKind::Warning { message }
@@ -653,15 +675,15 @@ fn warning_of_invisible_characters(task: &str) -> Option<EventKind> {
 }
 
 /// The report of a run that could not start before its deadline or was cancelled.
-fn never_begun(start: &Start<'_>, conversation: String, error: TurnError) -> Report {
+fn report_not_started(start: &RunStart<'_>, conversation: String, error: TurnError) -> RunReport {
     let (status, error) = (error.status(), Some(error.into()));
     let duration = start.spending.elapsed();
-    let report = Report { status, error, duration, ..nothing_yet(start, conversation) };
-    start.events.emit(finished(&report));
+    let report = RunReport { status, error, duration, ..empty_report(start, conversation) };
+    start.events.emit(run_finished_event(&report));
     report
 }
 
-fn finished(report: &Report) -> EventKind {
+fn run_finished_event(report: &RunReport) -> EventKind {
     EventKind::RunFinished {
         status: report.status,
         text: report.text.clone(),

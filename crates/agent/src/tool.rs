@@ -5,7 +5,7 @@ use repertoire_model::ToolSpec;
 use serde_json::Value;
 
 use crate::effect::EffectSet;
-use crate::run::Run;
+use crate::run::AgentRun;
 
 /// A tool that an agent can call.
 pub trait Tool: Send + Sync {
@@ -14,11 +14,11 @@ pub trait Tool: Send + Sync {
 
     /// The description for the model. May depend on the run: the `skill` tool lists the current
     /// skills.
-    fn spec(&self, run: &Run) -> ToolSpec;
+    fn spec(&self, run: &AgentRun) -> ToolSpec;
 
     /// The access that a call needs, for permissions and the read-only mode. May depend on the
     /// arguments.
-    fn access(&self, arguments: &Value) -> Access;
+    fn access(&self, arguments: &Value) -> ToolAccess;
 
     /// The effects that the tool can have. By default any effect except delegation; those of
     /// built-in tools are in the table of [`crate::effect`].
@@ -27,8 +27,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// Tells whether calls may run in parallel with others.
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Exclusive
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Exclusive
     }
 
     /// The subject of a call on one line, such as the command or the path. Permission patterns are
@@ -42,12 +42,12 @@ pub trait Tool: Send + Sync {
     }
 
     /// Executes a call. A failure is an [`Output`] as well, since the model should read it.
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output>;
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput>;
 }
 
 /// The access that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum ToolAccess {
     /// No access outside of the run: the to-do list, a skill.
     None,
     Read,
@@ -58,7 +58,7 @@ pub enum Access {
 
 /// The concurrency of calls of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Concurrency {
+pub enum ToolConcurrency {
     Safe,
     /// Runs alone, in the order of the calls.
     Exclusive,
@@ -66,16 +66,16 @@ pub enum Concurrency {
 
 /// A call of a tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct ToolInvocation<'a> {
     pub id: &'a str,
     /// The arguments, already validated against the tool's schema.
     pub arguments: &'a Value,
-    pub run: &'a Run,
+    pub run: &'a AgentRun,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Output {
+pub struct ToolOutput {
     /// The text for the model.
     pub text: String,
     pub is_error: bool,
@@ -83,14 +83,14 @@ pub struct Output {
     pub spilled: Option<camino::Utf8PathBuf>,
 }
 
-impl Output {
+impl ToolOutput {
     /// A successful result.
     pub fn ok(text: impl Into<String>) -> Self {
-        Output { text: text.into(), ..Output::default() }
+        ToolOutput { text: text.into(), ..ToolOutput::default() }
     }
 
     /// A failure, with a message that helps the model.
     pub fn error(text: impl Into<String>) -> Self {
-        Output { text: text.into(), is_error: true, spilled: None }
+        ToolOutput { text: text.into(), is_error: true, spilled: None }
     }
 }

@@ -5,14 +5,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use repertoire_skill::name::nearest;
+use repertoire_skill::name::nearest_name;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::event::TodoItem;
-use crate::permission::{Decision, PathRules, Permissions, Verdict};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
+use crate::permission::{PathRules, PermissionDecision, PermissionVerdict, RunPermissions};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
 
 pub mod bash;
 mod command;
@@ -36,34 +36,34 @@ pub mod todo;
 mod walk;
 pub mod write;
 
-pub use plan::Plan;
+pub use plan::AgentPlan;
 pub use research::ResearchSettings;
 
 /// All tools of this crate, with default settings.
-pub fn builtin() -> Vec<Arc<dyn Tool>> {
-    builtin_with(ResearchSettings::default())
+pub fn builtin_tools() -> Vec<Arc<dyn Tool>> {
+    builtin_tools_with(ResearchSettings::default())
 }
 
 /// All tools of this crate.
-pub fn builtin_with(research: ResearchSettings) -> Vec<Arc<dyn Tool>> {
+pub fn builtin_tools_with(research: ResearchSettings) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(skill::Skill::default()),
-        Arc::new(skill_search::SkillSearch),
-        Arc::new(delegate::Delegate),
-        Arc::new(read::Read),
-        Arc::new(write::Write),
-        Arc::new(edit::Edit),
-        Arc::new(list::List),
+        Arc::new(skill::AgentSkillTool::default()),
+        Arc::new(skill_search::AgentSkillSearchTool),
+        Arc::new(delegate::DelegateTool),
+        Arc::new(read::ReadTool),
+        Arc::new(write::WriteTool),
+        Arc::new(edit::EditTool),
+        Arc::new(list::ListTool),
         Arc::new(glob::Glob),
-        Arc::new(grep::Grep),
-        Arc::new(search::Search),
+        Arc::new(grep::GrepTool),
+        Arc::new(search::SearchTool),
         Arc::new(bash::Bash),
-        Arc::new(git::Git),
-        Arc::new(github::GitHub),
-        Arc::new(run_tests::RunTests),
-        Arc::new(research::Research::new(research)),
+        Arc::new(git::GitTool),
+        Arc::new(github::GitHubTool),
+        Arc::new(run_tests::RunTestsTool),
+        Arc::new(research::ResearchTool::new(research)),
         Arc::new(plan::PlanTool),
-        Arc::new(todo::Todo),
+        Arc::new(todo::TodoTool),
     ]
 }
 
@@ -102,21 +102,21 @@ pub fn find<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Result<&'a Arc<dyn To
         return Ok(tool);
     }
     let known: Vec<String> = tools.iter().map(|tool| tool.name().to_owned()).collect();
-    let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+    let near = nearest_name(name, known.iter().map(String::as_str)).map(str::to_owned);
     Err(UnknownTool { name: name.to_owned(), nearest: near, known })
 }
 
 /// Permission rules for the location that a path actually leads to. The call was permitted based on its path, but a
 /// symlink on it may have been replaced since.
-pub(super) struct PlaceRules {
-    permissions: Permissions,
+pub(super) struct ResolvedPathRules {
+    permissions: RunPermissions,
     tool: &'static str,
-    access: Access,
+    access: ToolAccess,
 }
 
-impl PlaceRules {
-    pub(super) fn of(run: &Run, tool: &'static str, access: Access) -> Self {
-        PlaceRules { permissions: run.permissions(), tool, access }
+impl ResolvedPathRules {
+    pub(super) fn for_run(run: &AgentRun, tool: &'static str, access: ToolAccess) -> Self {
+        ResolvedPathRules { permissions: run.permissions(), tool, access }
     }
 
     /// Checks the location `place`, relative to the work folder, that was reached through the path `typed`.
@@ -124,8 +124,8 @@ impl PlaceRules {
     /// # Errors
     ///
     /// If a rule denies the location, or requires confirmation for it that was not required for the path.
-    pub(super) fn check(&self, typed: &str, place: &str) -> Result<(), String> {
-        if repertoire_sandbox::beneath::normalised(typed) == place {
+    pub(super) fn check_location(&self, typed: &str, place: &str) -> Result<(), String> {
+        if repertoire_sandbox::beneath::normalise_path(typed) == place {
             return Ok(());
         }
         let decide =
@@ -133,13 +133,14 @@ impl PlaceRules {
         // Without a folder, rules match the typed path itself; links are not resolved.
         let mut by_name = self.permissions.clone();
         by_name.dir = None;
-        let Verdict { decision, reason } = decide(place);
-        let asked =
-            || by_name.decide(self.tool, self.access, typed, false).decision == Decision::Ask;
+        let PermissionVerdict { decision, reason } = decide(place);
+        let asked = || {
+            by_name.decide(self.tool, self.access, typed, false).decision == PermissionDecision::Ask
+        };
         match decision {
-            Decision::Allow => Ok(()),
-            Decision::Ask if asked() => Ok(()),
-            Decision::Ask | Decision::Deny => Err(format!(
+            PermissionDecision::Allow => Ok(()),
+            PermissionDecision::Ask if asked() => Ok(()),
+            PermissionDecision::Ask | PermissionDecision::Deny => Err(format!(
                 "Not allowed: `{typed}` leads to `{place}`: {reason}; use that path itself"
             )),
         }
@@ -148,54 +149,54 @@ impl PlaceRules {
 
 /// State that tools keep between calls; one per run.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct ToolState {
     /// Paths that rules keep from being read. Searches skip them.
     pub hidden: PathRules,
     todos: Mutex<Vec<TodoItem>>,
-    plan: Mutex<Option<Plan>>,
+    plan: Mutex<Option<AgentPlan>>,
 }
 
-impl State {
+impl ToolState {
     /// State for a run whose searches skip these paths.
-    pub fn hiding(hidden: PathRules) -> Self {
-        State { hidden, ..State::default() }
+    pub fn hiding_paths(hidden: PathRules) -> Self {
+        ToolState { hidden, ..ToolState::default() }
     }
 
     pub fn todos(&self) -> Vec<TodoItem> {
-        lock(&self.todos).clone()
+        lock_mutex(&self.todos).clone()
     }
 
     /// Replaces the to-do list, for example when a run is resumed.
     pub fn set_todos(&self, items: Vec<TodoItem>) {
-        *lock(&self.todos) = items;
+        *lock_mutex(&self.todos) = items;
     }
 
-    pub fn plan(&self) -> Option<Plan> {
-        lock(&self.plan).clone()
+    pub fn plan(&self) -> Option<AgentPlan> {
+        lock_mutex(&self.plan).clone()
     }
 
     /// Replaces the plan, for example when a run is resumed.
-    pub fn set_plan(&self, plan: Option<Plan>) {
-        *lock(&self.plan) = plan;
+    pub fn set_plan(&self, plan: Option<AgentPlan>) {
+        *lock_mutex(&self.plan) = plan;
     }
 }
 
 /// Locks a mutex, even after a panic: values are only replaced as a whole, so they are never half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Deserializes the arguments of a call.
-fn arguments<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Output> {
+fn arguments<T: DeserializeOwned>(call: &ToolInvocation<'_>) -> Result<T, ToolOutput> {
     if !call.arguments.is_object() {
-        return Err(Output::error("the arguments are wrong: they must be an object"));
+        return Err(ToolOutput::error("the arguments are wrong: they must be an object"));
     }
     T::deserialize(call.arguments)
-        .map_err(|error| Output::error(format!("the arguments are wrong: {error}")))
+        .map_err(|error| ToolOutput::error(format!("the arguments are wrong: {error}")))
 }
 
 /// The JSON schema of arguments: an object with these properties and no others.
-fn object(required: &[&str], properties: Value) -> Value {
+fn object_schema(required: &[&str], properties: Value) -> Value {
     json!({
         "type": "object",
         "properties": properties,
@@ -211,11 +212,11 @@ fn text_argument<'a>(arguments: &'a Value, name: &str) -> &'a str {
 
 /// Returns the path of a call, for rules: normalised, and `.` (the work folder) if none is given.
 fn path_subject(arguments: &Value) -> String {
-    repertoire_sandbox::beneath::normalised(text_argument(arguments, "path"))
+    repertoire_sandbox::beneath::normalise_path(text_argument(arguments, "path"))
 }
 
 /// Describes a search for people: the search term and the folder.
-fn sought(arguments: &Value, what: &str) -> String {
+fn describe_search(arguments: &Value, what: &str) -> String {
     match path_subject(arguments).as_str() {
         "." => text_argument(arguments, what).to_owned(),
         path => format!("{} in {path}", text_argument(arguments, what)),
@@ -223,10 +224,10 @@ fn sought(arguments: &Value, what: &str) -> String {
 }
 
 /// Runs blocking work on a thread where it does not hold up the runtime.
-async fn blocking(work: impl FnOnce() -> Output + Send + 'static) -> Output {
+async fn run_blocking(work: impl FnOnce() -> ToolOutput + Send + 'static) -> ToolOutput {
     match tokio::task::spawn_blocking(work).await {
         Ok(output) => output,
-        Err(error) => Output::error(format!("the tool failed: {error}")),
+        Err(error) => ToolOutput::error(format!("the tool failed: {error}")),
     }
 }
 
@@ -236,20 +237,22 @@ mod tests {
 
     #[test]
     fn a_place_that_rules_deny_is_refused_whichever_path_leads_there() {
-        let mut permissions = Permissions::new(crate::permission::Mode::AcceptEdits);
+        let mut permissions = RunPermissions::new(crate::permission::PermissionMode::AcceptEdits);
         permissions.deny = vec!["Write(secret/**)".parse().unwrap()];
         permissions.ask = vec!["Write(asked/**)".parse().unwrap()];
-        let rules = PlaceRules { permissions, tool: "write", access: Access::Write };
-        assert_eq!(rules.check("src/a", "src/a"), Ok(()));
-        assert_eq!(rules.check("link/a", "src/a"), Ok(()));
-        assert_eq!(rules.check("asked/b", "asked/a"), Ok(()));
-        assert!(rules.check("link/a", "secret/a").unwrap_err().contains("denies it"));
-        assert!(rules.check("link/a", "asked/a").unwrap_err().contains("use that path itself"));
+        let rules = ResolvedPathRules { permissions, tool: "write", access: ToolAccess::Write };
+        assert_eq!(rules.check_location("src/a", "src/a"), Ok(()));
+        assert_eq!(rules.check_location("link/a", "src/a"), Ok(()));
+        assert_eq!(rules.check_location("asked/b", "asked/a"), Ok(()));
+        assert!(rules.check_location("link/a", "secret/a").unwrap_err().contains("denies it"));
+        assert!(
+            rules.check_location("link/a", "asked/a").unwrap_err().contains("use that path itself")
+        );
     }
 
     #[test]
     fn tools_are_found_by_their_names_by_other_agents_names_and_nearly() {
-        let tools = builtin();
+        let tools = builtin_tools();
         assert_eq!(find(&tools, "read").unwrap().name(), "read");
         assert_eq!(find(&tools, "Read").unwrap().name(), "read");
         assert_eq!(find(&tools, "TodoWrite").unwrap().name(), "todo");
@@ -263,7 +266,7 @@ mod tests {
     fn every_schema_is_one_and_describes_every_property() {
         let bench = testing::Bench::new();
         let run = bench.run();
-        for tool in builtin() {
+        for tool in builtin_tools() {
             let spec = tool.spec(&run);
             assert_eq!(spec.name, tool.name());
             assert!(!spec.description.is_empty() && spec.description.len() < 1500);
@@ -279,7 +282,7 @@ mod tests {
     #[tokio::test]
     async fn no_tool_panics_on_arguments_that_do_not_fit() {
         let bench = testing::Bench::new();
-        for tool in builtin() {
+        for tool in builtin_tools() {
             for wrong in [json!(null), json!([]), json!({}), json!({"path": 1}), json!({"x": "y"})]
             {
                 tool.access(&wrong);

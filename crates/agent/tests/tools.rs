@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use repertoire_agent::System;
-use repertoire_agent::event::Events;
-use repertoire_agent::run::Run;
-use repertoire_agent::tool::{Call, Output};
+use repertoire_agent::event::EventEmitter;
+use repertoire_agent::run::AgentRun;
+use repertoire_agent::tool::{ToolInvocation, ToolOutput};
 use repertoire_agent::tools;
 use repertoire_sandbox::confinement::Sandbox;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::clock::SystemClock;
 use serde_json::{Value, json};
 
-fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> Run {
+fn run_in(folder: &tempfile::TempDir, sandbox: Sandbox) -> AgentRun {
     let outside =
         Utf8PathBuf::from_path_buf(folder.path().canonicalize().expect("a place to work"))
             .expect("UTF-8");
     std::fs::create_dir_all(outside.join("work")).expect("a place to work");
-    let mut workplace = Workplace::new(outside.join("work"), outside.join("spilled"), sandbox);
+    let mut workplace = RunWorkplace::new(outside.join("work"), outside.join("spilled"), sandbox);
     let pairs = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("GIT_AUTHOR_NAME", "A")];
     let more =
         [("GIT_AUTHOR_EMAIL", "a@b"), ("GIT_COMMITTER_NAME", "A"), ("GIT_COMMITTER_EMAIL", "a@b")];
     let all = pairs.iter().chain(&more);
     workplace.environment = all.map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let system = System::builder().work_dir(outside.join("work")).build().expect("a system");
-    let events = Events::new("r1", "tester", Arc::new(SystemClock), Arc::new(|_| {}));
-    Run::new(system, workplace, events)
+    let events = EventEmitter::new("r1", "tester", Arc::new(SystemClock), Arc::new(|_| {}));
+    AgentRun::new(system, workplace, events)
 }
 
-async fn call(run: &Run, tool: &str, arguments: Value) -> Output {
-    let tools = tools::builtin();
+async fn call(run: &AgentRun, tool: &str, arguments: Value) -> ToolOutput {
+    let tools = tools::builtin_tools();
     let tool = tools::find(&tools, tool).expect("a tool");
-    tool.call(Call { id: "c1", arguments: &arguments, run }).await
+    tool.call(ToolInvocation { id: "c1", arguments: &arguments, run }).await
 }
 
 #[tokio::test]

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
 use repertoire_agent::conversation::Conversation;
-use repertoire_agent::event::Sink;
-use repertoire_agent::system::{BuildError, Builder, Preview, RunError};
-use repertoire_agent::{Event, EventKind, Report, RunOptions, System};
+use repertoire_agent::event::EventSink;
+use repertoire_agent::system::{AgentRunError, RunPreview, SystemBuildError, SystemBuilder};
+use repertoire_agent::{AgentEvent, EventKind, RunOptions, RunReport, System};
 
 use crate::limits::FIRST_WORDS_CHARS_MAX;
 use crate::usage::SkillUse;
@@ -20,55 +20,58 @@ mod checkpoint;
 mod recovery;
 mod store;
 
-use checkpoint::Checkpoints;
-pub use recovery::Interrupted;
-pub use store::{AtWork, FILE_VERSION, Head, Held, Listed, Log, Store, StoreError};
+use checkpoint::CheckpointWriters;
+pub use recovery::InterruptedRun;
+pub use store::{
+    ConversationListEntry, ConversationLog, ConversationMetadata, ConversationStore,
+    ConversationStoreError, FILE_VERSION, LockedConversation, UnfinishedRun,
+};
 
 /// Runs agents in stored conversations.
 #[derive(Clone, Debug)]
-pub struct Driver {
+pub struct ConversationDriver {
     system: System,
-    store: Store,
-    checkpoints: Checkpoints,
+    store: ConversationStore,
+    checkpoints: CheckpointWriters,
     /// The project in which conversations are started.
     folder: Option<Utf8PathBuf>,
 }
 
 /// An open conversation. No other process can open it until this is dropped.
 #[derive(Debug)]
-pub struct Talk {
-    driver: Driver,
-    held: Held,
+pub struct OpenConversation {
+    driver: ConversationDriver,
+    held: LockedConversation,
     /// The state of the last run, if its process ended before the run did.
-    interrupted: Option<Interrupted>,
+    interrupted: Option<InterruptedRun>,
     /// The skills used so far, with counts.
     used: SkillUse,
 }
 
-impl Driver {
+impl ConversationDriver {
     /// Creates a driver. It builds the system itself, because it adds a middleware that writes
     /// checkpoints.
     ///
     /// # Errors
     ///
     /// If the system cannot be built.
-    pub fn new(builder: Builder, store: Store) -> Result<Self, BuildError> {
-        let checkpoints = Checkpoints::default();
+    pub fn new(builder: SystemBuilder, store: ConversationStore) -> Result<Self, SystemBuildError> {
+        let checkpoints = CheckpointWriters::default();
         let system = builder.middleware(Arc::new(checkpoints.clone())).build()?;
-        Ok(Driver { system, store, checkpoints, folder: None })
+        Ok(ConversationDriver { system, store, checkpoints, folder: None })
     }
 
     /// Sets the project: conversations are started in it, and `last` is the latest of them.
     #[must_use]
     pub fn in_folder(self, folder: impl Into<Utf8PathBuf>) -> Self {
-        Driver { folder: Some(folder.into()), ..self }
+        ConversationDriver { folder: Some(folder.into()), ..self }
     }
 
     pub fn system(&self) -> &System {
         &self.system
     }
 
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &ConversationStore {
         &self.store
     }
 
@@ -77,14 +80,19 @@ impl Driver {
     /// # Errors
     ///
     /// If there is none, another process has it open, or it cannot be read.
-    pub fn resume(&self, wanted: &str) -> Result<Talk, StoreError> {
+    pub fn resume_conversation(
+        &self,
+        wanted: &str,
+    ) -> Result<OpenConversation, ConversationStoreError> {
         let (held, mut conversation) = match &self.folder {
-            Some(folder) if wanted == "last" => self.store.open(&self.store.last_in(folder)?)?,
-            _ => self.store.open(wanted)?,
+            Some(folder) if wanted == "last" => {
+                self.store.open_locked(&self.store.last_in(folder)?)?
+            }
+            _ => self.store.open_locked(wanted)?,
         };
-        let interrupted = recovery::recover(&self.system, &held, &mut conversation);
-        self.system.restore(conversation);
-        Ok(Talk { driver: self.clone(), held, interrupted, used: SkillUse::default() })
+        let interrupted = recovery::recover_run(&self.system, &held, &mut conversation);
+        self.system.restore_conversation(conversation);
+        Ok(OpenConversation { driver: self.clone(), held, interrupted, used: SkillUse::default() })
     }
 
     /// Starts a conversation.
@@ -92,12 +100,15 @@ impl Driver {
     /// # Errors
     ///
     /// If its folder cannot be created.
-    pub fn begin(&self, agent: &str) -> Result<Talk, StoreError> {
+    pub fn begin_conversation(
+        &self,
+        agent: &str,
+    ) -> Result<OpenConversation, ConversationStoreError> {
         let id = uuid::Uuid::now_v7().to_string();
-        let mut held = self.store.begin(&id, agent, self.system.clock().now_ms())?;
+        let mut held = self.store.begin_conversation(&id, agent, self.system.clock().now_ms())?;
         held.head.folder = self.folder.as_ref().map(ToString::to_string).unwrap_or_default();
         let used = SkillUse::default();
-        Ok(Talk { driver: self.clone(), held, interrupted: None, used })
+        Ok(OpenConversation { driver: self.clone(), held, interrupted: None, used })
     }
 
     /// Sends one prompt, in the conversation named in `options` or in a new one.
@@ -105,37 +116,37 @@ impl Driver {
     /// # Errors
     ///
     /// If the conversation cannot be opened or saved. A failed run is not an error but a report.
-    pub async fn send(
+    pub async fn send_prompt(
         &self,
         agent: &str,
         prompt: &str,
         options: RunOptions,
-    ) -> Result<Report, StoreError> {
+    ) -> Result<RunReport, ConversationStoreError> {
         let mut talk = match &options.conversation {
-            Some(wanted) => self.resume(wanted)?,
-            None => self.begin(agent)?,
+            Some(wanted) => self.resume_conversation(wanted)?,
+            None => self.begin_conversation(agent)?,
         };
-        talk.send(agent, prompt, options).await
+        talk.send_prompt(agent, prompt, options).await
     }
 }
 
-impl Talk {
+impl OpenConversation {
     pub fn id(&self) -> &str {
         &self.held.head.id
     }
 
     /// The metadata of the conversation.
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &ConversationMetadata {
         &self.held.head
     }
 
     /// The state of the last run, if its process ended before the run did.
-    pub fn interrupted(&self) -> Option<&Interrupted> {
+    pub fn interrupted(&self) -> Option<&InterruptedRun> {
         self.interrupted.as_ref()
     }
 
     /// The skills that were loaded since the conversation was opened.
-    pub fn used(&self) -> &SkillUse {
+    pub fn used_skills(&self) -> &SkillUse {
         &self.used
     }
 
@@ -145,28 +156,29 @@ impl Talk {
     /// # Errors
     ///
     /// If the conversation cannot be saved.
-    pub async fn send(
+    pub async fn send_prompt(
         &mut self,
         agent: &str,
         prompt: &str,
         options: RunOptions,
-    ) -> Result<Report, StoreError> {
+    ) -> Result<RunReport, ConversationStoreError> {
         let system = self.driver.system.clone();
-        let log = self.held.log()?;
-        self.begin_run(prompt, log.bytes());
+        let log = self.held.open_log()?;
+        self.begin_run(prompt, log.initial_bytes());
         if options.backend.is_some() {
             // An external agent calls its model itself, so no checkpoint is written during its run.
             let state = system.conversation(self.id()).await;
             self.held.save(&state.unwrap_or_else(|| Conversation::new(self.id())))?;
         }
-        let kept = Arc::new(Mutex::new(Kept { log, used: SkillUse::default(), failed: None }));
+        let kept =
+            Arc::new(Mutex::new(RunRecorder { log, used: SkillUse::default(), failed: None }));
         let options = RunOptions {
             conversation: Some(self.id().to_owned()),
-            on_event: Some(listening(kept.clone(), options.on_event.clone())),
+            on_event: Some(recording_sink(kept.clone(), options.on_event.clone())),
             ..options
         };
-        let watch = self.driver.checkpoints.watch(self.held.dir(), &self.held.head);
-        let task = match self.interrupted.take().and_then(|before| before.told()) {
+        let watch = self.driver.checkpoints.watch_conversation(self.held.dir(), &self.held.head);
+        let task = match self.interrupted.take().and_then(|before| before.resume_note()) {
             None => prompt.to_owned(),
             Some(before) => format!("{before}\n\n{prompt}"),
         };
@@ -182,9 +194,10 @@ impl Talk {
             *self.used.skills.entry(skill).or_default() += uses;
         }
         match kept.failed.take() {
-            Some(source) => {
-                Err(StoreError::Io { path: self.held.dir().join("events.jsonl"), source })
-            }
+            Some(source) => Err(ConversationStoreError::Io {
+                path: self.held.dir().join("events.jsonl"),
+                source,
+            }),
             None => Ok(report),
         }
     }
@@ -194,14 +207,14 @@ impl Talk {
     /// # Errors
     ///
     /// If the run could not start.
-    pub async fn preview(
+    pub async fn preview_prompt(
         &self,
         agent: &str,
         prompt: &str,
         options: RunOptions,
-    ) -> Result<Preview, RunError> {
+    ) -> Result<RunPreview, AgentRunError> {
         let options = RunOptions { conversation: Some(self.id().to_owned()), ..options };
-        let before = self.interrupted.as_ref().and_then(Interrupted::told);
+        let before = self.interrupted.as_ref().and_then(InterruptedRun::resume_note);
         let task = match before {
             None => prompt.to_owned(),
             Some(before) => format!("{before}\n\n{prompt}"),
@@ -219,10 +232,10 @@ impl Talk {
         }
         head.turns = head.turns.saturating_add(1);
         head.updated_ms = self.driver.system.clock().now_ms();
-        head.at_work = Some(AtWork { prompt: prompt.to_owned(), log_bytes });
+        head.at_work = Some(UnfinishedRun { prompt: prompt.to_owned(), log_bytes });
     }
 
-    fn end_run(&mut self, report: &Report) {
+    fn end_run(&mut self, report: &RunReport) {
         let head = &mut self.held.head;
         head.at_work = None;
         head.updated_ms = self.driver.system.clock().now_ms();
@@ -236,21 +249,21 @@ impl Talk {
 }
 
 /// The data collected during a run.
-struct Kept {
-    log: Log,
+struct RunRecorder {
+    log: ConversationLog,
     used: SkillUse,
     /// The first error of the log; the run continues, and the caller gets the error at the end.
     failed: Option<std::io::Error>,
 }
 
 /// Returns a sink that logs events and forwards them.
-fn listening(kept: Arc<Mutex<Kept>>, own: Option<Sink>) -> Sink {
-    Arc::new(move |event: &Event| {
+fn recording_sink(kept: Arc<Mutex<RunRecorder>>, own: Option<EventSink>) -> EventSink {
+    Arc::new(move |event: &AgentEvent| {
         // Don't log the chunks of an answer: the complete answer follows.
         if !matches!(event.kind, EventKind::Text { .. } | EventKind::Thinking { .. }) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.used.note(event);
-            if let Err(error) = kept.log.add(event) {
+            kept.used.count_event(event);
+            if let Err(error) = kept.log.append_event(event) {
                 kept.failed.get_or_insert(error);
             }
         }

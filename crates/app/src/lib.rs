@@ -35,5 +35,7 @@ pub mod runs;
 pub mod usage;
 pub mod worker;
 
-pub use conversation::{Driver, Store, StoreError, Talk};
+pub use conversation::{
+    ConversationDriver, ConversationStore, ConversationStoreError, OpenConversation,
+};
 pub use usage::SkillUse;

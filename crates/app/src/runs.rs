@@ -5,9 +5,9 @@ mod merge;
 
 use camino::Utf8Path;
 use repertoire_journal::{
-    Event, Filter, Journal, JournalError, Page, Payload, Run, RunId, RunStatus, Step,
+    Event, Filter, Journal, JournalError, JournalPage, Payload, Run, RunId, RunStatus, Step,
 };
-use repertoire_plan::document::Mark;
+use repertoire_plan::document::TaskMark;
 use repertoire_text::fs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,8 +15,8 @@ use serde::Serialize;
 use repertoire_plan::PlanState;
 use repertoire_plan::state::{TaskState, mark_word};
 
-pub use diff::{ChangedFile, DiffError, RunDiffJson, diff};
-pub use merge::{MergeError, Merged, merge};
+pub use diff::{RunChangedFile, RunDiffError, RunDiffJson, run_diff};
+pub use merge::{MergeError, RunDelivery, merge_run};
 
 /// Maximum number of events read to count the tasks of a list. Runs beyond that have no count.
 const EVENTS_READ_MAX: u64 = 100_000;
@@ -25,7 +25,7 @@ const FILES_MAX: usize = 10_000;
 
 /// A run in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RunRow {
+pub struct RunListRow {
     /// The id of the run.
     pub id: RunId,
     /// The end of the id, which is enough to identify the run.
@@ -75,18 +75,19 @@ pub struct TasksDone {
 
 impl TasksDone {
     /// The progress of a plan run; `None` if it has no tasks.
-    pub fn of(state: &PlanState) -> Option<Self> {
-        let counted = state.tasks.values().filter(|task| task.mark != Mark::ManualQa);
-        let done =
-            counted.clone().filter(|task| matches!(task.mark, Mark::Implemented | Mark::Reviewed));
+    pub fn from_state(state: &PlanState) -> Option<Self> {
+        let counted = state.tasks.values().filter(|task| task.mark != TaskMark::ManualQa);
+        let done = counted
+            .clone()
+            .filter(|task| matches!(task.mark, TaskMark::Implemented | TaskMark::Reviewed));
         let tasks = TasksDone { done: done.count(), all: counted.count() };
         (!state.tasks.is_empty()).then_some(tasks)
     }
 }
 
-impl RunRow {
+impl RunListRow {
     pub fn new(run: &Run, tasks: Option<TasksDone>) -> Self {
-        RunRow {
+        RunListRow {
             id: run.id.clone(),
             short: run.id.short().to_owned(),
             name: run.name.clone(),
@@ -97,7 +98,7 @@ impl RunRow {
             steps: run.steps,
             tasks,
             time_ms: run.spent.time_ms,
-            tokens: run.spent.tokens(),
+            tokens: run.spent.total_tokens(),
             cost_usd: run.spent.cost_usd(),
             cost_is_partial: run.spent.unpriced,
             worker: run.worker.clone(),
@@ -155,7 +156,7 @@ pub struct RunTask {
 
 impl RunTask {
     /// The tasks of a plan run, in the order of the plan.
-    pub fn all(state: &PlanState) -> Vec<Self> {
+    pub fn from_state(state: &PlanState) -> Vec<Self> {
         let known = state.order.iter().filter_map(|id| Some((id, state.tasks.get(id)?)));
         known.map(|(id, task)| RunTask::new(id, task)).collect()
     }
@@ -218,14 +219,14 @@ impl RunJson {
     pub fn of_events(run: Run, steps: Vec<Step>, events: &[Event]) -> Self {
         let state = PlanState::replay(events);
         RunJson {
-            tasks: RunTask::all(&state),
-            done: TasksDone::of(&state),
+            tasks: RunTask::from_state(&state),
+            done: TasksDone::from_state(&state),
             fallback: state.fallback,
             steps,
             steering: state.steering,
-            watchdog: signals(events),
+            watchdog: watchdog_signals(events),
             learnings: state.learnings,
-            delivered: events.iter().rev().find_map(delivered),
+            delivered: events.iter().rev().find_map(delivery_of),
             lease_until_ms: None,
             files: Vec::new(),
             commands: Vec::new(),
@@ -278,22 +279,22 @@ pub async fn rows(
     journal: &Journal,
     filter: &Filter,
     events_read: &mut u64,
-) -> Result<Page<RunRow>, JournalError> {
+) -> Result<JournalPage<RunListRow>, JournalError> {
     let page = journal.runs(filter).await?;
     let mut items = Vec::new();
     for run in &page.items {
         *events_read += run.seq;
         let tasks = if *events_read <= EVENTS_READ_MAX {
-            TasksDone::of(&PlanState::replay(&events_of(journal, &run.id).await?))
+            TasksDone::from_state(&PlanState::replay(&events_of(journal, &run.id).await?))
         } else {
             None
         };
-        items.push(RunRow::new(run, tasks));
+        items.push(RunListRow::new(run, tasks));
     }
-    Ok(Page { items, next: page.next })
+    Ok(JournalPage { items, next: page.next })
 }
 
-fn signals(events: &[Event]) -> Vec<SignalJson> {
+fn watchdog_signals(events: &[Event]) -> Vec<SignalJson> {
     let mut out: Vec<SignalJson> = Vec::new();
     for event in events {
         match &event.payload {
@@ -315,7 +316,7 @@ fn signals(events: &[Event]) -> Vec<SignalJson> {
     out
 }
 
-fn delivered(event: &Event) -> Option<DeliveredJson> {
+fn delivery_of(event: &Event) -> Option<DeliveredJson> {
     let Payload::Delivered { strategy, branch, commit } = &event.payload else { return None };
     Some(DeliveredJson {
         strategy: strategy.clone(),
@@ -326,7 +327,7 @@ fn delivered(event: &Event) -> Option<DeliveredJson> {
 
 /// The files of a run; empty if its folder does not exist.
 fn files_of(folder: &Utf8Path) -> Vec<RunFile> {
-    let Ok(entries) = fs::entries(folder) else { return Vec::new() };
+    let Ok(entries) = fs::list_entries(folder) else { return Vec::new() };
     let names = entries.take(FILES_MAX).filter_map(|entry| entry.ok()?.name.into_string().ok());
     let mut files: Vec<RunFile> = names.filter_map(|name| run_file(folder, &name)).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8Path;
-use repertoire_agent::{Event, EventKind};
+use repertoire_agent::{AgentEvent, EventKind};
 use repertoire_text::fs;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ impl SkillUse {
     }
 
     /// Counts the skill of a `SkillLoaded` event, unless it was already loaded.
-    pub fn note(&mut self, event: &Event) {
+    pub fn count_event(&mut self, event: &AgentEvent) {
         if let EventKind::SkillLoaded { skill, already: false, .. } = &event.kind {
             let uses = self.skills.entry(skill.clone()).or_default();
             *uses = uses.saturating_add(1);

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use repertoire_journal::run::Run;
-use repertoire_journal::{JournalError, Rules, RunId, Worker as Who};
+use repertoire_journal::{ClaimRules, JournalError, QueueWorker as Who, RunId};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::limits::{CLAIM_PAUSE, CLAIM_POLL};
-use repertoire_plan::{DriveError, KIND, Runner};
+use repertoire_plan::{DriveError, KIND, PlanRunner};
 
 /// Claims runs from the queue and drives them.
 #[derive(Clone, Debug)]
-pub struct Worker {
-    pub runner: Runner,
+pub struct PlanWorker {
+    pub runner: PlanRunner,
     /// The name under which the worker is registered in the queue.
     pub name: String,
     /// The worker only claims runs whose required labels are all among these.
@@ -24,14 +24,14 @@ pub struct Worker {
     /// Time without a heartbeat after which other workers may take over a run.
     pub lease: Duration,
     /// Priority and concurrency rules of the queue.
-    pub rules: Rules,
+    pub rules: ClaimRules,
     /// Maximum number of concurrent runs.
     pub at_once: usize,
 }
 
 /// An event of a worker, for logs and displays.
 #[derive(Debug)]
-pub enum Told {
+pub enum PlanWorkerEvent {
     Took(Run),
     /// The run ended, or the worker released it.
     LetGo(Run),
@@ -45,11 +45,11 @@ pub enum Told {
 }
 
 /// A callback for a worker's events.
-pub type Hearer = Arc<dyn Fn(Told) + Send + Sync>;
+pub type PlanWorkerEventHandler = Arc<dyn Fn(PlanWorkerEvent) + Send + Sync>;
 
-impl Worker {
+impl PlanWorker {
     /// The worker's registration in the queue.
-    pub fn who(&self) -> Who {
+    pub fn queue_identity(&self) -> Who {
         Who {
             name: self.name.clone(),
             labels: self.labels.clone(),
@@ -64,37 +64,37 @@ impl Worker {
     /// # Errors
     ///
     /// Fails if the journal can no longer be used: it is damaged, or belongs to a newer version.
-    pub async fn work(
+    pub async fn run_until_shutdown(
         &self,
         shutdown: &CancellationToken,
-        hearer: &Hearer,
+        hearer: &PlanWorkerEventHandler,
     ) -> Result<(), JournalError> {
         // A child token, so that a permanent journal error can stop the runs in progress as well.
         let shutdown = &shutdown.child_token();
         let mut outcome = Ok(());
         let mut at_work: JoinSet<()> = JoinSet::new();
-        let mut changes = self.runner.journal.changes();
-        let who = self.who();
+        let mut changes = self.runner.journal.subscribe_changes();
+        let who = self.queue_identity();
         while !shutdown.is_cancelled() {
             while at_work.try_join_next().is_some() {}
             let mut pause = CLAIM_POLL;
             if at_work.len() < self.at_once {
                 match self.runner.journal.claim(&who, &self.rules).await {
                     Ok(Some(claimed)) => {
-                        hearer(Told::Took(claimed.run.clone()));
+                        hearer(PlanWorkerEvent::Took(claimed.run.clone()));
                         let (runner, shutdown) = (self.runner.clone(), shutdown.clone());
                         let hearer = hearer.clone();
                         at_work.spawn(async move {
                             let run = claimed.run.id.clone();
-                            let driven = async move { runner.drive(claimed, &shutdown).await };
+                            let driven = async move { runner.drive_run(claimed, &shutdown).await };
                             // Spawn a separate task, so that a panic ends only this run and is
                             // reported like any other error.
                             match AbortOnDropHandle::new(tokio::spawn(driven)).await {
-                                Ok(Ok(run)) => hearer(Told::LetGo(run)),
-                                Ok(Err(error)) => hearer(Told::Failed { run, error }),
+                                Ok(Ok(run)) => hearer(PlanWorkerEvent::LetGo(run)),
+                                Ok(Err(error)) => hearer(PlanWorkerEvent::Failed { run, error }),
                                 Err(error) => {
                                     let error = DriveError::Crashed(error.to_string());
-                                    hearer(Told::Failed { run, error });
+                                    hearer(PlanWorkerEvent::Failed { run, error });
                                 }
                             }
                         });
@@ -106,7 +106,7 @@ impl Worker {
                         shutdown.cancel();
                     }
                     Err(error) => {
-                        hearer(Told::Unreachable(error));
+                        hearer(PlanWorkerEvent::Unreachable(error));
                         pause = CLAIM_PAUSE;
                     }
                 }

@@ -8,46 +8,46 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::{Category, ParsedError, Severity, Tool};
-use crate::declared::{CheckResult, LEFT_OUT};
+use super::error::{ErrorCategory, ErrorSeverity, ParsedError, ReportingTool};
+use crate::declared::{CheckRunResult, LEFT_OUT};
 use crate::limits::{
     ANALYSED_BYTES_MAX, ANALYSED_ERRORS_MAX, ANALYSED_LINE_BYTES_MAX, UNKNOWN_LINES_SHOWN,
 };
 
 mod biome;
 mod cargo;
+mod collector;
 mod context;
 mod eslint;
-mod found;
+mod fallback;
 mod generic;
 mod go;
 mod group;
 mod jest;
-mod loose;
+mod keywords;
+mod location;
 mod npm;
-mod place;
 mod pytest;
 mod rustc;
 mod secrets;
-mod signs;
 #[cfg(test)]
 mod tests;
 mod traceback;
 mod tsc;
 mod vitest;
 
-use self::found::Found;
-pub use self::secrets::redacted;
+use self::collector::ErrorCollector;
+pub use self::secrets::redact_secrets;
 
 /// The errors in an output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Analysis {
+pub struct OutputAnalysis {
     /// Every error once, in the order of the output.
     pub errors: Vec<ParsedError>,
     /// The number of warnings; for a successful command, also lines that look like errors.
     pub warnings: u64,
     /// The errors grouped by probable cause, in the order in which they should be fixed.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ErrorGroup>,
     /// True if part of the output is missing, which may contain the first error.
     pub truncated: bool,
     /// The index of the group to fix first.
@@ -57,16 +57,16 @@ pub struct Analysis {
 
 /// Errors that probably have one cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Group {
+pub struct ErrorGroup {
     /// The probable cause; absent if it is not determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The confidence in the cause, from 0 to 1.
     pub confidence: f64,
     /// The category of the first error.
-    pub category: Category,
+    pub category: ErrorCategory,
     /// The highest severity of the errors.
-    pub severity: Severity,
+    pub severity: ErrorSeverity,
     /// The indices of the errors in the list of all errors.
     pub errors: Vec<usize>,
 }
@@ -74,20 +74,24 @@ pub struct Group {
 /// Analyses the output of a command that has ended. `exit_code` is `None` if the command was
 /// stopped, which counts as a failure. `read` returns the text of a project file, for the lines
 /// around an error.
-pub fn analyse(
+pub fn analyse_output(
     output: &str,
     exit_code: Option<i32>,
     read: &dyn Fn(&str) -> Option<String>,
-) -> Analysis {
-    let mut analysis = find(output, read);
+) -> OutputAnalysis {
+    let mut analysis = find_errors(output, read);
     if exit_code == Some(0) {
         let warnings = analysis.warnings + analysis.errors.len() as u64;
-        return Analysis { warnings, truncated: analysis.truncated, ..Analysis::default() };
+        return OutputAnalysis {
+            warnings,
+            truncated: analysis.truncated,
+            ..OutputAnalysis::default()
+        };
     }
     // A printed secret is not the reason for a failure.
-    if analysis.errors.iter().all(|error| error.severity == Severity::Critical) {
-        analysis.errors.insert(0, unknown(output, exit_code));
-        analysis.groups = group::groups(&analysis.errors);
+    if analysis.errors.iter().all(|error| error.severity == ErrorSeverity::Critical) {
+        analysis.errors.insert(0, unknown_error(output, exit_code));
+        analysis.groups = group::group_errors(&analysis.errors);
         analysis.fix_first = Some(0);
     }
     analysis
@@ -95,18 +99,25 @@ pub fn analyse(
 
 /// Analyses the output of a check. Unknown errors get the check's command, since their message
 /// identifies nothing.
-pub fn analyse_check(result: &CheckResult, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
-    let mut analysis = analyse(result.said(), result.exit_code, read);
+pub fn analyse_check(
+    result: &CheckRunResult,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> OutputAnalysis {
+    let mut analysis = analyse_output(result.available_output(), result.exit_code, read);
     if let Some(limit) = &result.exceeded {
         // The exceeded limit is the cause, whatever else the output contains.
-        analysis.errors.retain(|error| error.category != Category::Unknown);
-        let error = ParsedError::new(Tool::Generic, Category::Environment, found::short(limit));
+        analysis.errors.retain(|error| error.category != ErrorCategory::Unknown);
+        let error = ParsedError::new(
+            ReportingTool::Generic,
+            ErrorCategory::Environment,
+            collector::shorten_message(limit),
+        );
         analysis.errors.insert(0, error);
-        analysis.groups = group::groups(&analysis.errors);
+        analysis.groups = group::group_errors(&analysis.errors);
         analysis.fix_first = Some(0);
     }
     for error in &mut analysis.errors {
-        if error.category == Category::Unknown {
+        if error.category == ErrorCategory::Unknown {
             error.command = Some(result.command.clone());
         }
     }
@@ -114,55 +125,55 @@ pub fn analyse_check(result: &CheckResult, read: &dyn Fn(&str) -> Option<String>
 }
 
 /// Finds the errors in an output, if the exit code of its command is unknown.
-pub fn find(output: &str, read: &dyn Fn(&str) -> Option<String>) -> Analysis {
-    let (text, truncated) = bounded(output);
-    let mut found = Found::default();
-    let secret = secrets::told(&text);
-    let text = redacted(&text);
-    let lines: Vec<&str> = text.lines().map(cut).collect();
+pub fn find_errors(output: &str, read: &dyn Fn(&str) -> Option<String>) -> OutputAnalysis {
+    let (text, truncated) = bound_output(output);
+    let mut found = ErrorCollector::default();
+    let secret = secrets::secret_error(&text);
+    let text = redact_secrets(&text);
+    let lines: Vec<&str> = text.lines().map(cut_line).collect();
     let mut at = 0;
     while at < lines.len() {
         let next = PARSERS.iter().find_map(|parser| parser(&lines, at, &mut found));
         at = next.unwrap_or(at + 1).max(at + 1);
     }
-    go::finish(&mut found);
+    go::finish_tests(&mut found);
     if found.is_empty() {
-        loose::find(&lines, &mut found);
+        fallback::find_error_lines(&lines, &mut found);
     }
-    let (mut errors, warnings) = found.end();
+    let (mut errors, warnings) = found.finish();
     let truncated = truncated || errors.len() > ANALYSED_ERRORS_MAX;
     errors.truncate(ANALYSED_ERRORS_MAX);
     errors.extend(secret);
-    context::add(&mut errors, read);
-    let groups = group::groups(&errors);
+    context::add_context(&mut errors, read);
+    let groups = group::group_errors(&errors);
     let fix_first = (!groups.is_empty()).then_some(0);
-    Analysis { errors, warnings, groups, truncated, fix_first }
+    OutputAnalysis { errors, warnings, groups, truncated, fix_first }
 }
 
 /// Parses the block that starts at a line and returns the index after it; `None` if it is not this
 /// parser's block. A parser looks ahead only as far as it consumes, or a fixed number of lines, so
 /// that all of them together run in linear time.
-type Parser = fn(&[&str], usize, &mut Found) -> Option<usize>;
+type BlockParser = fn(&[&str], usize, &mut ErrorCollector) -> Option<usize>;
 
 /// Parsers whose blocks have the most distinctive first lines come first.
-const PARSERS: &[Parser] = &[
-    pytest::block,
-    cargo::block,
-    rustc::block,
-    vitest::block,
-    jest::block,
-    biome::block,
-    eslint::block,
-    tsc::block,
-    go::block,
-    npm::block,
-    traceback::block,
-    generic::block,
+const PARSERS: &[BlockParser] = &[
+    pytest::parse_block,
+    cargo::parse_block,
+    rustc::parse_block,
+    vitest::parse_block,
+    jest::parse_block,
+    biome::parse_block,
+    eslint::parse_block,
+    tsc::parse_block,
+    go::parse_block,
+    npm::parse_block,
+    traceback::parse_block,
+    generic::parse_block,
 ];
 
 /// The text without colours, limited to its start and end if it is too long, and whether something
 /// is missing.
-fn bounded(output: &str) -> (String, bool) {
+fn bound_output(output: &str) -> (String, bool) {
     // The mark that checks leave in shortened output.
     let cut_before = output.contains(LEFT_OUT);
     if output.len() <= ANALYSED_BYTES_MAX {
@@ -178,14 +189,14 @@ fn bounded(output: &str) -> (String, bool) {
     (repertoire_text::invisible::without_terminal_control(&both), true)
 }
 
-fn cut(line: &str) -> &str {
+fn cut_line(line: &str) -> &str {
     &line[..line.floor_char_boundary(ANALYSED_LINE_BYTES_MAX)]
 }
 
-fn unknown(output: &str, exit_code: Option<i32>) -> ParsedError {
-    let (text, _) = bounded(output);
-    let text = redacted(&text);
-    let lines: Vec<&str> = text.lines().map(|line| cut(line).trim_end()).collect();
+fn unknown_error(output: &str, exit_code: Option<i32>) -> ParsedError {
+    let (text, _) = bound_output(output);
+    let text = redact_secrets(&text);
+    let lines: Vec<&str> = text.lines().map(|line| cut_line(line).trim_end()).collect();
     let last = lines.len().saturating_sub(UNKNOWN_LINES_SHOWN);
     let said = lines[last..].join("\n");
     let message = match (said.trim(), exit_code) {
@@ -193,5 +204,9 @@ fn unknown(output: &str, exit_code: Option<i32>) -> ParsedError {
         ("", None) => "the command said nothing and was stopped".to_owned(),
         _ => said.trim_matches('\n').to_owned(),
     };
-    ParsedError::new(Tool::Generic, Category::Unknown, found::short(&message))
+    ParsedError::new(
+        ReportingTool::Generic,
+        ErrorCategory::Unknown,
+        collector::shorten_message(&message),
+    )
 }

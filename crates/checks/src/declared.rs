@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -23,14 +23,14 @@ pub mod time;
 mod validate;
 mod variables;
 
-pub use self::notes::fenced;
-pub use self::notes::{notes, setup_failure};
-pub use self::validate::{CheckError, validate};
+pub use self::notes::fence_block;
+pub use self::notes::{describe_setup_failure, failure_notes};
+pub use self::validate::{CheckError, validate_checks};
 pub use self::variables::{AllowedVariables, HARMLESS_VARIABLES, VariableRefusal};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Check {
+pub struct CheckDefinition {
     pub name: String,
     /// A bash command line.
     pub command: String,
@@ -54,10 +54,10 @@ pub struct Check {
     pub env: BTreeMap<String, String>,
 }
 
-impl Check {
+impl CheckDefinition {
     /// A critical check with default limits.
     pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
-        Check {
+        CheckDefinition {
             name: name.into(),
             command: command.into(),
             timeout: CHECK_TIMEOUT,
@@ -72,15 +72,15 @@ impl Check {
 
 /// The results of a set of checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct CheckRunVerdict {
     /// In the order in which the checks are declared.
-    pub results: Vec<CheckResult>,
+    pub results: Vec<CheckRunResult>,
     /// True if all critical checks have passed.
     pub green: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckResult {
+pub struct CheckRunResult {
     pub name: String,
     pub command: String,
     pub critical: bool,
@@ -109,15 +109,15 @@ pub struct CheckResult {
     pub heard: Arc<str>,
 }
 
-impl CheckResult {
+impl CheckRunResult {
     /// The last attempt's output, as far as it is available. Longer than what is stored.
-    pub fn said(&self) -> &str {
+    pub fn available_output(&self) -> &str {
         if self.heard.is_empty() { &self.output } else { &self.heard }
     }
 
     /// Returns true if part of the output is missing, which may contain errors.
     pub fn is_cut(&self) -> bool {
-        self.said().contains(LEFT_OUT)
+        self.available_output().contains(LEFT_OUT)
     }
 }
 
@@ -144,7 +144,7 @@ pub enum CheckEvent {
         attempt: u32,
     },
     /// A check is over, even if it was skipped.
-    Ended(CheckResult),
+    Ended(CheckRunResult),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,9 +170,9 @@ impl From<usize> for CheckOptions {
 
 /// The level of each check: 0 if it depends on no other, otherwise one more than the highest level
 /// it depends on. All 0 if the checks are invalid.
-pub fn levels(checks: &[Check]) -> Vec<usize> {
+pub fn dependency_levels(checks: &[CheckDefinition]) -> Vec<usize> {
     let mut levels = vec![0; checks.len()];
-    if validate(checks).is_err() {
+    if validate_checks(checks).is_err() {
         return levels;
     }
     // Levels propagate by one dependency per pass, and a chain has at most as many links as checks.
@@ -192,18 +192,19 @@ pub fn levels(checks: &[Check]) -> Vec<usize> {
 ///
 /// Fails if the checks are invalid; none has run then. A failing check is not an error.
 pub async fn run_checks(
-    checks: &[Check],
-    workplace: &Workplace,
+    checks: &[CheckDefinition],
+    workplace: &RunWorkplace,
     cancel: &CancellationToken,
     on_event: &(dyn Fn(CheckEvent) + Sync),
     options: impl Into<CheckOptions>,
-) -> Result<Verdict, CheckError> {
-    validate(checks)?;
-    let results = schedule::run(checks, workplace, cancel, on_event, options.into()).await;
-    Ok(Verdict { green: all_critical_passed(&results), results })
+) -> Result<CheckRunVerdict, CheckError> {
+    validate_checks(checks)?;
+    let results =
+        schedule::run_scheduled(checks, workplace, cancel, on_event, options.into()).await;
+    Ok(CheckRunVerdict { green: all_critical_passed(&results), results })
 }
 
-pub(crate) fn all_critical_passed(results: &[CheckResult]) -> bool {
+pub(crate) fn all_critical_passed(results: &[CheckRunResult]) -> bool {
     results.iter().all(|result| !result.critical || result.status == CheckStatus::Passed)
 }
 

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParsedError {
     /// The kind of error.
-    pub category: Category,
+    pub category: ErrorCategory,
     /// The severity of the error.
-    pub severity: Severity,
+    pub severity: ErrorSeverity,
     /// The tool that reported the error.
-    pub source: Tool,
+    pub source: ReportingTool,
     /// The tool's message, without colours and without the location.
     pub message: String,
     /// The file as the tool printed it, relative if possible.
@@ -41,10 +41,10 @@ pub struct ParsedError {
 
 impl ParsedError {
     /// An error without a location, with the default severity of its category.
-    pub fn new(source: Tool, category: Category, message: impl Into<String>) -> Self {
+    pub fn new(source: ReportingTool, category: ErrorCategory, message: impl Into<String>) -> Self {
         ParsedError {
             category,
-            severity: category.severity(),
+            severity: category.default_severity(),
             source,
             message: message.into(),
             file: None,
@@ -58,7 +58,7 @@ impl ParsedError {
     }
 
     /// The location as `file:line:column`, as far as it is known.
-    pub fn place(&self) -> Option<String> {
+    pub fn location(&self) -> Option<String> {
         let mut place = self.file.clone()?;
         for number in [self.line, self.column].into_iter().map_while(|number| number) {
             place.push_str(&format!(":{number}"));
@@ -72,7 +72,7 @@ impl ParsedError {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum ErrorCategory {
     /// The code cannot be built.
     Build,
     /// A dependency is missing.
@@ -107,43 +107,44 @@ pub enum Category {
     Unknown,
 }
 
-impl Category {
+impl ErrorCategory {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Category::Build => "build",
-            Category::Dependency => "dependency",
-            Category::Type => "type",
-            Category::TypeMissing => "type_missing",
-            Category::TypeMismatch => "type_mismatch",
-            Category::Lint => "lint",
-            Category::Format => "format",
-            Category::TestFailure => "test_failure",
-            Category::TestTimeout => "test_timeout",
-            Category::Runtime => "runtime",
-            Category::RuntimeReference => "runtime_reference",
-            Category::Git => "git",
-            Category::MergeConflict => "merge_conflict",
-            Category::Environment => "environment",
-            Category::Network => "network",
-            Category::Unknown => "unknown",
+            ErrorCategory::Build => "build",
+            ErrorCategory::Dependency => "dependency",
+            ErrorCategory::Type => "type",
+            ErrorCategory::TypeMissing => "type_missing",
+            ErrorCategory::TypeMismatch => "type_mismatch",
+            ErrorCategory::Lint => "lint",
+            ErrorCategory::Format => "format",
+            ErrorCategory::TestFailure => "test_failure",
+            ErrorCategory::TestTimeout => "test_timeout",
+            ErrorCategory::Runtime => "runtime",
+            ErrorCategory::RuntimeReference => "runtime_reference",
+            ErrorCategory::Git => "git",
+            ErrorCategory::MergeConflict => "merge_conflict",
+            ErrorCategory::Environment => "environment",
+            ErrorCategory::Network => "network",
+            ErrorCategory::Unknown => "unknown",
         }
     }
 
     /// The default severity of this category. Linter findings that the tool itself reports as
     /// errors are raised by their parsers.
-    pub fn severity(self) -> Severity {
+    pub fn default_severity(self) -> ErrorSeverity {
         match self {
-            Category::Lint | Category::Format => Severity::Low,
-            Category::TestTimeout | Category::Git | Category::Network | Category::Unknown => {
-                Severity::Medium
-            }
-            _ => Severity::High,
+            ErrorCategory::Lint | ErrorCategory::Format => ErrorSeverity::Low,
+            ErrorCategory::TestTimeout
+            | ErrorCategory::Git
+            | ErrorCategory::Network
+            | ErrorCategory::Unknown => ErrorSeverity::Medium,
+            _ => ErrorSeverity::High,
         }
     }
 }
 
-impl fmt::Display for Category {
+impl fmt::Display for ErrorCategory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -154,7 +155,7 @@ impl fmt::Display for Category {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum ErrorSeverity {
     /// Can wait.
     Low,
     /// Should be fixed.
@@ -165,14 +166,14 @@ pub enum Severity {
     Critical,
 }
 
-impl Severity {
+impl ErrorSeverity {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Severity::Low => "low",
-            Severity::Medium => "medium",
-            Severity::High => "high",
-            Severity::Critical => "critical",
+            ErrorSeverity::Low => "low",
+            ErrorSeverity::Medium => "medium",
+            ErrorSeverity::High => "high",
+            ErrorSeverity::Critical => "critical",
         }
     }
 }
@@ -182,7 +183,7 @@ impl Severity {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Tool {
+pub enum ReportingTool {
     /// The Rust compiler.
     Rustc,
     /// Cargo, including its tests.
@@ -205,25 +206,25 @@ pub enum Tool {
     Generic,
 }
 
-impl Tool {
+impl ReportingTool {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Tool::Rustc => "rustc",
-            Tool::Cargo => "cargo",
-            Tool::Tsc => "tsc",
-            Tool::Eslint => "eslint",
-            Tool::Biome => "biome",
-            Tool::Pytest => "pytest",
-            Tool::Go => "go",
-            Tool::Jest => "jest",
-            Tool::Vitest => "vitest",
-            Tool::Generic => "generic",
+            ReportingTool::Rustc => "rustc",
+            ReportingTool::Cargo => "cargo",
+            ReportingTool::Tsc => "tsc",
+            ReportingTool::Eslint => "eslint",
+            ReportingTool::Biome => "biome",
+            ReportingTool::Pytest => "pytest",
+            ReportingTool::Go => "go",
+            ReportingTool::Jest => "jest",
+            ReportingTool::Vitest => "vitest",
+            ReportingTool::Generic => "generic",
         }
     }
 }
 
-impl fmt::Display for Tool {
+impl fmt::Display for ReportingTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

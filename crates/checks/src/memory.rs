@@ -6,33 +6,38 @@ use std::collections::BTreeSet;
 
 use camino::Utf8Path;
 use repertoire_journal::memory::FixOrigin;
-use repertoire_journal::{Failure, FailureFilter, Journal, JournalError, KnownFix};
+use repertoire_journal::{FailureFilter, Journal, JournalError, KnownFailure, KnownFix};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::{ParsedError, Tool};
-use super::signature::{normalised, signature};
+use super::error::{ParsedError, ReportingTool};
+use super::signature::{compute_signature, normalise_message};
 use crate::limits::{MEMORY_COMPARED_MAX, MEMORY_SIMILAR_MAX};
-use repertoire_git::repo::{Git, GitError};
+use repertoire_git::repo::{GitClient, GitError};
 
 mod exchange;
-pub(crate) mod judge;
+pub(crate) mod fix_policy;
 pub(crate) mod patch;
 
-pub use self::exchange::{ExchangeError, Exchanged, Imported, MEMORY_VERSION, Trust, parse};
-pub use self::judge::{FixState, Policy, refuse_automatic, refuse_to_remember, state_of};
+pub use self::exchange::{
+    ExchangeError, MEMORY_VERSION, MemoryFile, MemoryImportResult, MemoryImportTrust,
+    parse_memory_file,
+};
+pub use self::fix_policy::{
+    FixState, FixTrustPolicy, refuse_automatic, refuse_to_remember, state_of,
+};
 
 /// The memory of one repository.
 #[derive(Clone)]
-pub struct Memory {
+pub struct FailureMemory {
     journal: Journal,
     scope: String,
-    policy: Policy,
+    policy: FixTrustPolicy,
 }
 
 /// A fix that is offered.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Offer {
+pub struct FixOffer {
     /// The signature of the failure at hand.
     pub signature: String,
     /// The fix and its record.
@@ -49,7 +54,7 @@ pub struct Offer {
 
 /// A fix that is withheld.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Withheld {
+pub struct WithheldFix {
     /// The signature of the failure at hand.
     pub signature: String,
     /// The id of the fix.
@@ -64,21 +69,21 @@ pub struct Withheld {
 
 /// The memory's knowledge about some failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Advice {
+pub struct FixAdvice {
     /// Fixes that may help, the most trusted first.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<FixOffer>,
     /// Fixes that are withheld.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldFix>,
     /// The signatures of failures that were not seen before.
     pub unknown: Vec<String>,
 }
 
 /// The fixes that a run has tried already, as pairs of signature and fix id.
-pub type Tried = BTreeSet<(String, String)>;
+pub type TriedFixes = BTreeSet<(String, String)>;
 
-impl Memory {
+impl FailureMemory {
     pub fn new(journal: Journal, scope: impl Into<String>) -> Self {
-        Memory { journal, scope: scope.into(), policy: Policy::default() }
+        FailureMemory { journal, scope: scope.into(), policy: FixTrustPolicy::default() }
     }
 
     /// The name of the repository, as returned by [`scope_of`].
@@ -105,32 +110,33 @@ impl Memory {
         &self,
         errors: &[ParsedError],
         dir: &Utf8Path,
-        tried: &Tried,
+        tried: &TriedFixes,
         now_ms: u64,
-    ) -> Result<Advice, JournalError> {
-        let mut advice = Advice::default();
+    ) -> Result<FixAdvice, JournalError> {
+        let mut advice = FixAdvice::default();
         let mut seen = BTreeSet::new();
         for error in errors {
-            let name = signature(error).to_string();
+            let name = compute_signature(error).to_string();
             if !seen.insert(name.clone()) {
                 continue;
             }
-            let failure = self.journal.failure(&self.scope, &name).await?;
-            let fixes = self.journal.fixes(&self.scope, &name).await?;
-            let look = Look { memory: self, name: &name, dir, tried, now_ms };
+            let failure = self.journal.find_failure(&self.scope, &name).await?;
+            let fixes = self.journal.list_fixes(&self.scope, &name).await?;
+            let look = FailureLookup { memory: self, name: &name, dir, tried, now_ms };
             match failure {
                 Some(failure) if !fixes.is_empty() => {
-                    look.exact(&failure, fixes, error.source, &mut advice);
+                    look.add_exact(&failure, fixes, error.source, &mut advice);
                 }
                 failure => {
                     if failure.is_none() {
                         advice.unknown.push(name.clone());
                     }
-                    look.similar(error, &mut advice).await?;
+                    look.add_similar(error, &mut advice).await?;
                 }
             }
         }
-        let rank = |offer: &Offer| (offer.state != FixState::Automatic, offer.similarity.is_some());
+        let rank =
+            |offer: &FixOffer| (offer.state != FixState::Automatic, offer.similarity.is_some());
         advice.offers.sort_by(|a, b| {
             rank(a).cmp(&rank(b)).then(b.fix.confidence.total_cmp(&a.fix.confidence))
         });
@@ -139,16 +145,22 @@ impl Memory {
 }
 
 /// The lookup of one failure.
-struct Look<'a> {
-    memory: &'a Memory,
+struct FailureLookup<'a> {
+    memory: &'a FailureMemory,
     name: &'a str,
     dir: &'a Utf8Path,
-    tried: &'a Tried,
+    tried: &'a TriedFixes,
     now_ms: u64,
 }
 
-impl Look<'_> {
-    fn exact(&self, failure: &Failure, fixes: Vec<KnownFix>, tool: Tool, advice: &mut Advice) {
+impl FailureLookup<'_> {
+    fn add_exact(
+        &self,
+        failure: &KnownFailure,
+        fixes: Vec<KnownFix>,
+        tool: ReportingTool,
+        advice: &mut FixAdvice,
+    ) {
         let same_tool = failure.tool == tool_name(tool);
         for fix in fixes {
             let (state, reason) = self.memory.state_of(&fix, self.now_ms);
@@ -159,12 +171,12 @@ impl Look<'_> {
                 }
                 state => (state, format!("same failure: {reason}")),
             };
-            match self.held_back(&fix, state) {
-                Some(why) => advice.withheld.push(self.withheld(&fix, state, why)),
+            match self.withhold_reason(&fix, state) {
+                Some(why) => advice.withheld.push(self.build_withheld(&fix, state, why)),
                 // Built-in fixes are not offered: the strategies choose them, with the files of the
                 // present change.
                 None if fix.fix.origin == FixOrigin::Builtin => {}
-                None => advice.offers.push(Offer {
+                None => advice.offers.push(FixOffer {
                     signature: self.name.to_owned(),
                     fix,
                     state,
@@ -176,32 +188,37 @@ impl Look<'_> {
     }
 
     /// Offers fixes of similar failures of the same category, never as more than suggestions.
-    async fn similar(&self, error: &ParsedError, advice: &mut Advice) -> Result<(), JournalError> {
+    async fn add_similar(
+        &self,
+        error: &ParsedError,
+        advice: &mut FixAdvice,
+    ) -> Result<(), JournalError> {
         let filter = FailureFilter {
             scope: self.memory.scope.clone(),
             category: Some(error.category.as_str().to_owned()),
             limit: MEMORY_COMPARED_MAX,
             ..FailureFilter::default()
         };
-        let known = self.memory.journal.failures(&filter).await?.items;
+        let known = self.memory.journal.list_failures(&filter).await?.items;
         let words = words_of(&error.message);
-        let mut near: Vec<(f64, Failure)> = known
+        let mut near: Vec<(f64, KnownFailure)> = known
             .into_iter()
             .filter(|failure| failure.signature != self.name)
-            .map(|failure| (likeness(&words, &words_of(&failure.example)), failure))
+            .map(|failure| (word_similarity(&words, &words_of(&failure.example)), failure))
             .filter(|(likeness, _)| *likeness >= 0.5)
             .collect();
         near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.signature.cmp(&b.1.signature)));
         let mut left = MEMORY_SIMILAR_MAX;
         for (likeness, failure) in near {
-            let fixes = self.memory.journal.fixes(&self.memory.scope, &failure.signature).await?;
+            let fixes =
+                self.memory.journal.list_fixes(&self.memory.scope, &failure.signature).await?;
             let best =
                 fixes.into_iter().filter(|fix| fix.fix.origin != FixOrigin::Builtin).find(|fix| {
-                    self.held_back(fix, self.memory.state_of(fix, self.now_ms).0).is_none()
+                    self.withhold_reason(fix, self.memory.state_of(fix, self.now_ms).0).is_none()
                 });
             let Some(fix) = best.filter(|_| left > 0) else { continue };
             left -= 1;
-            advice.offers.push(Offer {
+            advice.offers.push(FixOffer {
                 signature: self.name.to_owned(),
                 reason: format!("it helped against {}, which is alike", failure.signature),
                 fix,
@@ -212,18 +229,18 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn held_back(&self, fix: &KnownFix, state: FixState) -> Option<String> {
+    fn withhold_reason(&self, fix: &KnownFix, state: FixState) -> Option<String> {
         if state == FixState::Retired {
             return Some(format!("it failed {} of {} times", fix.failed, fix.tried));
         }
         if self.tried.contains(&(self.name.to_owned(), fix.id.clone())) {
             return Some("it was tried in this run".to_owned());
         }
-        fix.fix.preconditions.iter().find_map(|condition| unmet(condition, self.dir))
+        fix.fix.preconditions.iter().find_map(|condition| unmet_reason(condition, self.dir))
     }
 
-    fn withheld(&self, fix: &KnownFix, state: FixState, reason: String) -> Withheld {
-        Withheld {
+    fn build_withheld(&self, fix: &KnownFix, state: FixState, reason: String) -> WithheldFix {
+        WithheldFix {
             signature: self.name.to_owned(),
             id: fix.id.clone(),
             state,
@@ -234,7 +251,7 @@ impl Look<'_> {
 }
 
 /// The reason why a precondition does not hold. An unknown precondition never holds.
-fn unmet(condition: &str, dir: &Utf8Path) -> Option<String> {
+fn unmet_reason(condition: &str, dir: &Utf8Path) -> Option<String> {
     let Some(path) = condition.strip_prefix("exists ") else {
         return Some(format!("nobody knows whether this holds: {condition}"));
     };
@@ -244,19 +261,19 @@ fn unmet(condition: &str, dir: &Utf8Path) -> Option<String> {
 }
 
 /// The serialised name of a tool.
-pub(crate) fn tool_name(tool: Tool) -> String {
+pub(crate) fn tool_name(tool: ReportingTool) -> String {
     let name = serde_json::json!(tool);
     name.as_str().unwrap_or_default().to_owned()
 }
 
 fn words_of(message: &str) -> BTreeSet<String> {
-    let text = normalised(message);
+    let text = normalise_message(message);
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1);
     words.map(str::to_owned).collect()
 }
 
 /// The Jaccard similarity of two sets of words.
-fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
+fn word_similarity(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let all = one.union(other).count();
     match all {
         0 => 0.0,
@@ -269,16 +286,16 @@ fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
 /// # Errors
 ///
 /// Fails if git cannot be used.
-pub async fn scope_of(git: &Git) -> Result<String, GitError> {
+pub async fn scope_of(git: &GitClient) -> Result<String, GitError> {
     let place = git.common_dir().await?;
-    let origin = git.setting("remote.origin.url").await?;
-    let scope = origin.and_then(|url| remote(&url));
+    let origin = git.config_value("remote.origin.url").await?;
+    let scope = origin.and_then(|url| remote_name(&url));
     Ok(scope.unwrap_or_else(|| format!("path:{place}")))
 }
 
 /// Converts a URL to `github.com/owner/name`, without credentials. `None` for a path, which is
 /// meaningless on another machine.
-fn remote(url: &str) -> Option<String> {
+fn remote_name(url: &str) -> Option<String> {
     let url = url.trim();
     let (host, path) = match url.split_once("://") {
         Some(("file", _)) => return None,
@@ -305,25 +322,25 @@ mod tests {
             ("file:///srv/git/a.git", None),
             ("../a", None),
         ] {
-            assert_eq!(remote(url).as_deref(), scope, "{url}");
+            assert_eq!(remote_name(url).as_deref(), scope, "{url}");
         }
     }
 
     #[test]
     fn a_precondition_is_checked_beneath_the_folder_only() {
         let dir = Utf8Path::new(env!("CARGO_MANIFEST_DIR"));
-        assert_eq!(unmet("exists Cargo.toml", dir), None);
+        assert_eq!(unmet_reason("exists Cargo.toml", dir), None);
         for not in
             ["exists nothing.toml", "exists ../drive/Cargo.toml", "exists /etc/passwd", "npm >= 9"]
         {
-            assert!(unmet(not, dir).is_some(), "{not}");
+            assert!(unmet_reason(not, dir).is_some(), "{not}");
         }
     }
 
     #[test]
     fn likeness_is_a_share_of_words() {
         let one = words_of("cannot find module `left-pad` in scope");
-        assert!(likeness(&one, &words_of("cannot find module `right-pad` in scope")) > 0.9);
-        assert!(likeness(&one, &words_of("assertion failed")) < 0.1);
+        assert!(word_similarity(&one, &words_of("cannot find module `right-pad` in scope")) > 0.9);
+        assert!(word_similarity(&one, &words_of("assertion failed")) < 0.1);
     }
 }

@@ -90,13 +90,13 @@ pub const PROTECTED: &[&str] = &[
 /// assert!(!is_protected("src/agents.rs"));
 /// ```
 pub fn is_protected(path: &str) -> bool {
-    matches(&MATCHER, path)
+    matches_path(&MATCHER, path)
 }
 
-static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| set_of(PROTECTED));
+static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| build_glob_set(PROTECTED));
 
 /// Builds a matcher for globs in lower case, for [`matches`].
-pub fn set_of(globs: &[&str]) -> GlobSet {
+pub fn build_glob_set(globs: &[&str]) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for glob in globs {
         let itself = glob.strip_suffix("/**");
@@ -109,18 +109,18 @@ pub fn set_of(globs: &[&str]) -> GlobSet {
 }
 
 /// Returns true if a path of a repository matches a set.
-pub fn matches(set: &GlobSet, path: &str) -> bool {
-    set.is_match(as_written(path))
+pub fn matches_path(set: &GlobSet, path: &str) -> bool {
+    set.is_match(normalise_path(path))
 }
 
 /// Normalises a path like the most forgiving file system.
-fn as_written(path: &str) -> String {
+fn normalise_path(path: &str) -> String {
     let path = path.replace('\\', "/");
-    let parts = path.split('/').map(folded).filter(|part| !part.is_empty());
+    let parts = path.split('/').map(fold_component).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("/")
 }
 
-fn folded(part: &str) -> String {
+fn fold_component(part: &str) -> String {
     let seen = part.chars().filter(|c| !is_ignorable(*c));
     // Go through upper case, because that is the only way to map a long s to a plain one.
     let lower = seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase);

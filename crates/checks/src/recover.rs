@@ -10,21 +10,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use repertoire_journal::memory::FixOrigin;
-use repertoire_journal::{Fix, FixOutcome, JournalError, Payload, Remedy};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_journal::{FailureFix, FixOutcome, FixRemedy, JournalError, Payload};
+use repertoire_sandbox::workplace::RunWorkplace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ParsedError;
-use super::memory::{Advice, Memory, Tried, tool_name};
-use super::signature::{Fingerprint, fingerprints, signature};
-use crate::declared::{Check, CheckError, CheckEvent, CheckResult, CheckStatus, Verdict};
+use super::memory::{FailureMemory, FixAdvice, TriedFixes, tool_name};
+use super::signature::{FailureFingerprint, compute_signature, count_fingerprints};
+use crate::declared::{
+    CheckDefinition, CheckError, CheckEvent, CheckRunResult, CheckRunVerdict, CheckStatus,
+};
 use crate::limits::{
     RECOVER_ATTEMPTS_MAX, RECOVER_ATTEMPTS_TOTAL_MAX, RECOVER_FAILURES_MAX, RECOVER_TIMEOUT,
     RECOVER_WAIT_MAX,
 };
-use repertoire_git::repo::{Git, GitError, Oid};
+use repertoire_git::repo::{GitClient, GitError, GitObjectId};
 
 mod attempt;
 mod backup;
@@ -33,23 +35,23 @@ mod facts;
 mod inspect;
 mod install;
 mod learn;
-mod learned;
-mod limit;
+mod learned_fix;
 mod linter;
+mod rate_limit;
 mod session;
 
-pub use self::backup::Backup;
-pub use self::classify::{Class, classify};
-pub use self::facts::Facts;
-pub use self::learn::{Learnt, learn};
-pub use self::limit::{Backoff, is_limit, wait_for_limit};
+pub use self::backup::WorkBackup;
+pub use self::classify::{FailureClass, classify_error};
+pub use self::facts::ProjectFacts;
+pub use self::learn::{LearntFix, learn_fix};
+pub use self::rate_limit::{RetryBackoff, is_limit, wait_for_limit};
 
 /// The strategies for recovery, in order of preference.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Strategy {
+pub enum RecoverStrategy {
     /// Wait until a rate limit resets.
     WaitForLimit,
     /// Wait a little and run the checks again.
@@ -62,23 +64,23 @@ pub enum Strategy {
     LearnedFix,
 }
 
-impl Strategy {
-    pub const ALL: &[Strategy] = &[
-        Strategy::WaitForLimit,
-        Strategy::Backoff,
-        Strategy::InstallDependency,
-        Strategy::LinterFix,
-        Strategy::LearnedFix,
+impl RecoverStrategy {
+    pub const ALL: &[RecoverStrategy] = &[
+        RecoverStrategy::WaitForLimit,
+        RecoverStrategy::Backoff,
+        RecoverStrategy::InstallDependency,
+        RecoverStrategy::LinterFix,
+        RecoverStrategy::LearnedFix,
     ];
 
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Strategy::WaitForLimit => "wait_for_limit",
-            Strategy::Backoff => "backoff",
-            Strategy::InstallDependency => "install_dependency",
-            Strategy::LinterFix => "linter_fix",
-            Strategy::LearnedFix => "learned_fix",
+            RecoverStrategy::WaitForLimit => "wait_for_limit",
+            RecoverStrategy::Backoff => "backoff",
+            RecoverStrategy::InstallDependency => "install_dependency",
+            RecoverStrategy::LinterFix => "linter_fix",
+            RecoverStrategy::LearnedFix => "learned_fix",
         }
     }
 }
@@ -91,7 +93,7 @@ pub struct RecoverRules {
     /// Maximum number of attempts in total.
     pub attempts_total_max: u32,
     /// The allowed strategies.
-    pub strategies: BTreeSet<Strategy>,
+    pub strategies: BTreeSet<RecoverStrategy>,
     /// True if fixes may use the network.
     pub network: bool,
     /// Maximum time to wait; for a longer wait the run is deferred.
@@ -107,7 +109,7 @@ impl Default for RecoverRules {
         RecoverRules {
             attempts_max: RECOVER_ATTEMPTS_MAX,
             attempts_total_max: RECOVER_ATTEMPTS_TOTAL_MAX,
-            strategies: Strategy::ALL.iter().copied().collect(),
+            strategies: RecoverStrategy::ALL.iter().copied().collect(),
             network: false,
             wait_max: RECOVER_WAIT_MAX,
             timeout: RECOVER_TIMEOUT,
@@ -117,26 +119,26 @@ impl Default for RecoverRules {
 }
 
 /// Extracts errors from the output of a check.
-pub type Analyse<'a> = dyn Fn(&CheckResult) -> Vec<ParsedError> + Sync + 'a;
+pub type AnalyseFn<'a> = dyn Fn(&CheckRunResult) -> Vec<ParsedError> + Sync + 'a;
 
 pub struct RecoverRequest<'a> {
     /// The checkout with the work.
-    pub git: &'a Git,
+    pub git: &'a GitClient,
     /// The workplace for programs, in the same folder.
-    pub workplace: &'a Workplace,
+    pub workplace: &'a RunWorkplace,
     /// All checks that have to pass.
-    pub checks: &'a [Check],
+    pub checks: &'a [CheckDefinition],
     /// The failed result of the checks.
-    pub verdict: &'a Verdict,
-    pub analyse: &'a Analyse<'a>,
-    pub memory: &'a Memory,
+    pub verdict: &'a CheckRunVerdict,
+    pub analyse: &'a AnalyseFn<'a>,
+    pub memory: &'a FailureMemory,
     pub rules: &'a RecoverRules,
     /// The fixes that this run has already tried.
-    pub tried: Tried,
+    pub tried: TriedFixes,
     /// The commit before the present change.
-    pub base: &'a Oid,
+    pub base: &'a GitObjectId,
     /// The commit before all changes by agents. Only dependencies declared there are installed.
-    pub declared: &'a Oid,
+    pub declared: &'a GitObjectId,
     pub cancel: &'a CancellationToken,
     pub on_event: &'a (dyn Fn(RecoverEvent) + Sync),
     /// Returns milliseconds since 1970.
@@ -150,12 +152,12 @@ pub enum RecoverEvent {
     /// An attempt starts.
     Trying {
         signature: String,
-        strategy: Strategy,
+        strategy: RecoverStrategy,
         /// A description of the fix.
         what: String,
     },
     /// An attempt has ended.
-    Tried(Attempt),
+    Tried(RecoverAttempt),
     Waiting {
         length: Duration,
         why: String,
@@ -166,15 +168,15 @@ pub enum RecoverEvent {
 
 /// A completed attempt to recover.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Attempt {
+pub struct RecoverAttempt {
     /// The signature of the failure.
     pub signature: String,
     /// The class of the failure.
-    pub class: Class,
+    pub class: FailureClass,
     /// The strategy.
-    pub strategy: Strategy,
+    pub strategy: RecoverStrategy,
     /// The applied fix; absent if the attempt was a wait.
-    pub fix: Option<Fix>,
+    pub fix: Option<FailureFix>,
     /// The commit with the state before the attempt.
     pub backup: Option<String>,
     /// The files that the attempt changed.
@@ -189,7 +191,7 @@ pub struct Attempt {
 
 /// The state in which a recovery ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum State {
+pub enum RecoverState {
     /// All checks pass. The changes are in the files, not committed.
     Green,
     /// Checks still fail. An agent has to continue.
@@ -208,18 +210,18 @@ pub enum State {
 }
 
 #[derive(Clone, Debug)]
-pub struct Recovered {
+pub struct RecoverResult {
     /// In chronological order.
-    pub attempts: Vec<Attempt>,
-    pub state: State,
+    pub attempts: Vec<RecoverAttempt>,
+    pub state: RecoverState,
     /// The events to record, now that the checks have confirmed the outcomes.
     pub payloads: Vec<Payload>,
     /// Fixes to suggest to the agent that continues.
-    pub advice: Advice,
+    pub advice: FixAdvice,
     /// The last result of the checks.
-    pub verdict: Verdict,
+    pub verdict: CheckRunVerdict,
     /// The fixes that this run has tried, including earlier recoveries.
-    pub tried: Tried,
+    pub tried: TriedFixes,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -241,21 +243,21 @@ pub enum RecoverError {
 
 /// An error of a failed check.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct CheckFailure {
     pub(crate) check: String,
     pub(crate) command: String,
     pub(crate) signature: String,
-    pub(crate) class: Class,
+    pub(crate) class: FailureClass,
     pub(crate) error: ParsedError,
 }
 
-impl Found {
+impl CheckFailure {
     pub(crate) fn new(check: &str, command: &str, error: ParsedError, output: &str) -> Self {
-        Found {
+        CheckFailure {
             check: check.to_owned(),
             command: command.to_owned(),
-            signature: signature(&error).to_string(),
-            class: classify(&error, output),
+            signature: compute_signature(&error).to_string(),
+            class: classify_error(&error, output),
             error,
         }
     }
@@ -263,67 +265,70 @@ impl Found {
 
 /// The failed checks with their errors.
 #[derive(Clone, Debug)]
-pub(crate) struct Red {
-    pub(crate) verdict: Verdict,
-    pub(crate) found: Vec<Found>,
+pub(crate) struct FailedChecks {
+    pub(crate) verdict: CheckRunVerdict,
+    pub(crate) found: Vec<CheckFailure>,
 }
 
-impl Red {
-    pub(crate) fn of(verdict: Verdict, analyse: &Analyse<'_>) -> Self {
-        let mut found: Vec<Found> = Vec::new();
+impl FailedChecks {
+    pub(crate) fn from_verdict(verdict: CheckRunVerdict, analyse: &AnalyseFn<'_>) -> Self {
+        let mut found: Vec<CheckFailure> = Vec::new();
         let failed = verdict.results.iter().filter(|result| has_failed(result));
         for result in failed.filter(|result| result.critical) {
             let errors = analyse(result).into_iter();
-            found.extend(
-                errors
-                    .map(|error| Found::new(&result.name, &result.command, error, &result.output)),
-            );
+            found.extend(errors.map(|error| {
+                CheckFailure::new(&result.name, &result.command, error, &result.output)
+            }));
         }
-        Red { verdict, found }
+        FailedChecks { verdict, found }
     }
 
-    pub(crate) fn has(&self, signature: &str) -> bool {
+    pub(crate) fn has_failure(&self, signature: &str) -> bool {
         self.found.iter().any(|found| found.signature == signature)
     }
 
     /// The number of occurrences of each failure.
-    pub(crate) fn fingerprints(&self) -> BTreeMap<Fingerprint, usize> {
-        fingerprints(self.found.iter().map(|found| (found.check.as_str(), &found.error)))
+    pub(crate) fn count_fingerprints(&self) -> BTreeMap<FailureFingerprint, usize> {
+        count_fingerprints(self.found.iter().map(|found| (found.check.as_str(), &found.error)))
     }
 
     /// Returns true if every occurrence of a failure is still there.
-    pub(crate) fn is_still_there(&self, after: &Red, signature: &str) -> bool {
-        let after = after.fingerprints();
-        let before = self.fingerprints();
+    pub(crate) fn is_still_there(&self, after: &FailedChecks, signature: &str) -> bool {
+        let after = after.count_fingerprints();
+        let before = self.count_fingerprints();
         let mut mine = before.keys().filter(|one| one.signature.to_string() == signature);
         mine.all(|one| after.contains_key(one))
     }
 
     /// The output of all failed checks.
-    pub(crate) fn output(&self) -> String {
+    pub(crate) fn failed_output(&self) -> String {
         let failed = self.verdict.results.iter().filter(|result| has_failed(result));
         failed.map(|result| format!("{}\n{}\n", result.output, result.telling.join("\n"))).collect()
     }
 }
 
-pub fn has_failed(result: &CheckResult) -> bool {
+pub fn has_failed(result: &CheckRunResult) -> bool {
     matches!(result.status, CheckStatus::Failed | CheckStatus::TimedOut)
 }
 
 /// A fix to try.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Action {
+pub(crate) struct RecoverAction {
     pub(crate) signature: String,
-    pub(crate) class: Class,
-    pub(crate) strategy: Strategy,
+    pub(crate) class: FailureClass,
+    pub(crate) strategy: RecoverStrategy,
     /// The recorded form of the fix.
-    pub(crate) fix: Fix,
+    pub(crate) fix: FailureFix,
     /// Additional arguments: the files of the present change. Not recorded.
     pub(crate) files: Vec<String>,
 }
 
-pub(crate) fn builtin(words: Vec<String>) -> Fix {
-    Fix { remedy: Remedy::Command(words), preconditions: Vec::new(), origin: FixOrigin::Builtin }
+pub(crate) fn builtin_fix(words: Vec<String>) -> FailureFix {
+    FailureFix {
+        remedy: FixRemedy::Command(words),
+        preconditions: Vec::new(),
+        origin: FixOrigin::Builtin,
+    }
 }
 
 /// Repairs what can be repaired without an agent.
@@ -331,11 +336,11 @@ pub(crate) fn builtin(words: Vec<String>) -> Fix {
 /// # Errors
 ///
 /// Fails if git, the journal or the checks cannot be used, or with [`RecoverError::NotRolledBack`].
-pub async fn recover(request: RecoverRequest<'_>) -> Result<Recovered, RecoverError> {
-    let red = Red::of(request.verdict.clone(), request.analyse);
-    let payloads = seen(&red, request.memory.scope());
+pub async fn recover_failures(request: RecoverRequest<'_>) -> Result<RecoverResult, RecoverError> {
+    let red = FailedChecks::from_verdict(request.verdict.clone(), request.analyse);
+    let payloads = failure_events(&red, request.memory.scope());
     let tried = request.tried.clone();
-    let session = session::Session {
+    let session = session::RecoverSession {
         request: &request,
         red,
         payloads,
@@ -348,12 +353,12 @@ pub async fn recover(request: RecoverRequest<'_>) -> Result<Recovered, RecoverEr
 
 /// The events for failures to remember. Transient and permanent ones come from the environment, not
 /// from the project.
-fn seen(red: &Red, scope: &str) -> Vec<Payload> {
+fn failure_events(red: &FailedChecks, scope: &str) -> Vec<Payload> {
     let mut known = BTreeSet::new();
     let lasting = red
         .found
         .iter()
-        .filter(|found| !matches!(found.class, Class::Transient | Class::Permanent));
+        .filter(|found| !matches!(found.class, FailureClass::Transient | FailureClass::Permanent));
     let new = lasting.filter(|found| known.insert(found.signature.clone()));
     let payloads = new.take(RECOVER_FAILURES_MAX).map(|found| Payload::FailureSeen {
         scope: scope.to_owned(),

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::error::{Category, ParsedError};
+use super::error::{ErrorCategory, ParsedError};
 use crate::limits::ERROR_MESSAGE_CHARS_MAX;
 
 /// The signature of a failure: 16 hexadecimal digits.
@@ -28,60 +28,60 @@ use crate::limits::ERROR_MESSAGE_CHARS_MAX;
 )]
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
-pub struct Signature(u64);
+pub struct FailureSignature(u64);
 
 /// The error for a text that is not a signature.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no signature: it has 16 hexadecimal digits, as `rep verify --json` prints them")]
-pub struct NoSignature(String);
+pub struct SignatureParseError(String);
 
 /// A failure at its location: two mistakes of one kind have the same signature and different
 /// fingerprints. Does not contain lines, since these move with every change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fingerprint {
+pub struct FailureFingerprint {
     /// The check that reports the failure.
     pub check: String,
-    pub signature: Signature,
+    pub signature: FailureSignature,
     pub test: Option<String>,
     pub file: Option<String>,
 }
 
 /// Computes the signature of an error.
-pub fn signature(error: &ParsedError) -> Signature {
-    let mut text = wording(error);
-    if let Some(what) = failed(error) {
+pub fn compute_signature(error: &ParsedError) -> FailureSignature {
+    let mut text = signature_text(error);
+    if let Some(what) = failed_subject(error) {
         text.push('\n');
         text.push_str(what);
     }
     let digest = Sha256::digest(text);
-    Signature(digest.iter().take(8).fold(0, |all, byte| (all << 8) | u64::from(*byte)))
+    FailureSignature(digest.iter().take(8).fold(0, |all, byte| (all << 8) | u64::from(*byte)))
 }
 
 /// The part of the signature that is independent of the subject: category, code and normalised
 /// message.
-pub(super) fn wording(error: &ParsedError) -> String {
+pub(super) fn signature_text(error: &ParsedError) -> String {
     let code = error.code.as_deref().unwrap_or("");
-    [error.category.as_str(), code, &normalised(&error.message)].join("\n")
+    [error.category.as_str(), code, &normalise_message(&error.message)].join("\n")
 }
 
 /// The subject of an error whose wording is not specific, such as `left == right`.
-fn failed(error: &ParsedError) -> Option<&str> {
+fn failed_subject(error: &ParsedError) -> Option<&str> {
     match error.category {
-        Category::TestFailure | Category::TestTimeout => error.test.as_deref(),
-        Category::Unknown => error.command.as_deref(),
+        ErrorCategory::TestFailure | ErrorCategory::TestTimeout => error.test.as_deref(),
+        ErrorCategory::Unknown => error.command.as_deref(),
         _ => None,
     }
 }
 
 /// Counts the occurrences of each failure. The items are names of checks with their errors.
-pub fn fingerprints<'a>(
+pub fn count_fingerprints<'a>(
     errors: impl IntoIterator<Item = (&'a str, &'a ParsedError)>,
-) -> BTreeMap<Fingerprint, usize> {
+) -> BTreeMap<FailureFingerprint, usize> {
     let mut all = BTreeMap::new();
     for (check, error) in errors {
-        let fingerprint = Fingerprint {
+        let fingerprint = FailureFingerprint {
             check: check.to_owned(),
-            signature: signature(error),
+            signature: compute_signature(error),
             test: error.test.clone(),
             file: error.file.clone(),
         };
@@ -91,16 +91,17 @@ pub fn fingerprints<'a>(
 }
 
 /// The failures that occur more often than before. These are new, whatever else was fixed.
-pub fn new_ones(
-    before: &BTreeMap<Fingerprint, usize>,
-    after: &BTreeMap<Fingerprint, usize>,
-) -> Vec<Fingerprint> {
-    let is_new = |(one, count): &(&Fingerprint, &usize)| before.get(one).unwrap_or(&0) < *count;
+pub fn new_fingerprints(
+    before: &BTreeMap<FailureFingerprint, usize>,
+    after: &BTreeMap<FailureFingerprint, usize>,
+) -> Vec<FailureFingerprint> {
+    let is_new =
+        |(one, count): &(&FailureFingerprint, &usize)| before.get(one).unwrap_or(&0) < *count;
     after.iter().filter(is_new).map(|(one, _)| one.clone()).collect()
 }
 
 /// Replaces the parts of a message that differ between occurrences.
-pub fn normalised(message: &str) -> String {
+pub fn normalise_message(message: &str) -> String {
     let message: String = message.chars().take(ERROR_MESSAGE_CHARS_MAX).collect();
     let same = VARYING.replace_all(&message, |found: &Captures<'_>| {
         let kind = KINDS.iter().find(|(name, _)| found.name(name).is_some());
@@ -131,34 +132,34 @@ static VARYING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("(?i){all}")).expect("the pattern is fixed and tested")
 });
 
-impl fmt::Display for Signature {
+impl fmt::Display for FailureSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-impl FromStr for Signature {
-    type Err = NoSignature;
+impl FromStr for FailureSignature {
+    type Err = SignatureParseError;
 
-    fn from_str(text: &str) -> Result<Self, NoSignature> {
+    fn from_str(text: &str) -> Result<Self, SignatureParseError> {
         let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u64::from_str_radix(text, 16) {
-            Ok(value) if digits => Ok(Signature(value)),
-            _ => Err(NoSignature(text.chars().take(40).collect())),
+            Ok(value) if digits => Ok(FailureSignature(value)),
+            _ => Err(SignatureParseError(text.chars().take(40).collect())),
         }
     }
 }
 
-impl From<Signature> for String {
-    fn from(signature: Signature) -> String {
+impl From<FailureSignature> for String {
+    fn from(signature: FailureSignature) -> String {
         signature.to_string()
     }
 }
 
-impl TryFrom<String> for Signature {
-    type Error = NoSignature;
+impl TryFrom<String> for FailureSignature {
+    type Error = SignatureParseError;
 
-    fn try_from(text: String) -> Result<Self, NoSignature> {
+    fn try_from(text: String) -> Result<Self, SignatureParseError> {
         text.parse()
     }
 }
@@ -168,11 +169,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::{Category, Tool};
+    use crate::error::{ErrorCategory, ReportingTool};
 
-    fn of(code: &str, message: &str) -> Signature {
-        let error = ParsedError::new(Tool::Rustc, Category::Type, message);
-        signature(&ParsedError { code: Some(code.to_owned()), ..error })
+    fn of(code: &str, message: &str) -> FailureSignature {
+        let error = ParsedError::new(ReportingTool::Rustc, ErrorCategory::Type, message);
+        compute_signature(&ParsedError { code: Some(code.to_owned()), ..error })
     }
 
     #[test]
@@ -198,7 +199,7 @@ mod tests {
             ("expected i32, found u64", "expected i32, found u64"),
             ("utf8 and a/b tests", "utf8 and <path> tests"),
         ] {
-            assert_eq!(normalised(message), expected, "{message}");
+            assert_eq!(normalise_message(message), expected, "{message}");
         }
     }
 
@@ -221,15 +222,15 @@ mod tests {
             assert_ne!(of("E1", one), of("E1", other), "{one} / {other}");
         }
         assert_ne!(of("E1", "expected `a`, found `b`"), of("E2", "expected `a`, found `b`"));
-        let lint = ParsedError::new(Tool::Rustc, Category::Lint, "x");
-        let build = ParsedError { category: Category::Build, ..lint.clone() };
-        assert_ne!(signature(&lint), signature(&build));
+        let lint = ParsedError::new(ReportingTool::Rustc, ErrorCategory::Lint, "x");
+        let build = ParsedError { category: ErrorCategory::Build, ..lint.clone() };
+        assert_ne!(compute_signature(&lint), compute_signature(&build));
         let elsewhere = ParsedError { file: Some("b.rs".into()), line: Some(9), ..lint.clone() };
-        assert_eq!(signature(&lint), signature(&elsewhere));
+        assert_eq!(compute_signature(&lint), compute_signature(&elsewhere));
     }
 
     fn of_test(test: &str, message: &str) -> ParsedError {
-        let error = ParsedError::new(Tool::Cargo, Category::TestFailure, message);
+        let error = ParsedError::new(ReportingTool::Cargo, ErrorCategory::TestFailure, message);
         ParsedError { test: Some(test.to_owned()), ..error }
     }
 
@@ -237,16 +238,19 @@ mod tests {
     fn tests_that_fail_in_the_same_words_are_two_failures() {
         let words = "assertion `left == right` failed\n  left: 1\n right: 2";
         let (one, other) = (of_test("a::adds", words), of_test("b::parses", words));
-        assert_ne!(signature(&one), signature(&other));
+        assert_ne!(compute_signature(&one), compute_signature(&other));
         let slow = |error: &ParsedError| {
-            signature(&ParsedError { category: Category::TestTimeout, ..error.clone() })
+            compute_signature(&ParsedError {
+                category: ErrorCategory::TestTimeout,
+                ..error.clone()
+            })
         };
         assert_ne!(slow(&one), slow(&other));
         let moved = ParsedError { file: Some("src/b.rs".into()), line: Some(7), ..one.clone() };
-        assert_eq!(signature(&one), signature(&moved));
+        assert_eq!(compute_signature(&one), compute_signature(&moved));
         // A compiler error has the same signature whichever test it was built for.
         let build = |error: &ParsedError| {
-            signature(&ParsedError { category: Category::Build, ..error.clone() })
+            compute_signature(&ParsedError { category: ErrorCategory::Build, ..error.clone() })
         };
         assert_eq!(build(&one), build(&other));
     }
@@ -255,8 +259,8 @@ mod tests {
     fn silent_commands_are_told_apart_by_what_was_run() {
         let silent = |command: Option<&str>| {
             let message = "the command said nothing and ended with exit code 1";
-            let error = ParsedError::new(Tool::Generic, Category::Unknown, message);
-            signature(&ParsedError { command: command.map(str::to_owned), ..error })
+            let error = ParsedError::new(ReportingTool::Generic, ErrorCategory::Unknown, message);
+            compute_signature(&ParsedError { command: command.map(str::to_owned), ..error })
         };
         assert_ne!(silent(Some("test -f a")), silent(Some("grep -q b c")));
         assert_eq!(silent(Some("test -f a")), silent(Some("test -f a")));
@@ -266,15 +270,15 @@ mod tests {
     fn what_is_new_is_seen_although_its_words_were_there_before() {
         let words = "unused import: `x`";
         let lint = |file: &str| {
-            let error = ParsedError::new(Tool::Rustc, Category::Lint, words);
+            let error = ParsedError::new(ReportingTool::Rustc, ErrorCategory::Lint, words);
             ParsedError { file: Some(file.to_owned()), ..error }
         };
         let (a, b) = (lint("a.rs"), lint("b.rs"));
-        assert_eq!(signature(&a), signature(&b));
-        let before = fingerprints([("lint", &a), ("lint", &a)]);
+        assert_eq!(compute_signature(&a), compute_signature(&b));
+        let before = count_fingerprints([("lint", &a), ("lint", &a)]);
         assert_eq!(before.values().copied().collect::<Vec<_>>(), [2]);
         let files = |after: &[(&str, &ParsedError)]| -> Vec<Option<String>> {
-            let new = new_ones(&before, &fingerprints(after.iter().copied()));
+            let new = new_fingerprints(&before, &count_fingerprints(after.iter().copied()));
             new.into_iter().map(|one| one.file).collect()
         };
         assert!(files(&[("lint", &a)]).is_empty() && files(&[]).is_empty());
@@ -292,8 +296,8 @@ mod tests {
         for bad in
             ["", "9f2c41d07ab3e65", "9f2c41d07ab3e6555", "9f2c41d07ab3e65g", "+f2c41d07ab3e655"]
         {
-            assert!(bad.parse::<Signature>().is_err(), "{bad}");
-            assert!(serde_json::from_str::<Signature>(&format!("{bad:?}")).is_err());
+            assert!(bad.parse::<FailureSignature>().is_err(), "{bad}");
+            assert!(serde_json::from_str::<FailureSignature>(&format!("{bad:?}")).is_err());
         }
     }
 

@@ -7,55 +7,56 @@
 use std::time::Instant;
 
 use camino::Utf8Path;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::analyse::{Analysis, analyse_check, redacted};
+use super::analyse::{OutputAnalysis, analyse_check, redact_secrets};
 use super::error::ParsedError;
-use super::signature::{Signature, signature};
+use super::signature::{FailureSignature, compute_signature};
 use crate::declared::{
-    Check, CheckError, CheckEvent, CheckOptions, CheckResult, CheckStatus, levels, run_checks,
+    CheckDefinition, CheckError, CheckEvent, CheckOptions, CheckRunResult, CheckStatus,
+    dependency_levels, run_checks,
 };
 use crate::limits::ERROR_FILE_BYTES_MAX;
-use repertoire_git::repo::Git;
+use repertoire_git::repo::GitClient;
 
 mod compare;
-mod counts;
 mod html;
-mod suspect;
+mod suspicion;
+mod test_counts;
 mod text;
 
-pub use self::compare::{Comparison, compare};
-pub use self::counts::{TestCounts, counts};
-pub use self::html::html;
-pub use self::suspect::{Suspicion, SuspicionKind, brought, suspicions};
-pub use self::text::{analysis_text, text};
+pub use self::compare::{VerificationComparison, compare_verifications};
+pub use self::html::render_html;
+pub use self::suspicion::{PassSuspicion, SuspicionKind, find_suspicions, new_suspicions};
+pub use self::test_counts::{TestCounts, count_tests};
+pub use self::text::{analysis_text, render_text};
 
 /// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Verification {
+pub struct VerificationReport {
     /// The verified commit and files.
-    pub state: State,
+    pub state: VerifiedState,
     /// The overall result.
-    pub verdict: Verdict,
+    pub verdict: VerificationVerdict,
     /// The way checks were run after a failure.
-    pub mode: Mode,
+    pub mode: VerificationMode,
     /// The checks, in the order in which they are declared.
     pub checks: Vec<CheckReport>,
     /// Suspicious passes (possible false positives).
-    pub suspicions: Vec<Suspicion>,
+    pub suspicions: Vec<PassSuspicion>,
     /// The differences from an earlier verification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compared: Option<Comparison>,
+    pub compared: Option<VerificationComparison>,
     /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 
 /// The state of the files that was verified. A result without it proves nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct State {
+pub struct VerifiedState {
     /// The commit; absent outside a git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -70,7 +71,7 @@ pub struct State {
 /// The result of a verification. Only `passed` opens a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum VerificationVerdict {
     /// Every critical check passed.
     Passed,
     /// A critical check failed or timed out.
@@ -84,7 +85,7 @@ pub enum Verdict {
 /// The way checks are run after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum VerificationMode {
     /// Stop at the first critical failure.
     Fast,
     /// Run every check that can run.
@@ -137,9 +138,9 @@ pub struct CheckReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
     /// The errors in the output.
-    pub analysis: Analysis,
+    pub analysis: OutputAnalysis,
     /// The signatures of the errors, in the same order.
-    pub signatures: Vec<Signature>,
+    pub signatures: Vec<FailureSignature>,
     /// The start and the end of the output.
     pub output: String,
     /// The size of the whole output in bytes.
@@ -147,10 +148,10 @@ pub struct CheckReport {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'a> {
+pub struct VerifyOptions<'a> {
     pub checks: CheckOptions,
     /// An earlier verification to compare with.
-    pub before: Option<&'a Verification>,
+    pub before: Option<&'a VerificationReport>,
 }
 
 /// Runs the checks in a workplace and analyses the results.
@@ -158,52 +159,57 @@ pub struct Options<'a> {
 /// # Errors
 ///
 /// Fails if the checks are invalid; none has run then. A failing check is not an error.
-pub async fn verify(
-    checks: &[Check],
-    workplace: &Workplace,
-    options: Options<'_>,
+pub async fn run_verification(
+    checks: &[CheckDefinition],
+    workplace: &RunWorkplace,
+    options: VerifyOptions<'_>,
     cancel: &CancellationToken,
     on_event: &(dyn Fn(CheckEvent) + Sync),
-) -> Result<Verification, CheckError> {
+) -> Result<VerificationReport, CheckError> {
     let begun = Instant::now();
-    let before = state(workplace).await;
+    let before = read_state(workplace).await;
     let ran = run_checks(checks, workplace, cancel, on_event, options.checks).await?;
-    let after = state(workplace).await;
+    let after = read_state(workplace).await;
     let read = |file: &str| project_file(&workplace.dir, file);
-    let reports = ran.results.into_iter().zip(levels(checks));
-    let reports = reports.map(|(result, level)| report(result, level, &workplace.dir, &read));
+    let reports = ran.results.into_iter().zip(dependency_levels(checks));
+    let reports = reports.map(|(result, level)| build_report(result, level, &workplace.dir, &read));
     let reports: Vec<CheckReport> = reports.collect();
-    let mut suspicions = suspect::of_reports(&reports, options.before);
-    suspicions.extend(suspect::changed(&before, &after));
-    let mode = if options.checks.fail_fast { Mode::Fast } else { Mode::Full };
-    let mut verification = Verification {
+    let mut suspicions = suspicion::of_reports(&reports, options.before);
+    suspicions.extend(suspicion::state_suspicion(&before, &after));
+    let mode =
+        if options.checks.fail_fast { VerificationMode::Fast } else { VerificationMode::Full };
+    let mut verification = VerificationReport {
         state: before,
-        verdict: verdict(&reports, &suspicions),
+        verdict: compute_verdict(&reports, &suspicions),
         mode,
         checks: reports,
         suspicions,
         compared: None,
         duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
-    verification.compared = options.before.map(|before| compare(before, &verification));
+    verification.compared =
+        options.before.map(|before| compare_verifications(before, &verification));
     Ok(verification)
 }
 
 /// Computes the verdict from the recorded results and nothing else.
-pub fn verdict(checks: &[CheckReport], suspicions: &[Suspicion]) -> Verdict {
+pub fn compute_verdict(
+    checks: &[CheckReport],
+    suspicions: &[PassSuspicion],
+) -> VerificationVerdict {
     let critical = || checks.iter().filter(|check| check.critical);
     if checks.is_empty() {
-        return Verdict::NotVerifiable;
+        return VerificationVerdict::NotVerifiable;
     }
     let red =
         |check: &CheckReport| matches!(check.result, CheckOutcome::Failed | CheckOutcome::TimedOut);
     if critical().any(red) {
-        return Verdict::Failed;
+        return VerificationVerdict::Failed;
     }
     if critical().all(|check| check.result == CheckOutcome::Passed) && suspicions.is_empty() {
-        Verdict::Passed
+        VerificationVerdict::Passed
     } else {
-        Verdict::Inconclusive
+        VerificationVerdict::Inconclusive
     }
 }
 
@@ -214,9 +220,9 @@ pub fn project_file(dir: &Utf8Path, file: &str) -> Option<String> {
     repertoire_text::fs::read_text_beneath(dir, inner, ERROR_FILE_BYTES_MAX).ok()
 }
 
-impl Verification {
+impl VerificationReport {
     /// All errors with their checks and signatures.
-    pub fn errors(&self) -> impl Iterator<Item = (&CheckReport, &ParsedError, Signature)> {
+    pub fn errors(&self) -> impl Iterator<Item = (&CheckReport, &ParsedError, FailureSignature)> {
         self.checks.iter().flat_map(|check| {
             let both = check.analysis.errors.iter().zip(check.signatures.iter().copied());
             both.map(move |(error, signature)| (check, error, signature))
@@ -224,42 +230,42 @@ impl Verification {
     }
 }
 
-impl Verdict {
+impl VerificationVerdict {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Passed => "passed",
-            Verdict::Failed => "failed",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::NotVerifiable => "not_verifiable",
+            VerificationVerdict::Passed => "passed",
+            VerificationVerdict::Failed => "failed",
+            VerificationVerdict::Inconclusive => "inconclusive",
+            VerificationVerdict::NotVerifiable => "not_verifiable",
         }
     }
 }
 
 /// The current state. Unknown parts are `None`: outside a git repository, and if git fails.
-async fn state(workplace: &Workplace) -> State {
+async fn read_state(workplace: &RunWorkplace) -> VerifiedState {
     let (environment, sandbox) = (workplace.environment.clone(), workplace.sandbox.clone());
-    let git = Git::new(workplace.dir.clone(), environment, sandbox);
-    let commit = git.head().await.ok().map(|oid| oid.as_str().to_owned());
+    let git = GitClient::new(workplace.dir.clone(), environment, sandbox);
+    let commit = git.head_commit().await.ok().map(|oid| oid.as_str().to_owned());
     let tree = git.tree_of_work().await.ok().map(|tree| tree.0.as_str().to_owned());
-    State { commit, clean: git.is_clean().await.ok(), tree }
+    VerifiedState { commit, clean: git.is_clean().await.ok(), tree }
 }
 
-fn report(
-    result: CheckResult,
+fn build_report(
+    result: CheckRunResult,
     level: usize,
     dir: &Utf8Path,
     read: &dyn Fn(&str) -> Option<String>,
 ) -> CheckReport {
-    let (outcome, reason) = outcome(&result);
+    let (outcome, reason) = check_outcome(&result);
     let ran = !matches!(outcome, CheckOutcome::Skipped);
-    let mut analysis = if ran { analyse_check(&result, read) } else { Analysis::default() };
+    let mut analysis = if ran { analyse_check(&result, read) } else { OutputAnalysis::default() };
     for error in &mut analysis.errors {
-        error.file = error.file.take().map(|file| below(dir, file));
+        error.file = error.file.take().map(|file| relative_path(dir, file));
     }
-    let signatures = analysis.errors.iter().map(signature).collect();
+    let signatures = analysis.errors.iter().map(compute_signature).collect();
     CheckReport {
-        tests: counts(result.said()).filter(|_| ran),
+        tests: count_tests(result.available_output()).filter(|_| ran),
         name: result.name,
         command: result.command,
         result: outcome,
@@ -272,12 +278,12 @@ fn report(
         duration_ms: result.duration_ms,
         analysis,
         signatures,
-        output: redacted(&result.output).into_owned(),
+        output: redact_secrets(&result.output).into_owned(),
         output_bytes: result.bytes_total,
     }
 }
 
-fn outcome(result: &CheckResult) -> (CheckOutcome, Option<String>) {
+fn check_outcome(result: &CheckRunResult) -> (CheckOutcome, Option<String>) {
     let said_nothing = result.exit_code.is_none() && result.bytes_total == 0;
     match &result.status {
         CheckStatus::Passed => (CheckOutcome::Passed, None),
@@ -301,7 +307,7 @@ fn outcome(result: &CheckResult) -> (CheckOutcome, Option<String>) {
 }
 
 /// Makes the path of a project file relative to the project's folder.
-fn below(dir: &Utf8Path, file: String) -> String {
+fn relative_path(dir: &Utf8Path, file: String) -> String {
     match Utf8Path::new(&file).strip_prefix(dir) {
         Ok(inner) => inner.to_string(),
         Err(_) => file,

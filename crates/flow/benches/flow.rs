@@ -15,13 +15,13 @@
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use repertoire_flow::Checked;
-use repertoire_flow::engine::{Input, next};
+use repertoire_flow::CheckedWorkflow;
+use repertoire_flow::engine::{EngineInput, advance_run};
 use repertoire_flow::file;
 use repertoire_flow::render;
-use repertoire_flow::state::{State, Status};
-use repertoire_flow::step::{Addressing, view};
-use repertoire_skill::skill::Origin;
+use repertoire_flow::state::{WorkflowRunState, WorkflowRunStatus};
+use repertoire_flow::step::{StepAddressing, build_view};
+use repertoire_skill::skill::SkillOrigin;
 use repertoire_skill::{load, pack};
 use repertoire_text::{Limits, Source};
 
@@ -41,12 +41,12 @@ fn main() {
     flows.sort_by_key(|(_, flow)| std::cmp::Reverse(flow.workflow().steps.len()));
     for (name, flow) in &flows {
         let reports = reports(flow);
-        let nexts = times(&reports, |(state, input)| next(flow, state, input).is_ok());
+        let nexts = times(&reports, |(state, input)| advance_run(flow, state, input).is_ok());
         let shown = times(&reports, |(state, _)| {
-            render::xml(&view(flow, state, &Addressing::Run).unwrap()).len()
+            render::render_xml(&build_view(flow, state, &StepAddressing::Run).unwrap()).len()
         });
         let bytes = flow.freeze();
-        let thaw = times(&[()], |()| Checked::thaw(&bytes, flow.fingerprint()).is_ok());
+        let thaw = times(&[()], |()| CheckedWorkflow::thaw(&bytes, flow.fingerprint()).is_ok());
         println!(
             "{name:<28} {:>5} {:>7} {} {} {} {} {}",
             flow.workflow().steps.len(),
@@ -65,33 +65,34 @@ fn micros(time: Duration) -> String {
 }
 
 /// All workflows of the pack that can run.
-fn flows() -> Vec<(String, Checked)> {
+fn flows() -> Vec<(String, CheckedWorkflow)> {
     let folder = Utf8PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../skills"));
     let mut all = Vec::new();
-    for path in pack::files().iter().filter(|path| path.ends_with("/SKILL.md")) {
-        let text = String::from_utf8(pack::read(path).unwrap().into_owned()).unwrap();
+    for path in pack::list_pack_files().iter().filter(|path| path.ends_with("/SKILL.md")) {
+        let text = String::from_utf8(pack::read_pack_file(path).unwrap().into_owned()).unwrap();
         let file = folder.join(path.as_ref());
         let source = Source::new(file.clone(), text);
-        let skill = load::load(source, Origin::file(file), &Limits::default()).skill;
-        let loaded = skill.iter().flat_map(file::load);
+        let skill =
+            load::load_skill(source, SkillOrigin::from_file(file), &Limits::default()).skill;
+        let loaded = skill.iter().flat_map(file::load_workflows);
         all.extend(loaded.filter_map(|loaded| Some((loaded.name, loaded.checked?))));
     }
     all
 }
 
 /// States of some runs, each with a report that is accepted.
-fn reports(flow: &Checked) -> Vec<(State, Input)> {
+fn reports(flow: &CheckedWorkflow) -> Vec<(WorkflowRunState, EngineInput)> {
     let mut all = Vec::new();
     for seed in 1..=8 {
         let mut driver = drive::Driver::new(flow, seed);
         let mut state = driver.state.clone();
-        while driver.state.status == Status::Active {
+        while driver.state.status == WorkflowRunStatus::Active {
             let wishes = driver.wishes();
             let wish = driver.dice.pick(&wishes).clone();
             driver.leave(&wish);
         }
         for input in &driver.accepted {
-            let after = next(flow, &state, input).unwrap();
+            let after = advance_run(flow, &state, input).unwrap();
             all.push((std::mem::replace(&mut state, after), input.clone()));
         }
     }

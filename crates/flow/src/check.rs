@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-use repertoire_text::{Code, Severity};
+use repertoire_text::{DiagnosticCode, Severity};
 
 use crate::codes;
 use crate::limits::{FINDINGS_MAX, STEPS_MAX};
-use crate::state::Fingerprint;
-use crate::workflow::{FORMAT, Outcome, StepDef, StepId, Workflow};
+use crate::state::WorkflowFingerprint;
+use crate::workflow::{FORMAT, StepDef, StepId, Workflow, WorkflowOutcome};
 
+mod dispatches;
 mod gates;
 mod graph;
 mod names;
@@ -22,28 +23,27 @@ mod parameters;
 #[cfg(test)]
 mod tests;
 mod texts;
-mod work;
 
-pub(crate) use graph::Graph;
+pub(crate) use graph::StepGraph;
 pub(crate) use names::is_name;
 
 /// A workflow that has passed the checker, either just now or before it was frozen.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedWorkflow {
     workflow: Workflow,
-    fingerprint: Fingerprint,
+    fingerprint: WorkflowFingerprint,
     numbers: HashMap<StepId, usize>,
     /// Built when a bound is first reached: most runs never need it.
-    graph: OnceLock<Graph>,
+    graph: OnceLock<StepGraph>,
 }
 
 /// A problem found in a workflow.
 #[derive(Clone, Debug)]
-pub struct Finding {
-    pub code: &'static Code,
+pub struct WorkflowFinding {
+    pub code: &'static DiagnosticCode,
     /// One sentence.
     pub message: String,
-    pub place: Place,
+    pub place: FieldPath,
     /// Set if there is more to say than the code's remedy.
     pub help: Option<String>,
     /// The name the finding is about, if that name is part of a longer text.
@@ -52,11 +52,11 @@ pub struct Finding {
 
 /// The path of a value in a workflow: keys and indices from the top.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(pub Vec<Part>);
+pub struct FieldPath(pub Vec<FieldPathSegment>);
 
 /// A segment of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum FieldPathSegment {
     Key(String),
     /// The index of a list entry, starting at 0.
     Index(usize),
@@ -65,10 +65,10 @@ pub enum Part {
 /// A workflow that did not pass the checker, with all its findings.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("workflow `{name}` cannot run: {}", first(findings))]
-pub struct Rejected {
+pub struct WorkflowRejection {
     pub name: String,
     /// Errors and warnings.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<WorkflowFinding>,
 }
 
 /// The reason why frozen bytes cannot be used.
@@ -83,12 +83,12 @@ pub enum ThawError {
 
 /// The format version alone; it decides how the rest is parsed.
 #[derive(serde::Deserialize)]
-struct Version {
+struct FormatVersion {
     format: u32,
 }
 
-fn first(findings: &[Finding]) -> String {
-    let errors: Vec<&Finding> = findings.iter().filter(|found| found.is_error()).collect();
+fn first(findings: &[WorkflowFinding]) -> String {
+    let errors: Vec<&WorkflowFinding> = findings.iter().filter(|found| found.is_error()).collect();
     match errors.as_slice() {
         [] => "it has findings".to_owned(),
         [one] => one.message.clone(),
@@ -97,140 +97,153 @@ fn first(findings: &[Finding]) -> String {
 }
 
 /// Returns all errors and warnings, in the order of the workflow.
-pub fn findings(workflow: &Workflow) -> Vec<Finding> {
+pub fn find_problems(workflow: &Workflow) -> Vec<WorkflowFinding> {
     let mut out = Vec::new();
     if workflow.steps.len() > STEPS_MAX {
         // The other checks take quadratic time in the number of steps, so skip them.
         let message =
             format!("there are {} steps, and {STEPS_MAX} is the limit", workflow.steps.len());
-        return vec![Finding::new(&codes::BAD_BOUND, message, Place::default().key("steps"))];
+        return vec![WorkflowFinding::new(
+            &codes::BAD_BOUND,
+            message,
+            FieldPath::default().key("steps"),
+        )];
     }
-    names::check(workflow, &mut out);
-    parameters::check(workflow, &mut out);
-    let graph = Graph::new(workflow);
-    graph::check(workflow, &graph, &mut out);
-    gates::check(workflow, &graph, &mut out);
-    texts::check(workflow, &mut out);
-    work::check(workflow, &mut out);
-    capped(out)
+    names::check_names(workflow, &mut out);
+    parameters::check_parameters(workflow, &mut out);
+    let graph = StepGraph::new(workflow);
+    graph::check_graph(workflow, &graph, &mut out);
+    gates::check_gates(workflow, &graph, &mut out);
+    texts::check_texts(workflow, &mut out);
+    dispatches::check_dispatches(workflow, &mut out);
+    sort_and_cap(out)
 }
 
 /// Sorts findings in the order of the workflow and caps their number. Errors are kept in preference to warnings,
 /// because callers decide from the remaining findings whether the workflow can run.
-pub(crate) fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by(|a, b| b.is_error().cmp(&a.is_error()).then_with(|| by_place(a, b)));
+pub(crate) fn sort_and_cap(mut findings: Vec<WorkflowFinding>) -> Vec<WorkflowFinding> {
+    findings.sort_by(|a, b| b.is_error().cmp(&a.is_error()).then_with(|| compare_by_place(a, b)));
     findings.truncate(FINDINGS_MAX);
-    findings.sort_by(by_place);
+    findings.sort_by(compare_by_place);
     findings
 }
 
-fn by_place(a: &Finding, b: &Finding) -> Ordering {
+fn compare_by_place(a: &WorkflowFinding, b: &WorkflowFinding) -> Ordering {
     a.place.cmp(&b.place).then(a.code.id.cmp(b.code.id))
 }
 
-impl Checked {
+impl CheckedWorkflow {
     /// Checks a workflow. Warnings do not keep it from running.
-    pub fn new(workflow: Workflow) -> Result<Self, Box<Rejected>> {
-        Checked::with_warnings(workflow).map(|(checked, _)| checked)
+    pub fn new(workflow: Workflow) -> Result<Self, Box<WorkflowRejection>> {
+        CheckedWorkflow::with_warnings(workflow).map(|(checked, _)| checked)
     }
 
     /// Checks a workflow and returns its warnings as well if it can run.
-    pub fn with_warnings(workflow: Workflow) -> Result<(Self, Vec<Finding>), Box<Rejected>> {
-        let findings = findings(&workflow);
-        if findings.iter().any(Finding::is_error) {
-            return Err(Box::new(Rejected { name: workflow.name, findings }));
+    pub fn with_warnings(
+        workflow: Workflow,
+    ) -> Result<(Self, Vec<WorkflowFinding>), Box<WorkflowRejection>> {
+        let findings = find_problems(&workflow);
+        if findings.iter().any(WorkflowFinding::is_error) {
+            return Err(Box::new(WorkflowRejection { name: workflow.name, findings }));
         }
-        let fingerprint = Fingerprint::of(&frozen(&workflow));
-        Ok((Checked::of(workflow, fingerprint), findings))
+        let fingerprint = WorkflowFingerprint::from_bytes(&freeze_workflow(&workflow));
+        Ok((CheckedWorkflow::from_parts(workflow, fingerprint), findings))
     }
 
     /// Serialises the workflow with everything it injects. A run keeps these bytes, so that it continues with the
     /// workflow it was started with.
     pub fn freeze(&self) -> Vec<u8> {
-        frozen(&self.workflow)
+        freeze_workflow(&self.workflow)
     }
 
     /// Restores a frozen workflow, provided the digest matches. The workflow was checked before it was frozen, so it
     /// is not checked again.
-    pub fn thaw(bytes: &[u8], expected: &Fingerprint) -> Result<Self, ThawError> {
-        if Fingerprint::of(bytes) != *expected {
+    pub fn thaw(bytes: &[u8], expected: &WorkflowFingerprint) -> Result<Self, ThawError> {
+        if WorkflowFingerprint::from_bytes(bytes) != *expected {
             return Err(ThawError::Changed);
         }
-        let Version { format } = serde_json::from_slice(bytes).map_err(other_version)?;
+        let FormatVersion { format } =
+            serde_json::from_slice(bytes).map_err(other_version_error)?;
         if format != FORMAT {
             let said = format!("format {format}, and {FORMAT} is known here");
             return Err(ThawError::OtherVersion(said));
         }
-        let workflow = serde_json::from_slice(bytes).map_err(other_version)?;
-        Ok(Checked::of(workflow, expected.clone()))
+        let workflow = serde_json::from_slice(bytes).map_err(other_version_error)?;
+        Ok(CheckedWorkflow::from_parts(workflow, expected.clone()))
     }
 
-    fn of(workflow: Workflow, fingerprint: Fingerprint) -> Self {
+    fn from_parts(workflow: Workflow, fingerprint: WorkflowFingerprint) -> Self {
         let numbers =
             workflow.steps.iter().enumerate().map(|(at, step)| (step.id.clone(), at)).collect();
-        Checked { workflow, fingerprint, numbers, graph: OnceLock::new() }
+        CheckedWorkflow { workflow, fingerprint, numbers, graph: OnceLock::new() }
     }
 
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
 
-    pub fn fingerprint(&self) -> &Fingerprint {
+    pub fn fingerprint(&self) -> &WorkflowFingerprint {
         &self.fingerprint
     }
 
     /// Returns the step with this id.
-    pub fn step(&self, id: &StepId) -> Option<&StepDef> {
+    pub fn find_step(&self, id: &StepId) -> Option<&StepDef> {
         self.numbers.get(id).and_then(|at| self.workflow.steps.get(*at))
     }
 
     /// Returns the number of a step, starting at 1.
-    pub fn number(&self, id: &StepId) -> Option<usize> {
+    pub fn step_number(&self, id: &StepId) -> Option<usize> {
         self.numbers.get(id).map(|at| at + 1)
     }
 
     /// The maximum number of steps a run enters before it ends or waits for a person, unless a person extends a bound.
     pub fn turns_max(&self) -> u64 {
-        self.graph().turns_max(&self.workflow)
+        self.step_graph().turns_max(&self.workflow)
     }
 
-    fn graph(&self) -> &Graph {
-        self.graph.get_or_init(|| Graph::new(&self.workflow))
+    fn step_graph(&self) -> &StepGraph {
+        self.graph.get_or_init(|| StepGraph::new(&self.workflow))
     }
 
     /// Returns true if the edge of an outcome (of an error if `None`) can lead back to the same step.
-    pub(crate) fn leads_back(&self, step: &StepDef, outcome: Option<&Outcome>) -> bool {
+    pub(crate) fn leads_back(&self, step: &StepDef, outcome: Option<&WorkflowOutcome>) -> bool {
         let target = match outcome {
-            Some(outcome) => step.next.target(outcome).and_then(|target| target.step().cloned()),
+            Some(outcome) => {
+                step.next.find_target(outcome).and_then(|target| target.as_step().cloned())
+            }
             None => step.on_error.clone(),
         };
         let index = |id: &StepId| self.numbers.get(id).copied();
         match (target.as_ref().and_then(index), index(&step.id)) {
-            (Some(from), Some(to)) => self.graph().reaches(from, to),
+            (Some(from), Some(to)) => self.step_graph().reaches(from, to),
             _ => false,
         }
     }
 }
 
-fn frozen(workflow: &Workflow) -> Vec<u8> {
+fn freeze_workflow(workflow: &Workflow) -> Vec<u8> {
     serde_json::to_vec(workflow).expect("a workflow has only text keys")
 }
 
-fn other_version(error: serde_json::Error) -> ThawError {
+fn other_version_error(error: serde_json::Error) -> ThawError {
     ThawError::OtherVersion(error.to_string())
 }
 
-impl Finding {
-    pub(crate) fn new(code: &'static Code, message: impl Into<String>, place: Place) -> Self {
-        Finding { code, message: message.into(), place, help: None, name: None }
+impl WorkflowFinding {
+    pub(crate) fn new(
+        code: &'static DiagnosticCode,
+        message: impl Into<String>,
+        place: FieldPath,
+    ) -> Self {
+        WorkflowFinding { code, message: message.into(), place, help: None, name: None }
     }
 
     pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
-        Finding { help: Some(help.into()), ..self }
+        WorkflowFinding { help: Some(help.into()), ..self }
     }
 
     pub(crate) fn about_name(self, name: impl Into<String>) -> Self {
-        Finding { name: Some(name.into()), ..self }
+        WorkflowFinding { name: Some(name.into()), ..self }
     }
 
     /// Returns true if the finding prevents the workflow from running.
@@ -239,36 +252,36 @@ impl Finding {
     }
 }
 
-impl Place {
+impl FieldPath {
     /// The path of the step with this index.
-    pub(crate) fn step(at: usize) -> Self {
-        Place::default().key("steps").index(at)
+    pub(crate) fn for_step(at: usize) -> Self {
+        FieldPath::default().key("steps").index(at)
     }
 
     /// The path of a key below this one.
     #[must_use]
     pub fn key(&self, key: impl Into<String>) -> Self {
         let mut parts = self.0.clone();
-        parts.push(Part::Key(key.into()));
-        Place(parts)
+        parts.push(FieldPathSegment::Key(key.into()));
+        FieldPath(parts)
     }
 
     /// The path of a list entry below this one.
     #[must_use]
     pub fn index(&self, at: usize) -> Self {
         let mut parts = self.0.clone();
-        parts.push(Part::Index(at));
-        Place(parts)
+        parts.push(FieldPathSegment::Index(at));
+        FieldPath(parts)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.0.iter().enumerate() {
             match part {
-                Part::Key(key) if at == 0 => f.write_str(key)?,
-                Part::Key(key) => write!(f, ".{key}")?,
-                Part::Index(index) => write!(f, "[{index}]")?,
+                FieldPathSegment::Key(key) if at == 0 => f.write_str(key)?,
+                FieldPathSegment::Key(key) => write!(f, ".{key}")?,
+                FieldPathSegment::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())

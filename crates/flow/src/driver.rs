@@ -4,13 +4,16 @@
 //! new state is on disk, and is made under the run's lock, so that no record of concurrent
 //! sub-agents is lost.
 
-pub mod desk;
 pub mod find;
+pub mod json_output;
+pub mod operations;
 mod programs;
 mod scripts;
-pub mod shown;
 mod store;
 
 pub use programs::{ProgramError, check_command, is_built_in_check, run_check};
-pub use scripts::{BeginScript, ScriptError, ScriptReport, ScriptRun, Stage};
-pub use store::{Begin, Head, Listed, Run, RunError, Runs};
+pub use scripts::{NewScriptRun, ScriptEnvironment, ScriptError, ScriptReport, ScriptRun};
+pub use store::{
+    NewWorkflowRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry, WorkflowRunMetadata,
+    WorkflowRunStore,
+};

@@ -8,34 +8,38 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::check::Checked;
-use crate::state::{RunId, STATE_VERSION, State, Status, UserQuestion};
-use crate::workflow::{Arg, BadValue, Confidence, Outcome, StepId, Workflow};
+use crate::check::CheckedWorkflow;
+use crate::state::{
+    STATE_VERSION, UserQuestion, WorkflowRunId, WorkflowRunState, WorkflowRunStatus,
+};
+use crate::workflow::{
+    BadParameterValue, ConfidenceLevel, StepId, Workflow, WorkflowOutcome, WorkflowParameter,
+};
 
 mod leave;
 mod person;
 mod refusal;
 mod review;
 
-pub use person::{Choice, gate_acceptance};
-pub use refusal::Refusal;
-pub use review::{CheckRecord, ItemRecord, Verdict, is_id, is_proven, verdict};
+pub use person::{PersonChoice, gate_acceptance};
+pub use refusal::EngineRefusal;
+pub use review::{CheckRecord, GateVerdict, ItemRecord, compute_verdict, is_id, is_proven};
 
 /// A report about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Input {
+pub struct EngineInput {
     /// The turn the report is about. If set, a repeated report has no effect. If `None`, the report applies to the
     /// run's current turn, whichever that is.
     pub at: Option<u32>,
-    pub action: Action,
+    pub action: EngineAction,
 }
 
 /// A reported action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum EngineAction {
     /// The step is done.
-    Leave(Report),
+    Leave(StepReport),
     /// The step could not be carried out.
     Error { message: String },
     /// A review has found something.
@@ -57,7 +61,7 @@ pub enum Action {
     },
     /// A person decides how a run that has stopped goes on.
     Choose {
-        choice: Choice,
+        choice: PersonChoice,
         /// The reason.
         note: String,
     },
@@ -65,11 +69,11 @@ pub enum Action {
 
 /// An agent's report when it leaves a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct StepReport {
     /// The outcome, where the agent has to choose it.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<WorkflowOutcome>,
     /// The agent's confidence.
-    pub confidence: Option<Confidence>,
+    pub confidence: Option<ConfidenceLevel>,
     /// Answers to the step's questions of fact: `yes`, `partial` or `no`.
     pub facts: BTreeMap<String, String>,
     /// Values for the parameters the step sets, unparsed.
@@ -78,43 +82,43 @@ pub struct Report {
     pub output: Option<String>,
 }
 
-impl Input {
+impl EngineInput {
     /// A report about the current turn.
-    pub fn now(action: Action) -> Self {
-        Input { at: None, action }
+    pub fn about_now(action: EngineAction) -> Self {
+        EngineInput { at: None, action }
     }
 
     /// Reports the step as done with this outcome.
-    pub fn leave(outcome: impl Into<Outcome>) -> Self {
-        let report = Report { outcome: Some(outcome.into()), ..Report::default() };
-        Input::now(Action::Leave(report))
+    pub fn leave_with(outcome: impl Into<WorkflowOutcome>) -> Self {
+        let report = StepReport { outcome: Some(outcome.into()), ..StepReport::default() };
+        EngineInput::about_now(EngineAction::Leave(report))
     }
 
     /// Reports the step as done; the engine determines the outcome.
-    pub fn done() -> Self {
-        Input::now(Action::Leave(Report::default()))
+    pub fn leave_step() -> Self {
+        EngineInput::about_now(EngineAction::Leave(StepReport::default()))
     }
 }
 
 /// Creates a run at its first step.
 pub fn start(
-    checked: &Checked,
-    run: RunId,
+    checked: &CheckedWorkflow,
+    run: WorkflowRunId,
     given: &BTreeMap<String, String>,
-) -> Result<State, Refusal> {
+) -> Result<WorkflowRunState, EngineRefusal> {
     let workflow = checked.workflow();
-    let entry = workflow.entry().ok_or(Refusal::NoSteps)?.clone();
-    let mut state = State {
+    let entry = workflow.entry_step().ok_or(EngineRefusal::NoSteps)?.clone();
+    let mut state = WorkflowRunState {
         version: STATE_VERSION,
         run,
         workflow: workflow.name.clone(),
         fingerprint: checked.fingerprint().clone(),
-        status: Status::Active,
+        status: WorkflowRunStatus::Active,
         step: entry.clone(),
         turn: 0,
         visits: BTreeMap::new(),
         granted: BTreeMap::new(),
-        parameters: parameters(workflow, given)?,
+        parameters: initial_parameters(workflow, given)?,
         outputs: BTreeMap::new(),
         reviews: BTreeMap::new(),
         waits_since: None,
@@ -123,37 +127,43 @@ pub fn start(
         decisions: Vec::new(),
         history: Vec::new(),
     };
-    leave::enter(checked, &mut state, entry);
+    leave::enter_step(checked, &mut state, entry);
     Ok(state)
 }
 
 /// Returns the state that follows. A [`Refusal`] leaves the run unchanged and says what is possible instead.
-pub fn next(checked: &Checked, state: &State, input: &Input) -> Result<State, Refusal> {
+pub fn advance_run(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
+    input: &EngineInput,
+) -> Result<WorkflowRunState, EngineRefusal> {
     if state.fingerprint != *checked.fingerprint() {
-        return Err(Refusal::OtherWorkflow);
+        return Err(EngineRefusal::OtherWorkflow);
     }
     if let Some(at) = input.at {
         if is_repeated(state, at, &input.action) {
             return Ok(state.clone());
         }
         if at != state.turn {
-            return Err(Refusal::OtherTurn { at, now: state.turn, step: state.step.clone() });
+            return Err(EngineRefusal::OtherTurn { at, now: state.turn, step: state.step.clone() });
         }
     }
     let mut state = state.clone();
     match &input.action {
-        Action::Leave(report) => leave::leave(checked, &mut state, report, digest(&input.action))?,
-        Action::Error { message } => {
-            leave::failed(checked, &mut state, message, digest(&input.action))?;
+        EngineAction::Leave(report) => {
+            leave::leave_step(checked, &mut state, report, digest_action(&input.action))?
         }
-        Action::Record { gate, items, checks } => {
-            review::record(checked, &mut state, gate.as_ref(), items, checks)?;
+        EngineAction::Error { message } => {
+            leave::fail_step(checked, &mut state, message, digest_action(&input.action))?;
         }
-        Action::Ask { questions } => person::ask(&mut state, questions)?,
-        Action::AskAcceptance => person::ask_acceptance(checked, &mut state)?,
-        Action::Answer { answers } => person::answer(&mut state, answers)?,
-        Action::Choose { choice, note } => {
-            person::choose(checked, &mut state, choice, note, digest(&input.action))?;
+        EngineAction::Record { gate, items, checks } => {
+            review::record_review(checked, &mut state, gate.as_ref(), items, checks)?;
+        }
+        EngineAction::Ask { questions } => person::ask_user(&mut state, questions)?,
+        EngineAction::AskAcceptance => person::ask_acceptance(checked, &mut state)?,
+        EngineAction::Answer { answers } => person::take_answers(&mut state, answers)?,
+        EngineAction::Choose { choice, note } => {
+            person::apply_choice(checked, &mut state, choice, note, digest_action(&input.action))?;
         }
     }
     Ok(state)
@@ -161,38 +171,38 @@ pub fn next(checked: &Checked, state: &State, input: &Input) -> Result<State, Re
 
 /// Returns true if this same report already ended the turn, or made the run wait in it, so that it must have no
 /// further effect.
-fn is_repeated(state: &State, at: u32, action: &Action) -> bool {
+fn is_repeated(state: &WorkflowRunState, at: u32, action: &EngineAction) -> bool {
     let ended = state.history.iter().rev().find(|passage| passage.turn == at);
     let waits = state.waits_since.as_ref().filter(|_| at == state.turn);
     let known = [ended.map(|passage| &passage.report), waits];
     // Only compute the digest if there is one to compare it with.
-    known.iter().any(Option::is_some) && known.contains(&Some(&digest(action)))
+    known.iter().any(Option::is_some) && known.contains(&Some(&digest_action(action)))
 }
 
-fn digest(action: &Action) -> String {
+fn digest_action(action: &EngineAction) -> String {
     let bytes = serde_json::to_vec(action).unwrap_or_default();
-    let mut text = repertoire_skill::skill::Digest::of(&bytes).to_string();
+    let mut text = repertoire_skill::skill::ContentDigest::hash_bytes(&bytes).to_string();
     // A prefix is enough to tell the reports of one run apart.
     text.truncate("sha256:".len() + 16);
     text
 }
 
-fn parameters(
+fn initial_parameters(
     workflow: &Workflow,
     given: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, Value>, Refusal> {
+) -> Result<BTreeMap<String, Value>, EngineRefusal> {
     if let Some(name) = given.keys().find(|name| !workflow.parameters.contains_key(*name)) {
         let known = workflow.parameters.keys().cloned().collect();
-        return Err(Refusal::UnknownParameter { name: name.clone(), known });
+        return Err(EngineRefusal::UnknownParameter { name: name.clone(), known });
     }
     let mut values = BTreeMap::new();
     for (name, arg) in &workflow.parameters {
-        let value = initial(arg, given.get(name)).map_err(|bad| bad_value(name, bad))?;
+        let value = initial_value(arg, given.get(name)).map_err(|bad| bad_value(name, bad))?;
         if let Some(value) = value.filter(|value| !arg.required || !is_blank(value)) {
             values.insert(name.clone(), value);
         } else if arg.required {
             let description = arg.description.clone();
-            return Err(Refusal::MissingParameter { name: name.clone(), description });
+            return Err(EngineRefusal::MissingParameter { name: name.clone(), description });
         }
     }
     Ok(values)
@@ -202,14 +212,17 @@ fn is_blank(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-fn initial(arg: &Arg, given: Option<&String>) -> Result<Option<Value>, BadValue> {
+fn initial_value(
+    arg: &WorkflowParameter,
+    given: Option<&String>,
+) -> Result<Option<Value>, BadParameterValue> {
     match (given, &arg.default) {
-        (Some(text), _) => arg.parse(text).map(Some),
-        (None, Some(default)) => arg.accept(default.clone()).map(Some),
+        (Some(text), _) => arg.parse_value(text).map(Some),
+        (None, Some(default)) => arg.check_value(default.clone()).map(Some),
         (None, None) => Ok(None),
     }
 }
 
-fn bad_value(name: &str, bad: BadValue) -> Refusal {
-    Refusal::BadValue { name: name.to_owned(), reason: bad.0 }
+fn bad_value(name: &str, bad: BadParameterValue) -> EngineRefusal {
+    EngineRefusal::BadValue { name: name.to_owned(), reason: bad.0 }
 }

@@ -8,25 +8,27 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::SCRIPT_STEPS_MAX;
-use crate::step::{Command, QrStatus};
+use crate::step::{QrStatus, ShellCommand};
 
 mod output;
 mod progress;
 mod scan;
 
-pub use output::{OutputError, parse};
-pub use progress::{Progress, ProgressError, Standing, go_on, next, shown};
+pub use output::{ScriptOutputError, parse_output};
+pub use progress::{
+    ProgressError, ScriptProgress, ScriptStatus, advance_script, apply_shown_step, resume_script,
+};
 
 /// A script that prints the steps of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Script {
+pub struct StepScript {
     /// The program and the script; the arguments of a call are appended.
     pub argv: Vec<String>,
     /// The directory the skill says to call it in, if it says so.
     pub working_dir: Option<String>,
     /// The number of steps, if known.
     pub total: Option<usize>,
-    pub numbering: Numbering,
+    pub numbering: StepNumbering,
     /// The option for the number of the step.
     pub step_option: String,
     /// Arguments of every call. The caller has to fill in those in `<…>`, `[…]` or with `$`.
@@ -36,14 +38,14 @@ pub struct Script {
 /// The number of a script's first step. Everything here counts from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Numbering {
+pub enum StepNumbering {
     FromZero,
     #[default]
     FromOne,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ScriptCall {
     /// Counted from 1.
     pub step: usize,
     /// The number of steps, if known.
@@ -71,25 +73,30 @@ impl Default for QrFlags {
     }
 }
 
-impl Call {
-    pub fn first(script: &Script) -> Self {
-        Call { step: 1, total: script.total, flags: QrFlags::default(), arguments: Vec::new() }
+impl ScriptCall {
+    pub fn first_call(script: &StepScript) -> Self {
+        ScriptCall {
+            step: 1,
+            total: script.total,
+            flags: QrFlags::default(),
+            arguments: Vec::new(),
+        }
     }
 }
 
-impl Numbering {
+impl StepNumbering {
     /// Converts a step number of the script to one that counts from 1.
-    pub fn to_ours(self, number: usize) -> usize {
+    pub fn to_one_based(self, number: usize) -> usize {
         match self {
-            Numbering::FromZero => number.saturating_add(1),
-            Numbering::FromOne => number,
+            StepNumbering::FromZero => number.saturating_add(1),
+            StepNumbering::FromOne => number,
         }
     }
 
-    fn to_theirs(self, number: usize) -> usize {
+    fn to_script_number(self, number: usize) -> usize {
         match self {
-            Numbering::FromZero => number.saturating_sub(1),
-            Numbering::FromOne => number,
+            StepNumbering::FromZero => number.saturating_sub(1),
+            StepNumbering::FromOne => number,
         }
     }
 }
@@ -102,15 +109,15 @@ pub fn is_placeholder(argument: &str) -> bool {
 
 /// Detects the script a skill runs: the first one its text calls, else `scripts/NAME.py`. Only modules (`-m`) and
 /// scripts in `files` (paths in the skill's folder) are considered.
-pub fn detect(name: &str, body: &str, files: &[String]) -> Option<Script> {
-    detect_all(name, body, files).into_iter().next()
+pub fn detect_script(name: &str, body: &str, files: &[String]) -> Option<StepScript> {
+    detect_scripts(name, body, files).into_iter().next()
 }
 
 /// Detects all scripts that a skill's text calls, each once, in the order of the text.
-pub fn detect_all(name: &str, body: &str, files: &[String]) -> Vec<Script> {
-    let mut found: Vec<Script> = Vec::new();
-    for (line, working_dir) in scan::invocations(body) {
-        let Some(script) = called(&line, working_dir, files) else { continue };
+pub fn detect_scripts(name: &str, body: &str, files: &[String]) -> Vec<StepScript> {
+    let mut found: Vec<StepScript> = Vec::new();
+    for (line, working_dir) in scan::find_invocations(body) {
+        let Some(script) = parse_invocation(&line, working_dir, files) else { continue };
         match found.iter_mut().find(|known| known.argv == script.argv) {
             // A later call may have the numbers that an example with placeholders lacks.
             Some(known) if known.total.is_none() => *known = script,
@@ -119,13 +126,17 @@ pub fn detect_all(name: &str, body: &str, files: &[String]) -> Vec<Script> {
         }
     }
     if found.is_empty() {
-        found.extend(by_name(name, files));
+        found.extend(find_by_name(name, files));
     }
     found
 }
 
-fn called(line: &str, working_dir: Option<String>, files: &[String]) -> Option<Script> {
-    let words = Command::split(line)
+fn parse_invocation(
+    line: &str,
+    working_dir: Option<String>,
+    files: &[String],
+) -> Option<StepScript> {
+    let words = ShellCommand::split_line(line)
         .unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect());
     let (program, mut rest) = words.split_first()?;
     let mut argv = vec![program.clone()];
@@ -133,26 +144,26 @@ fn called(line: &str, working_dir: Option<String>, files: &[String]) -> Option<S
         argv.extend(rest.get(..2)?.iter().cloned());
         rest = &rest[2..];
     } else {
-        argv.push(in_folder(rest.first()?, files)?);
+        argv.push(find_in_folder(rest.first()?, files)?);
         rest = &rest[1..];
     }
-    let said = Said::read(rest);
+    let said = ScriptArguments::parse_words(rest);
     let step = said.step?;
-    Some(Script {
+    Some(StepScript {
         argv,
         working_dir,
         total: said.total.filter(|total| (1..=SCRIPT_STEPS_MAX).contains(total)),
         numbering: match step {
-            StepWord::Number(0) => Numbering::FromZero,
-            StepWord::Number(_) | StepWord::Placeholder => Numbering::FromOne,
+            StepArgument::Number(0) => StepNumbering::FromZero,
+            StepArgument::Number(_) | StepArgument::Placeholder => StepNumbering::FromOne,
         },
         step_option: said.step_option,
-        arguments: options(said.arguments),
+        arguments: keep_options(said.arguments),
     })
 }
 
 /// Keeps options and their values only: in prose, other words may follow a command.
-fn options(words: Vec<String>) -> Vec<String> {
+fn keep_options(words: Vec<String>) -> Vec<String> {
     let mut may_be_value = false;
     let belongs = |word: &String| {
         let is_option = word.starts_with("--");
@@ -162,7 +173,7 @@ fn options(words: Vec<String>) -> Vec<String> {
 }
 
 /// Finds the file in the skill's folder that a path refers to, ignoring any leading directories.
-fn in_folder(path: &str, files: &[String]) -> Option<String> {
+fn find_in_folder(path: &str, files: &[String]) -> Option<String> {
     let means = |file: &&String| {
         path == file.as_str()
             || path.strip_suffix(file.as_str()).is_some_and(|rest| rest.ends_with('/'))
@@ -174,23 +185,23 @@ fn in_folder(path: &str, files: &[String]) -> Option<String> {
     longest.or_else(|| files.iter().find(same_name)).cloned()
 }
 
-fn by_name(name: &str, files: &[String]) -> Option<Script> {
+fn find_by_name(name: &str, files: &[String]) -> Option<StepScript> {
     let wanted = [name.to_owned(), name.replace('-', "_")].map(|stem| format!("scripts/{stem}.py"));
     let file = files.iter().find(|file| wanted.contains(file))?;
-    Some(Script {
+    Some(StepScript {
         argv: vec!["python3".to_owned(), file.clone()],
         working_dir: None,
         total: None,
-        numbering: Numbering::FromOne,
+        numbering: StepNumbering::FromOne,
         step_option: "--step".to_owned(),
         arguments: Vec::new(),
     })
 }
 
 /// Builds the command line of a call.
-pub fn command(script: &Script, call: &Call) -> Vec<String> {
+pub fn build_command(script: &StepScript, call: &ScriptCall) -> Vec<String> {
     let mut argv = script.argv.clone();
-    let step = script.numbering.to_theirs(call.step);
+    let step = script.numbering.to_script_number(call.step);
     argv.extend([script.step_option.clone(), step.to_string()]);
     if let Some(total) = call.total.or(script.total) {
         argv.extend(["--total-steps".to_owned(), total.to_string()]);
@@ -220,8 +231,8 @@ pub fn command(script: &Script, call: &Call) -> Vec<String> {
 
 /// The parsed arguments of a script's command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Said {
-    step: Option<StepWord>,
+struct ScriptArguments {
+    step: Option<StepArgument>,
     step_option: String,
     total: Option<usize>,
     /// True if there is any option of a review loop.
@@ -232,14 +243,15 @@ struct Said {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StepWord {
+enum StepArgument {
     Number(usize),
     Placeholder,
 }
 
-impl Said {
-    fn read(words: &[String]) -> Self {
-        let mut said = Said { step_option: "--step".to_owned(), ..Said::default() };
+impl ScriptArguments {
+    fn parse_words(words: &[String]) -> Self {
+        let mut said =
+            ScriptArguments { step_option: "--step".to_owned(), ..ScriptArguments::default() };
         let mut words = words.iter().flat_map(|word| match word.split_once('=') {
             Some((option, value)) if option.starts_with("--") => vec![option, value],
             _ => vec![word.as_str()],
@@ -249,8 +261,8 @@ impl Said {
                 "--step" | "--step-number" => {
                     word.clone_into(&mut said.step_option);
                     said.step = words.next().map(|value| match value.parse() {
-                        Ok(number) => StepWord::Number(number),
-                        Err(_) => StepWord::Placeholder,
+                        Ok(number) => StepArgument::Number(number),
+                        Err(_) => StepArgument::Placeholder,
                     });
                 }
                 "--total-steps" => said.total = words.next().and_then(|value| value.parse().ok()),
@@ -269,10 +281,10 @@ impl Said {
         said
     }
 
-    fn number(&self) -> Option<usize> {
+    fn step_number(&self) -> Option<usize> {
         match self.step {
-            Some(StepWord::Number(number)) => Some(number),
-            Some(StepWord::Placeholder) | None => None,
+            Some(StepArgument::Number(number)) => Some(number),
+            Some(StepArgument::Placeholder) | None => None,
         }
     }
 }

@@ -2,20 +2,22 @@
 //! injects. A skill's folder holds its workflow, and under `workflows/` those of its sub-agents.
 
 use repertoire_skill::limits::ResourceLimits;
-use repertoire_skill::name::nearest;
+use repertoire_skill::name::nearest_name;
 use repertoire_skill::skill::Skill;
 use repertoire_skill::{pack, resources};
 use repertoire_text::fs::ReadError;
-use repertoire_text::yaml::{self, Node};
+use repertoire_text::yaml::{self, YamlNode};
 use repertoire_text::{Diagnostic, Source, Span};
 use serde::Deserialize;
 
-use crate::check::{Checked, Finding, Part, Place, capped, is_name};
+use crate::check::{
+    CheckedWorkflow, FieldPath, FieldPathSegment, WorkflowFinding, is_name, sort_and_cap,
+};
 use crate::codes;
 use crate::limits::{FILE_BYTES_MAX, INJECTED_BYTES_MAX, RESOURCE_BYTES_MAX};
-use crate::workflow::{Block, Brief, StepDef, Workflow};
+use crate::workflow::{StepBlock, StepDef, SubagentBrief, Workflow};
 
-mod de;
+mod deserialize;
 
 #[cfg(test)]
 mod tests;
@@ -30,21 +32,21 @@ const YAML: yaml::Limits = yaml::Limits { depth_max: 32, nodes_max: 20_000, repa
 
 /// A workflow, as far as it could be read, with its diagnostics.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedWorkflow {
     /// The skill's name, or `skill/name` for a workflow under `workflows/`.
     pub name: String,
     pub source: Source,
     /// Set if the file has the shape of a workflow.
     pub workflow: Option<Workflow>,
     /// Set if the workflow can run.
-    pub checked: Option<Checked>,
+    pub checked: Option<CheckedWorkflow>,
     /// In the order of the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// A text that a workflow injects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum InjectedText<'a> {
     /// A file in the skill's folder.
     Resource(&'a str),
     /// The name of a convention.
@@ -52,36 +54,36 @@ pub enum Wanted<'a> {
 }
 
 /// The context of a workflow file.
-pub struct Surroundings<'a> {
+pub struct WorkflowContext<'a> {
     pub name: &'a str,
     /// The description to use if the file has none.
     pub description: &'a str,
     /// The name of the skill, and the names of its workflows under `workflows/`.
     pub siblings: (&'a str, &'a [String]),
     /// Reads an injected text, or returns the reason why it cannot be read.
-    pub read: &'a dyn Fn(Wanted<'_>) -> Result<String, String>,
+    pub read: &'a dyn Fn(InjectedText<'_>) -> Result<String, String>,
 }
 
 /// Returns true if the skill has a workflow file, readable or not.
 pub fn is_workflow(skill: &Skill) -> bool {
-    skill.origin.is_folder() && !matches!(read_own(skill, FILE), Err(ReadError::NotFound))
+    skill.origin.is_folder() && !matches!(read_skill_file(skill, FILE), Err(ReadError::NotFound))
 }
 
 /// Loads all workflows of a skill: its own first, then those of its sub-agents by name. Returns nothing if there is no
 /// `workflow.yaml`. A file that cannot be read becomes a workflow with a diagnostic.
-pub fn load(skill: &Skill) -> Vec<Loaded> {
+pub fn load_workflows(skill: &Skill) -> Vec<LoadedWorkflow> {
     if !is_workflow(skill) {
         return Vec::new();
     }
-    let siblings = siblings(skill);
-    let read = |wanted: Wanted<'_>| read_wanted(skill, wanted);
+    let siblings = list_siblings(skill);
+    let read = |wanted: InjectedText<'_>| read_injected_text(skill, wanted);
     let load = |name: &str, description: &str, file: &str| {
         let path = skill.origin.dir().join(file);
         let around =
-            Surroundings { name, description, siblings: (&skill.name, &siblings), read: &read };
-        match read_own(skill, file) {
+            WorkflowContext { name, description, siblings: (&skill.name, &siblings), read: &read };
+        match read_skill_file(skill, file) {
             Ok(text) => read_source(Source::new(path, text), &around),
-            Err(error) => Loaded {
+            Err(error) => LoadedWorkflow {
                 name: name.to_owned(),
                 diagnostics: vec![error.to_diagnostic(&path)],
                 source: Source::new(path, String::new()),
@@ -98,22 +100,22 @@ pub fn load(skill: &Skill) -> Vec<Loaded> {
 }
 
 /// Reads one workflow file.
-pub fn read_source(source: Source, around: &Surroundings<'_>) -> Loaded {
-    let (workflow, checked, diagnostics) = read(&source, around);
-    Loaded { name: around.name.to_owned(), source, workflow, checked, diagnostics }
+pub fn read_source(source: Source, around: &WorkflowContext<'_>) -> LoadedWorkflow {
+    let (workflow, checked, diagnostics) = read_workflow(&source, around);
+    LoadedWorkflow { name: around.name.to_owned(), source, workflow, checked, diagnostics }
 }
 
 /// Returns the JSON Schema of the file, for editors.
-pub fn schema() -> schemars::Schema {
+pub fn workflow_schema() -> schemars::Schema {
     let mut schema = schemars::schema_for!(Workflow);
     schema.insert("title".to_owned(), "A workflow of Repertoire (workflow.yaml)".into());
     schema
 }
 
-fn read(
+fn read_workflow(
     source: &Source,
-    around: &Surroundings<'_>,
-) -> (Option<Workflow>, Option<Checked>, Vec<Diagnostic>) {
+    around: &WorkflowContext<'_>,
+) -> (Option<Workflow>, Option<CheckedWorkflow>, Vec<Diagnostic>) {
     let text = source.text();
     if text.len() as u64 > FILE_BYTES_MAX {
         let message = format!("it has {} bytes, and {FILE_BYTES_MAX} is the limit", text.len());
@@ -127,7 +129,7 @@ fn read(
             return (None, None, vec![found.help(yaml_help(source, &error))]);
         }
     };
-    let mut workflow = match shape(&node) {
+    let mut workflow = match parse_shape(&node) {
         Ok(workflow) => workflow,
         Err(errors) => {
             let found = errors.into_iter().map(|error| {
@@ -136,14 +138,14 @@ fn read(
                     .at(source, error.span.unwrap_or(node.span))
                     .help(code.remedy)
             });
-            return (None, None, sorted(found.collect()));
+            return (None, None, sort_diagnostics(found.collect()));
         }
     };
-    let mut findings = complete(&mut workflow, around);
-    let checked = match Checked::with_warnings(workflow.clone()) {
+    let mut findings = complete_workflow(&mut workflow, around);
+    let checked = match CheckedWorkflow::with_warnings(workflow.clone()) {
         Ok((checked, warnings)) => {
             // A workflow with an unreadable resource must not run, even if the checker accepts the rest.
-            let is_whole = !findings.iter().any(Finding::is_error);
+            let is_whole = !findings.iter().any(WorkflowFinding::is_error);
             findings.extend(warnings);
             is_whole.then_some(checked)
         }
@@ -153,12 +155,12 @@ fn read(
         }
     };
     let diagnostics =
-        capped(findings).iter().map(|found| diagnostic(source, &node, found)).collect();
-    (Some(workflow), checked, sorted(diagnostics))
+        sort_and_cap(findings).iter().map(|found| to_diagnostic(source, &node, found)).collect();
+    (Some(workflow), checked, sort_diagnostics(diagnostics))
 }
 
 /// The help for a YAML error: an unquoted template looks like a mapping to YAML.
-fn yaml_help(source: &Source, error: &yaml::Error) -> String {
+fn yaml_help(source: &Source, error: &yaml::YamlError) -> String {
     let text = source.text();
     let at = text.floor_char_boundary(error.span.range().start);
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
@@ -170,16 +172,17 @@ fn yaml_help(source: &Source, error: &yaml::Error) -> String {
     }
 }
 
-fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+fn sort_diagnostics(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
     diagnostics
 }
 
 /// Returns the workflow, or one error for its header fields and one for each invalid step.
-fn shape(node: &Node) -> Result<Workflow, Vec<de::Error>> {
+fn parse_shape(node: &YamlNode) -> Result<Workflow, Vec<deserialize::WorkflowYamlError>> {
     let Some(mapping) = node.as_mapping() else {
-        let message = format!("a workflow is a mapping of fields, and this is {}", node.shape());
-        return Err(vec![de::Error { message, span: Some(node.span) }]);
+        let message =
+            format!("a workflow is a mapping of fields, and this is {}", node.shape_name());
+        return Err(vec![deserialize::WorkflowYamlError { message, span: Some(node.span) }]);
     };
     let mut errors = Vec::new();
     let mut head = node.clone();
@@ -190,14 +193,14 @@ fn shape(node: &Node) -> Result<Workflow, Vec<de::Error>> {
     {
         items.clear();
     }
-    let items = mapping.get("steps").and_then(Node::as_sequence).unwrap_or_default();
+    let items = mapping.get("steps").and_then(YamlNode::as_sequence).unwrap_or_default();
     for item in items {
-        match StepDef::deserialize(de::Reader(item)) {
+        match StepDef::deserialize(deserialize::NodeDeserializer(item)) {
             Ok(step) => steps.push(step),
             Err(error) => errors.push(error),
         }
     }
-    match Workflow::deserialize(de::Reader(&head)) {
+    match Workflow::deserialize(deserialize::NodeDeserializer(&head)) {
         Ok(workflow) if errors.is_empty() => Ok(Workflow { steps, ..workflow }),
         Ok(_) => Err(errors),
         Err(error) => {
@@ -208,7 +211,10 @@ fn shape(node: &Node) -> Result<Workflow, Vec<de::Error>> {
 }
 
 /// Fills in what the file leaves to its context: name, description, injected texts, full names of sub-workflows.
-fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> {
+fn complete_workflow(
+    workflow: &mut Workflow,
+    around: &WorkflowContext<'_>,
+) -> Vec<WorkflowFinding> {
     let mut findings = Vec::new();
     if workflow.name.is_empty() {
         workflow.name = around.name.to_owned();
@@ -216,18 +222,18 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
     if workflow.description.is_empty() {
         workflow.description = around.description.to_owned();
     }
-    let mut budget = Budget { left: INJECTED_BYTES_MAX };
+    let mut budget = InjectionBudget { left: INJECTED_BYTES_MAX };
     for (name, resource) in &mut workflow.resources {
-        let place = Place::default().key("resources").key(name.as_str());
+        let place = FieldPath::default().key("resources").key(name.as_str());
         match (&resource.file, &resource.text) {
             (_, Some(_)) => {}
-            (Some(file), None) => match budget.read(around, Wanted::Resource(file)) {
+            (Some(file), None) => match budget.read_within(around, InjectedText::Resource(file)) {
                 Ok(text) => resource.text = Some(text),
-                Err(why) => findings.push(unreadable(file, &why, place.key("file"))),
+                Err(why) => findings.push(unreadable_finding(file, &why, place.key("file"))),
             },
             (None, None) => {
                 let message = format!("resource `{name}` has neither `file` nor `text`");
-                findings.push(Finding::new(&codes::RESOURCE_UNREADABLE, message, place));
+                findings.push(WorkflowFinding::new(&codes::RESOURCE_UNREADABLE, message, place));
             }
         }
     }
@@ -236,13 +242,14 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
     for (at, step) in workflow.steps.iter_mut().enumerate() {
         for (number, block) in step.actions.iter_mut().enumerate() {
             match block {
-                Block::Convention(name) => {
-                    conventions.push((name.clone(), Place::step(at).key("actions").index(number)));
+                StepBlock::Convention(name) => {
+                    conventions
+                        .push((name.clone(), FieldPath::for_step(at).key("actions").index(number)));
                 }
-                Block::Dispatch(dispatch) => {
-                    let place = Place::step(at).key("actions").index(number);
+                StepBlock::Dispatch(dispatch) => {
+                    let place = FieldPath::for_step(at).key("actions").index(number);
                     for brief in dispatch.briefs_mut() {
-                        findings.extend(qualify(brief, owner, siblings, &place));
+                        findings.extend(qualify_workflow_name(brief, owner, siblings, &place));
                     }
                 }
                 _ => {}
@@ -253,12 +260,12 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
         if workflow.conventions.contains_key(&name) {
             continue;
         }
-        match budget.read(around, Wanted::Convention(&name)) {
+        match budget.read_within(around, InjectedText::Convention(&name)) {
             Ok(text) => {
                 workflow.conventions.insert(name, text);
             }
             Err(why) => {
-                findings.push(unreadable(&format!("convention {name}"), &why, place));
+                findings.push(unreadable_finding(&format!("convention {name}"), &why, place));
                 // Insert an empty text, so that the missing convention is reported once.
                 workflow.conventions.insert(name, String::new());
             }
@@ -267,17 +274,25 @@ fn complete(workflow: &mut Workflow, around: &Surroundings<'_>) -> Vec<Finding> 
     findings
 }
 
-fn unreadable(what: &str, why: &str, place: Place) -> Finding {
-    Finding::new(&codes::RESOURCE_UNREADABLE, format!("`{what}` cannot be read: {why}"), place)
+fn unreadable_finding(what: &str, why: &str, place: FieldPath) -> WorkflowFinding {
+    WorkflowFinding::new(
+        &codes::RESOURCE_UNREADABLE,
+        format!("`{what}` cannot be read: {why}"),
+        place,
+    )
 }
 
 /// The number of bytes that may still be injected.
-struct Budget {
+struct InjectionBudget {
     left: usize,
 }
 
-impl Budget {
-    fn read(&mut self, around: &Surroundings<'_>, wanted: Wanted<'_>) -> Result<String, String> {
+impl InjectionBudget {
+    fn read_within(
+        &mut self,
+        around: &WorkflowContext<'_>,
+        wanted: InjectedText<'_>,
+    ) -> Result<String, String> {
         let text = (around.read)(wanted)?;
         self.left = self.left.checked_sub(text.len()).ok_or_else(|| {
             format!("all that is injected has more than {INJECTED_BYTES_MAX} bytes")
@@ -288,7 +303,12 @@ impl Budget {
 
 /// Gives a sub-workflow of the same skill its full name. Any other name refers to another skill, unless it looks like
 /// a typo.
-fn qualify(brief: &mut Brief, owner: &str, siblings: &[String], place: &Place) -> Option<Finding> {
+fn qualify_workflow_name(
+    brief: &mut SubagentBrief,
+    owner: &str,
+    siblings: &[String],
+    place: &FieldPath,
+) -> Option<WorkflowFinding> {
     let name = brief.workflow.as_mut()?;
     if siblings.contains(name) {
         *name = format!("{owner}/{name}");
@@ -298,18 +318,18 @@ fn qualify(brief: &mut Brief, owner: &str, siblings: &[String], place: &Place) -
     if local.is_some_and(|local| siblings.iter().any(|sibling| sibling == local)) {
         return None;
     }
-    let near = nearest(local.unwrap_or(name), siblings.iter().map(String::as_str));
+    let near = nearest_name(local.unwrap_or(name), siblings.iter().map(String::as_str));
     let hint = near.map(|near| format!("; is `{near}` meant?"));
     if local.is_none() && hint.is_none() {
         return None;
     }
     let message = format!("there is no workflow `{name}`{}", hint.unwrap_or_default());
-    Some(Finding::new(&codes::UNKNOWN_REFERENCE, message, place.clone()))
+    Some(WorkflowFinding::new(&codes::UNKNOWN_REFERENCE, message, place.clone()))
 }
 
-fn diagnostic(source: &Source, node: &Node, found: &Finding) -> Diagnostic {
-    let (node, span) = node_at(node, &found.place);
-    let name = found.name.as_deref().and_then(|name| span_of_name(source.text(), node, name));
+fn to_diagnostic(source: &Source, node: &YamlNode, found: &WorkflowFinding) -> Diagnostic {
+    let (node, span) = find_node(node, &found.place);
+    let name = found.name.as_deref().and_then(|name| find_name_span(source.text(), node, name));
     let said = Diagnostic::new(found.code, found.message.clone()).at(source, name.unwrap_or(span));
     match &found.help {
         Some(help) => said.help(help.clone()),
@@ -318,8 +338,8 @@ fn diagnostic(source: &Source, node: &Node, found: &Finding) -> Diagnostic {
 }
 
 /// Finds the first use of a name in the texts below a node, if it is spelled out there.
-fn span_of_name(text: &str, node: &Node, name: &str) -> Option<Span> {
-    let below = |node: &Node| span_of_name(text, node, name);
+fn find_name_span(text: &str, node: &YamlNode, name: &str) -> Option<Span> {
+    let below = |node: &YamlNode| find_name_span(text, node, name);
     match &node.value {
         yaml::Value::Sequence(items, _) => items.iter().find_map(below),
         yaml::Value::Mapping(mapping) => {
@@ -327,7 +347,7 @@ fn span_of_name(text: &str, node: &Node, name: &str) -> Option<Span> {
         }
         yaml::Value::Scalar(_) => {
             let range = node.span.range();
-            let start = range.start + name_in(text.get(range)?, name)?;
+            let start = range.start + find_name(text.get(range)?, name)?;
             Some(Span::new(start, start + name.len()))
         }
     }
@@ -335,7 +355,7 @@ fn span_of_name(text: &str, node: &Node, name: &str) -> Option<Span> {
 
 /// Finds the offset at which a text, as written in the file, uses a name. Outside of template tags the name is an
 /// ordinary word; a condition has no tags.
-fn name_in(written: &str, name: &str) -> Option<usize> {
+fn find_name(written: &str, name: &str) -> Option<usize> {
     let last =
         |before: &str, marks: [&str; 2]| marks.map(|mark| before.rfind(mark)).into_iter().max();
     let has_tags = written.contains("{{") || written.contains("{%");
@@ -353,17 +373,17 @@ fn is_word_char(c: char) -> bool {
 }
 
 /// Returns the node and span of a place, or of its closest existing ancestor.
-fn node_at<'a>(node: &'a Node, place: &Place) -> (&'a Node, Span) {
+fn find_node<'a>(node: &'a YamlNode, place: &FieldPath) -> (&'a YamlNode, Span) {
     let (mut node, mut span) = (node, node.span);
     for part in &place.0 {
         let found = match part {
-            Part::Key(key) => node.as_mapping().and_then(|mapping| {
+            FieldPathSegment::Key(key) => node.as_mapping().and_then(|mapping| {
                 mapping.entries.iter().find(|entry| entry.key == *key).map(|entry| {
                     let is_scalar = entry.value.as_str().is_some() && !entry.value.is_null();
                     (&entry.value, if is_scalar { entry.value.span } else { entry.key_span })
                 })
             }),
-            Part::Index(at) => {
+            FieldPathSegment::Index(at) => {
                 node.as_sequence().and_then(|items| items.get(*at)).map(|item| (item, item.span))
             }
         };
@@ -373,28 +393,28 @@ fn node_at<'a>(node: &'a Node, place: &Place) -> (&'a Node, Span) {
     (node, span)
 }
 
-fn limits(bytes_max: u64) -> ResourceLimits {
+fn resource_limits(bytes_max: u64) -> ResourceLimits {
     ResourceLimits { bytes_max, ..ResourceLimits::default() }
 }
 
-fn read_own(skill: &Skill, file: &str) -> Result<String, ReadError> {
-    resources::read(skill, file.into(), &limits(FILE_BYTES_MAX))
+fn read_skill_file(skill: &Skill, file: &str) -> Result<String, ReadError> {
+    resources::read_resource(skill, file.into(), &resource_limits(FILE_BYTES_MAX))
 }
 
-fn read_wanted(skill: &Skill, wanted: Wanted<'_>) -> Result<String, String> {
-    let limits = limits(RESOURCE_BYTES_MAX);
+fn read_injected_text(skill: &Skill, wanted: InjectedText<'_>) -> Result<String, String> {
+    let limits = resource_limits(RESOURCE_BYTES_MAX);
     match wanted {
-        Wanted::Resource(file) => {
-            resources::read(skill, file.into(), &limits).map_err(|error| error.to_string())
+        InjectedText::Resource(file) => {
+            resources::read_resource(skill, file.into(), &limits).map_err(|error| error.to_string())
         }
-        Wanted::Convention(name) if !is_name(name) => {
+        InjectedText::Convention(name) if !is_name(name) => {
             Err("a convention is named like a step".to_owned())
         }
-        Wanted::Convention(name) => {
+        InjectedText::Convention(name) => {
             let file = format!("conventions/{name}.md");
-            match resources::read(skill, file.as_str().into(), &limits) {
+            match resources::read_resource(skill, file.as_str().into(), &limits) {
                 Ok(text) => Ok(text),
-                Err(error) => pack::read(&file)
+                Err(error) => pack::read_pack_file(&file)
                     .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
                     .ok_or_else(|| error.to_string()),
             }
@@ -402,8 +422,8 @@ fn read_wanted(skill: &Skill, wanted: Wanted<'_>) -> Result<String, String> {
     }
 }
 
-fn siblings(skill: &Skill) -> Vec<String> {
-    let mut names: Vec<String> = resources::list(skill, &ResourceLimits::default())
+fn list_siblings(skill: &Skill) -> Vec<String> {
+    let mut names: Vec<String> = resources::list_resources(skill, &ResourceLimits::default())
         .files
         .iter()
         .filter(|file| file.path.parent().is_some_and(|dir| dir == FOLDER))

@@ -13,8 +13,8 @@ mod layout;
 mod mermaid;
 mod model;
 mod order;
-mod place;
 mod ports;
+mod positions;
 mod strips;
 mod svg;
 mod text;
@@ -25,25 +25,25 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-use model::Graph;
+use model::DiagramGraph;
 
 /// Renders a Mermaid flowchart.
-pub fn mermaid(workflow: &Workflow) -> String {
-    mermaid::write(&Graph::new(workflow))
+pub fn render_mermaid(workflow: &Workflow) -> String {
+    mermaid::write_mermaid(&DiagramGraph::new(workflow))
 }
 
 /// Renders a DOT graph.
-pub fn dot(workflow: &Workflow) -> String {
-    dot::write(&Graph::new(workflow))
+pub fn render_dot(workflow: &Workflow) -> String {
+    dot::write_dot(&DiagramGraph::new(workflow))
 }
 
 /// Renders a self-contained SVG for light and dark pages.
-pub fn svg(workflow: &Workflow) -> String {
-    svg_lit(workflow, None)
+pub fn render_svg(workflow: &Workflow) -> String {
+    render_svg_at_step(workflow, None)
 }
 
 /// Renders an SVG like [`svg`], with the current step of a run highlighted.
-pub fn svg_lit(workflow: &Workflow, step: Option<&StepId>) -> String {
-    let lit = step.and_then(|step| workflow.number(step));
-    svg::write(&Graph::new(workflow), lit)
+pub fn render_svg_at_step(workflow: &Workflow, step: Option<&StepId>) -> String {
+    let lit = step.and_then(|step| workflow.step_number(step));
+    svg::write_svg(&DiagramGraph::new(workflow), lit)
 }

@@ -102,8 +102,8 @@ pub mod step;
 pub mod template;
 pub mod workflow;
 
-pub use check::Checked;
-pub use engine::{Input, next, start};
-pub use state::{RunId, State};
-pub use step::{StepView, view};
+pub use check::CheckedWorkflow;
+pub use engine::{EngineInput, advance_run, start};
+pub use state::{WorkflowRunId, WorkflowRunState};
+pub use step::{StepView, build_view};
 pub use workflow::Workflow;

@@ -19,22 +19,22 @@ mod tests;
 
 /// Renders the step as XML. Characters that XML 1.0 cannot represent become U+FFFD; everything else survives a round
 /// trip.
-pub fn xml(view: &StepView) -> String {
-    xml::xml(view)
+pub fn render_xml(view: &StepView) -> String {
+    xml::write_step(view)
 }
 
 /// The default width of the text form.
 const COLUMNS: usize = 96;
 
 /// Renders the step as text for people and simple agents.
-pub fn text(view: &StepView) -> String {
-    text_within(view, COLUMNS)
+pub fn render_text(view: &StepView) -> String {
+    render_text_within(view, COLUMNS)
 }
 
 /// Renders the step as text for a terminal with this many columns. Headings, lists and our own sentences are wrapped;
 /// instructions and commands are not.
-pub fn text_within(view: &StepView, columns: usize) -> String {
-    text::text(view, columns)
+pub fn render_text_within(view: &StepView, columns: usize) -> String {
+    text::write_step(view, columns)
 }
 
 /// Renders the step as JSON, in the shape of [`StepView`].
@@ -48,13 +48,13 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 /// Parses the output of [`xml`]. Unknown elements and attributes are ignored.
-pub fn parse_xml(text: &str) -> Result<StepView, ParseError> {
-    parse::parse(text)
+pub fn parse_xml(text: &str) -> Result<StepView, StepParseError> {
+    parse::parse_step(text)
 }
 
 /// The reason why a text is not a step in our XML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
+pub enum StepParseError {
     #[error("it has {bytes} bytes, and {STEP_XML_BYTES_MAX} is the limit")]
     TooLong { bytes: usize },
     #[error("its elements are more than {STEP_XML_DEPTH_MAX} deep")]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::workflow::{Outcome, Severity, StepId, Target};
+use crate::workflow::{EdgeTarget, ItemSeverity, StepId, WorkflowOutcome};
 
 /// The version of the serialised form of [`State`].
 pub const STATE_VERSION: u32 = 1;
@@ -18,26 +18,26 @@ pub const STATE_VERSION: u32 = 1;
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
-pub struct RunId(String);
+pub struct WorkflowRunId(String);
 
 /// The digest of a workflow with everything it injects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Fingerprint(String);
+pub struct WorkflowFingerprint(String);
 
 /// The state of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct State {
+pub struct WorkflowRunState {
     /// The version of this format.
     pub version: u32,
     /// The id of the run.
-    pub run: RunId,
+    pub run: WorkflowRunId,
     /// The workflow's name.
     pub workflow: String,
     /// The workflow the run was started with; a run never continues with another one.
-    pub fingerprint: Fingerprint,
+    pub fingerprint: WorkflowFingerprint,
     /// The status of the run.
-    pub status: Status,
+    pub status: WorkflowRunStatus,
     /// The current step.
     pub step: StepId,
     /// The number of steps entered so far, starting at 1. It tells a repeated report from a new one.
@@ -55,7 +55,7 @@ pub struct State {
     pub outputs: BTreeMap<StepId, String>,
     /// The reviews, by gate.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub reviews: BTreeMap<StepId, Review>,
+    pub reviews: BTreeMap<StepId, GateReview>,
     /// The digest of the report that made the run wait, so that repeating the report has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<String>,
@@ -64,23 +64,23 @@ pub struct State {
     pub asked: u32,
     /// The user's answers during this visit of the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Answer>,
+    pub answers: Vec<UserAnswer>,
     /// The decisions of people, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<PersonDecision>,
     /// The steps that were left, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Passage>,
+    pub history: Vec<StepTransition>,
 }
 
 /// The status of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum WorkflowRunStatus {
     /// Waiting for the agent.
     Active,
     /// Waiting for a person.
-    Waiting(Waiting),
+    Waiting(WaitReason),
     /// Complete.
     Done,
     /// Ended by a person.
@@ -90,7 +90,7 @@ pub enum Status {
 /// The reason why a run waits for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum WaitReason {
     /// A gate has failed as often as its limit allows.
     Limit {
         /// The gate.
@@ -103,7 +103,7 @@ pub enum Waiting {
         /// The step with the bound.
         step: StepId,
         /// The outcome that continues the loop; none if the step could not be carried out.
-        wanted: Option<Outcome>,
+        wanted: Option<WorkflowOutcome>,
     },
     /// Questions to the user are open.
     Questions {
@@ -131,7 +131,7 @@ pub struct UserQuestion {
 
 /// The user's answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct UserAnswer {
     /// The id of the question.
     pub id: String,
     /// The question.
@@ -142,17 +142,17 @@ pub struct Answer {
 
 /// The review for a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Review {
+pub struct GateReview {
     /// The current iteration, starting at 1.
     pub iteration: u32,
     /// The items, in the order in which they were recorded.
-    pub items: Vec<Item>,
+    pub items: Vec<GateItem>,
     /// The verdicts of declared checks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub checks: BTreeMap<String, CheckResult>,
+    pub checks: BTreeMap<String, GateCheckResult>,
     /// Earlier iterations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<ReviewRound>,
     /// True once the gate was passed; the next visit starts a new review.
     #[serde(default)]
     pub passed: bool,
@@ -160,21 +160,21 @@ pub struct Review {
 
 /// A decided iteration of a review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Round {
+pub struct ReviewRound {
     /// The number of the iteration.
     pub iteration: u32,
     /// True if the gate was passed.
     pub passed: bool,
     /// The items at that time.
-    pub items: Vec<Item>,
+    pub items: Vec<GateItem>,
     /// The checks at that time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub checks: BTreeMap<String, CheckResult>,
+    pub checks: BTreeMap<String, GateCheckResult>,
 }
 
 /// An item of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Item {
+pub struct GateItem {
     /// The id of the item.
     pub id: String,
     /// The part of the work that is reviewed.
@@ -183,7 +183,7 @@ pub struct Item {
     /// The condition that has to hold.
     pub check: String,
     /// The severity if the condition does not hold.
-    pub severity: Severity,
+    pub severity: ItemSeverity,
     /// The verdict.
     pub status: ItemStatus,
     /// The evidence.
@@ -205,11 +205,11 @@ pub enum ItemStatus {
 
 /// The result of a declared check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CheckResult {
+pub struct GateCheckResult {
     /// The verdict.
     pub status: ItemStatus,
     /// The basis of the verdict.
-    pub proof: Proof,
+    pub proof: CheckProof,
     /// Observations.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -218,7 +218,7 @@ pub struct CheckResult {
 /// The basis of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Proof {
+pub enum CheckProof {
     /// A claim of an agent.
     Claim,
     /// The driver of the engine ran the command.
@@ -232,7 +232,7 @@ pub enum Proof {
 
 /// A person's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Decision {
+pub struct PersonDecision {
     /// The turn in which it was made.
     pub turn: u32,
     /// The current step at that time.
@@ -249,16 +249,16 @@ pub struct Decision {
 
 /// A step that was left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Passage {
+pub struct StepTransition {
     /// The turn.
     pub turn: u32,
     /// The step.
     pub step: StepId,
     /// The outcome; none if the step could not be carried out.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<WorkflowOutcome>,
     /// The next step, or `end`.
     #[schemars(with = "String")]
-    pub to: Target,
+    pub to: EdgeTarget,
     /// True if a bound forced the outcome instead of the report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub limited: bool,
@@ -269,21 +269,21 @@ pub struct Passage {
     pub report: String,
 }
 
-impl State {
+impl WorkflowRunState {
     /// The current iteration of a gate's review, starting at 1.
-    pub fn iteration(&self, gate: &StepId) -> u32 {
+    pub fn review_iteration(&self, gate: &StepId) -> u32 {
         self.reviews.get(gate).map_or(1, |review| review.iteration)
     }
 
     /// The number of times the current step was entered.
-    pub fn visit(&self) -> u32 {
+    pub fn visit_count(&self) -> u32 {
         self.visits.get(&self.step).copied().unwrap_or(1)
     }
 }
 
-impl Default for Review {
+impl Default for GateReview {
     fn default() -> Self {
-        Review {
+        GateReview {
             iteration: 1,
             items: Vec::new(),
             checks: BTreeMap::new(),
@@ -316,9 +316,9 @@ impl fmt::Display for ItemStatus {
     }
 }
 
-impl RunId {
+impl WorkflowRunId {
     pub fn new(id: impl Into<String>) -> Self {
-        RunId(id.into())
+        WorkflowRunId(id.into())
     }
 
     pub fn as_str(&self) -> &str {
@@ -326,16 +326,16 @@ impl RunId {
     }
 }
 
-impl fmt::Display for RunId {
+impl fmt::Display for WorkflowRunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Fingerprint {
+impl WorkflowFingerprint {
     /// Computes the digest of a frozen workflow.
-    pub fn of(bytes: &[u8]) -> Self {
-        Fingerprint(repertoire_skill::skill::Digest::of(bytes).to_string())
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        WorkflowFingerprint(repertoire_skill::skill::ContentDigest::hash_bytes(bytes).to_string())
     }
 
     pub fn as_str(&self) -> &str {

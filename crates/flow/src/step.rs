@@ -4,12 +4,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::Checked;
-use crate::state::{Answer, RunId, State, Status, UserQuestion, Waiting};
-use crate::template::{Scope, TemplateError};
+use crate::check::CheckedWorkflow;
+use crate::state::{
+    UserAnswer, UserQuestion, WaitReason, WorkflowRunId, WorkflowRunState, WorkflowRunStatus,
+};
+use crate::template::{TemplateError, TemplateScope};
 use crate::workflow::{
-    Banner, DetectionQuestions, ExpectedOutput, IncorrectBehavior, ModelSelection, PostReview,
-    ReportForm, Route, StepDef,
+    DetectionQuestions, ExpectedOutput, IncorrectBehavior, ModelSelection, PostReview, ReportForm,
+    ResultRoute, StateBanner, StepDef,
 };
 
 mod blocks;
@@ -18,9 +20,9 @@ mod next;
 mod review;
 mod stateless;
 
-pub use command::{Addressing, Command};
+pub use command::{ShellCommand, StepAddressing};
 pub use review::{FindingsView, GateView, ItemView, ReviewView};
-pub use stateless::{Flags, QrStatus, StatelessError, stateless};
+pub use stateless::{QrStatus, StatelessError, StatelessFlags, stateless_view};
 
 /// The version of the step model, part of every rendering.
 pub const PROTOCOL: u32 = 1;
@@ -34,7 +36,7 @@ pub struct StepView {
     pub workflow: String,
     /// The id of the run; none in the stateless form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunId>,
+    pub run: Option<WorkflowRunId>,
     /// The status of the run: `active`, `waiting`, `done` or `aborted`.
     pub status: String,
     /// The turn that reports refer to.
@@ -66,13 +68,13 @@ pub struct StepView {
     pub findings: Option<FindingsView>,
     /// The user's answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Answer>,
+    pub answers: Vec<UserAnswer>,
     /// The instructions.
     pub actions: Vec<ViewBlock>,
     /// The values to report when the step is left.
     pub report: ReportView,
     /// The possible continuations.
-    pub next: Next,
+    pub next: NextStep,
 }
 
 /// A block of instructions, with all templates rendered.
@@ -82,13 +84,13 @@ pub enum ViewBlock {
     /// Plain text.
     Text(String),
     /// The state of the run.
-    StateBanner(Banner),
+    StateBanner(StateBanner),
     /// Actions that are forbidden.
     Forbidden(Vec<String>),
     /// The expected form of the answer.
     ExpectedOutput(ExpectedOutput),
     /// The action for each result.
-    Routing(Vec<Route>),
+    Routing(Vec<ResultRoute>),
     /// Instructions for the orchestrating agent after a review.
     PostQrRouting(PostReview),
     /// A text to work with.
@@ -178,7 +180,7 @@ pub struct AgentView {
     pub context: Vec<(String, String)>,
     /// The command that starts the sub-agent's workflow, to be run before anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Command>,
+    pub command: Option<ShellCommand>,
     /// The files it may change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -233,7 +235,7 @@ pub struct FactView {
 /// The continuation of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Next {
+pub enum NextStep {
     /// The run is over.
     Complete {
         /// Closing instructions.
@@ -242,10 +244,10 @@ pub enum Next {
     /// One way to continue, or several by outcome.
     Ways {
         /// The ways to continue.
-        ways: Vec<Way>,
+        ways: Vec<NextStepOption>,
         /// The command to run if the step cannot be carried out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        on_error: Option<Command>,
+        on_error: Option<ShellCommand>,
     },
     /// The gate cannot decide yet: items or checks have to be recorded first.
     Record {
@@ -263,13 +265,13 @@ pub enum Next {
         questions: Vec<UserQuestion>,
         /// The command that gives the answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        command: Option<Command>,
+        command: Option<ShellCommand>,
     },
 }
 
 /// A way to continue after a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Way {
+pub struct NextStepOption {
     /// The outcome; none if the engine computes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
@@ -283,7 +285,7 @@ pub struct Way {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// The command to run.
-    pub command: Command,
+    pub command: ShellCommand,
 }
 
 /// A choice that a person has.
@@ -294,7 +296,7 @@ pub struct ChoiceView {
     /// The meaning.
     pub meaning: String,
     /// The command to run.
-    pub command: Command,
+    pub command: ShellCommand,
 }
 
 /// The reason why a step cannot be shown.
@@ -308,29 +310,30 @@ pub enum ViewError {
 }
 
 /// Builds the instructions for an agent at the current point of a run.
-pub fn view(
-    checked: &Checked,
-    state: &State,
-    addressing: &Addressing,
+pub fn build_view(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
+    addressing: &StepAddressing,
 ) -> Result<StepView, ViewError> {
-    let step =
-        checked.step(&state.step).ok_or_else(|| ViewError::NoSuchStep(state.step.to_string()))?;
-    build(checked, state, step, addressing)
+    let step = checked
+        .find_step(&state.step)
+        .ok_or_else(|| ViewError::NoSuchStep(state.step.to_string()))?;
+    build_step_view(checked, state, step, addressing)
         .map_err(|error| ViewError::Template { step: step.id.to_string(), error })
 }
 
-fn build(
-    checked: &Checked,
-    state: &State,
+fn build_step_view(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
     step: &StepDef,
-    addressing: &Addressing,
+    addressing: &StepAddressing,
 ) -> Result<StepView, TemplateError> {
     let workflow = checked.workflow();
-    let scope = Scope::new(state);
-    let is_active = state.status == Status::Active;
+    let scope = TemplateScope::new(state);
+    let is_active = state.status == WorkflowRunStatus::Active;
     let phase = step.phase.as_ref().and_then(|id| workflow.phases.get(id)).cloned();
     let actions = if is_active {
-        blocks::show(checked, state, step, &scope, addressing)?
+        blocks::render_blocks(checked, state, step, &scope, addressing)?
     } else {
         Vec::new()
     };
@@ -338,35 +341,37 @@ fn build(
         protocol: PROTOCOL,
         workflow: workflow.name.clone(),
         run: addressing.is_run().then(|| state.run.clone()),
-        status: status(&state.status).to_owned(),
+        status: status_word(&state.status).to_owned(),
         turn: state.turn,
-        step: checked.number(&step.id).unwrap_or_default(),
+        step: checked.step_number(&step.id).unwrap_or_default(),
         total: workflow.steps.len(),
         id: step.id.to_string(),
         title: step.title.clone(),
         phase,
         role: step.role.as_ref().map(|role| role.as_str().to_owned()),
-        iteration: state.visit(),
-        gate: review::gate(state, step, &scope)?,
+        iteration: state.visit_count(),
+        gate: review::gate_view(state, step, &scope)?,
         review: match &state.status {
-            Status::Active | Status::Waiting(Waiting::Limit { .. }) => {
-                review::review(checked, state, step, &scope, addressing)?
+            WorkflowRunStatus::Active | WorkflowRunStatus::Waiting(WaitReason::Limit { .. }) => {
+                review::review_view(checked, state, step, &scope, addressing)?
             }
-            Status::Waiting(_) | Status::Done | Status::Aborted => None,
+            WorkflowRunStatus::Waiting(_)
+            | WorkflowRunStatus::Done
+            | WorkflowRunStatus::Aborted => None,
         },
-        findings: if is_active { review::findings(checked, state, step) } else { None },
+        findings: if is_active { review::findings_view(checked, state, step) } else { None },
         answers: state.answers.clone(),
         actions,
-        report: next::report(workflow, step),
-        next: next::next(checked, state, step, addressing),
+        report: next::report_view(workflow, step),
+        next: next::next_step(checked, state, step, addressing),
     })
 }
 
-fn status(status: &Status) -> &'static str {
+fn status_word(status: &WorkflowRunStatus) -> &'static str {
     match status {
-        Status::Active => "active",
-        Status::Waiting(_) => "waiting",
-        Status::Done => "done",
-        Status::Aborted => "aborted",
+        WorkflowRunStatus::Active => "active",
+        WorkflowRunStatus::Waiting(_) => "waiting",
+        WorkflowRunStatus::Done => "done",
+        WorkflowRunStatus::Aborted => "aborted",
     }
 }

@@ -13,9 +13,9 @@ use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::limits::{STEP_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATE_FUEL};
-use crate::state::State;
+use crate::state::WorkflowRunState;
 
-mod plain;
+mod restrictions;
 
 #[cfg(test)]
 mod tests;
@@ -31,26 +31,26 @@ pub struct TemplateError {
 
 /// The values visible to templates, and the number of bytes they may still write: all texts of a step share one limit.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct TemplateScope {
     names: Value,
     left: Arc<AtomicUsize>,
 }
 
-impl Scope {
+impl TemplateScope {
     /// Creates a scope with all parameters by name, and `state`.
-    pub fn new(state: &State) -> Self {
-        Scope::with(state, |_| true)
+    pub fn new(state: &WorkflowRunState) -> Self {
+        TemplateScope::with_names(state, |_| true)
     }
 
     /// Creates a scope with only the values these texts mention, which is cheaper if a run has large outputs.
     pub(crate) fn for_texts<'a>(
-        state: &State,
+        state: &WorkflowRunState,
         texts: impl Iterator<Item = &'a str> + Clone,
     ) -> Self {
-        Scope::with(state, |name| texts.clone().any(|text| text.contains(name)))
+        TemplateScope::with_names(state, |name| texts.clone().any(|text| text.contains(name)))
     }
 
-    fn with(state: &State, is_named: impl Fn(&str) -> bool) -> Self {
+    fn with_names(state: &WorkflowRunState, is_named: impl Fn(&str) -> bool) -> Self {
         // All or none, because a template may ask for their number.
         let (outputs, answers) = (is_named("outputs"), is_named("answers"));
         let outputs: BTreeMap<&str, &str> = state
@@ -69,7 +69,7 @@ impl Scope {
         let mut run = context! {
             run => state.run.as_str(),
             step => state.step.as_str(),
-            iteration => state.visit(),
+            iteration => state.visit_count(),
             outputs => Serde(&outputs),
             answers => Serde(&answers),
         };
@@ -83,7 +83,7 @@ impl Scope {
             .map(|(name, value)| (name.as_str(), value))
             .collect();
         let names = context! { state => run, ..Value::from(Serde(&parameters)) };
-        Scope { names, left: Arc::new(AtomicUsize::new(STEP_BYTES_MAX)) }
+        TemplateScope { names, left: Arc::new(AtomicUsize::new(STEP_BYTES_MAX)) }
     }
 
     /// The same scope with `item` set to an entry of a list; the byte limit is shared.
@@ -91,14 +91,14 @@ impl Scope {
     pub fn and_item(&self, item: &serde_json::Value) -> Self {
         let item = Value::from(Serde(item));
         let names = context! { item, ..self.names.clone() };
-        Scope { names, left: Arc::clone(&self.left) }
+        TemplateScope { names, left: Arc::clone(&self.left) }
     }
 
-    fn take(&self, bytes: usize) -> Result<(), TemplateError> {
+    fn take_bytes(&self, bytes: usize) -> Result<(), TemplateError> {
         let less = |left: usize| left.checked_sub(bytes);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
             Ok(_) => Ok(()),
-            Err(_) => Err(TemplateError::plain(format!(
+            Err(_) => Err(TemplateError::without_line(format!(
                 "the texts of one step give more than {STEP_BYTES_MAX} bytes"
             ))),
         }
@@ -106,28 +106,28 @@ impl Scope {
 }
 
 /// Renders a text.
-pub fn fill(text: &str, scope: &Scope) -> Result<String, TemplateError> {
+pub fn render_template(text: &str, scope: &TemplateScope) -> Result<String, TemplateError> {
     if !text.contains('{') {
-        scope.take(text.len())?;
+        scope.take_bytes(text.len())?;
         return Ok(text.to_owned());
     }
-    plain::text(text)?;
-    let template = environment().template_from_str(text)?;
-    let mut out = Capped(Vec::new());
+    restrictions::check_text(text)?;
+    let template = shared_environment().template_from_str(text)?;
+    let mut out = CappedWriter(Vec::new());
     if let Err(error) = template.render_captured_to(scope.names.clone(), &mut out) {
         let mut error = TemplateError::from(error);
-        let missing = missing(template.undeclared_variables(true), scope);
+        let missing = missing_names(template.undeclared_variables(true), scope);
         if !missing.is_empty() {
             error.message = format!("there is no value for {}", missing.join(", "));
         }
         return Err(error);
     }
-    scope.take(out.0.len())?;
-    String::from_utf8(out.0).map_err(|_| TemplateError::plain("the result is not UTF-8"))
+    scope.take_bytes(out.0.len())?;
+    String::from_utf8(out.0).map_err(|_| TemplateError::without_line("the result is not UTF-8"))
 }
 
 /// The names in a text that have no value, which is the most common error.
-fn missing(names: impl IntoIterator<Item = String>, scope: &Scope) -> Vec<String> {
+fn missing_names(names: impl IntoIterator<Item = String>, scope: &TemplateScope) -> Vec<String> {
     let has_value = |name: &str| {
         let mut parts = name.split('.');
         let value = parts.try_fold(scope.names.clone(), |value, part| value.get_attr(part).ok());
@@ -140,9 +140,9 @@ fn missing(names: impl IntoIterator<Item = String>, scope: &Scope) -> Vec<String
 }
 
 /// Evaluates a condition.
-pub fn holds(expression: &str, scope: &Scope) -> Result<bool, TemplateError> {
-    plain::expression(expression)?;
-    let value = environment().compile_expression(expression)?.eval(scope.names.clone())?;
+pub fn evaluate_condition(expression: &str, scope: &TemplateScope) -> Result<bool, TemplateError> {
+    restrictions::check_expression(expression)?;
+    let value = shared_environment().compile_expression(expression)?.eval(scope.names.clone())?;
     Ok(value.is_true())
 }
 
@@ -151,18 +151,22 @@ pub fn names_in_text(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     if !text.contains('{') {
         return Ok(BTreeSet::new());
     }
-    plain::text(text)?;
-    Ok(environment().template_from_str(text)?.undeclared_variables(true).into_iter().collect())
+    restrictions::check_text(text)?;
+    Ok(shared_environment()
+        .template_from_str(text)?
+        .undeclared_variables(true)
+        .into_iter()
+        .collect())
 }
 
 /// The names that a condition uses.
 pub fn names_in_expression(expression: &str) -> Result<BTreeSet<String>, TemplateError> {
-    plain::expression(expression)?;
-    let expression = environment().compile_expression(expression)?;
+    restrictions::check_expression(expression)?;
+    let expression = shared_environment().compile_expression(expression)?;
     Ok(expression.undeclared_variables(true).into_iter().collect())
 }
 
-fn environment() -> &'static Environment<'static> {
+fn shared_environment() -> &'static Environment<'static> {
     static SHARED: OnceLock<Environment<'static>> = OnceLock::new();
     SHARED.get_or_init(|| {
         let mut env = Environment::empty();
@@ -177,7 +181,7 @@ fn environment() -> &'static Environment<'static> {
         env.add_test("defined", |value: &Value| !value.is_undefined());
         env.add_test("none", |value: &Value| value.is_none());
         env.add_filter("length", |value: &Value| value.len());
-        env.add_filter("join", join);
+        env.add_filter("join", join_filter);
         env.add_filter("default", |value: &Value, other: Value| {
             if value.is_undefined() || value.is_none() { other } else { value.clone() }
         });
@@ -186,7 +190,7 @@ fn environment() -> &'static Environment<'static> {
 }
 
 /// The `join` filter, limited to [`TEMPLATE_BYTES_MAX`].
-fn join(list: &Value, between: Option<&str>) -> Result<String, minijinja::Error> {
+fn join_filter(list: &Value, between: Option<&str>) -> Result<String, minijinja::Error> {
     let bad = |said: String| minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, said);
     if !matches!(list.kind(), ValueKind::Seq | ValueKind::Iterable) {
         return Err(bad(format!("`join` is for lists, and this is {}", list.kind())));
@@ -205,7 +209,7 @@ fn join(list: &Value, between: Option<&str>) -> Result<String, minijinja::Error>
 }
 
 impl TemplateError {
-    fn plain(message: impl Into<String>) -> Self {
+    fn without_line(message: impl Into<String>) -> Self {
         TemplateError { message: message.into(), line: None }
     }
 }
@@ -221,9 +225,9 @@ impl From<minijinja::Error> for TemplateError {
     }
 }
 
-struct Capped(Vec<u8>);
+struct CappedWriter(Vec<u8>);
 
-impl Write for Capped {
+impl Write for CappedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > TEMPLATE_BYTES_MAX {
             return Err(io::Error::other("the text that it gives is longer than the limit"));

@@ -11,28 +11,30 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-mod arg;
 mod block;
 mod decide;
 mod dispatch;
 mod outcome;
+mod parameter;
 mod role;
 mod routing;
 
-pub use arg::{Arg, ArgType, BadValue, WorkItem};
-pub(crate) use arg::{Shared, shared_files};
 pub use block::{
-    Banner, Block, ChecklistItem, DetectionQuestions, ExpectedOutput, IncorrectBehavior,
-    ModelSelection, PostReview, Question, ReportForm, Route,
+    ChecklistItem, DetectionQuestion, DetectionQuestions, ExpectedOutput, IncorrectBehavior,
+    ModelSelection, PostReview, ReportForm, ResultRoute, StateBanner, StepBlock,
 };
 pub use decide::{
-    Bound, Case, Cases, Confidence, ConfidenceLoop, ConfidenceQuestion, Decide, Fix, Gate,
-    Reverify, Severity,
+    ConfidenceLevel, ConfidenceLoop, ConfidenceQuestion, Decide, Gate, ItemSeverity, LoopBound,
+    OutcomeCase, OutcomeCases, RepairAgent, ReverifyMode,
 };
-pub use dispatch::{Brief, Conditional, Dispatch, Parallel, Template};
-pub use outcome::Outcome;
+pub use dispatch::{
+    ConditionalDispatch, ParallelDispatch, SubagentBrief, SubagentDispatch, TemplateDispatch,
+};
+pub use outcome::WorkflowOutcome;
+pub use parameter::{BadParameterValue, ParameterType, WorkItem, WorkflowParameter};
+pub(crate) use parameter::{SharedFile, find_shared_files};
 pub use role::AgentRole;
-pub use routing::{Routing, Target};
+pub use routing::{EdgeTarget, StepRouting};
 
 /// The version of the file format that this crate reads and writes.
 pub const FORMAT: u32 = 1;
@@ -52,7 +54,7 @@ pub struct Workflow {
     pub description: String,
     /// Values that are set when a run starts, or by a step that `sets` them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub parameters: IndexMap<String, Arg>,
+    pub parameters: IndexMap<String, WorkflowParameter>,
     /// Roles of sub-agents besides the five built-in ones: name and description.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub roles: IndexMap<String, String>,
@@ -61,13 +63,13 @@ pub struct Workflow {
     pub phases: IndexMap<String, String>,
     /// Texts that steps inject by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub resources: IndexMap<String, Resource>,
+    pub resources: IndexMap<String, WorkflowResource>,
     /// Texts of conventions by name; filled in from the skill's `conventions/` folder, or the pack's.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub conventions: IndexMap<String, String>,
     /// Checks with a verdict of their own (tests, lint, build), which gates may require.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub checks: IndexMap<String, Check>,
+    pub checks: IndexMap<String, DeclaredCheck>,
     /// The first step; by default the first in the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<StepId>,
@@ -102,7 +104,7 @@ pub struct StepDef {
     pub role: Option<AgentRole>,
     /// The instructions for the agent: texts and typed blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<Block>,
+    pub actions: Vec<StepBlock>,
     /// Parameters that the agent reports when it leaves the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
@@ -114,12 +116,12 @@ pub struct StepDef {
     pub decide: Decide,
     /// The outcomes that the agent may report, and when each applies; by default those that `next` names.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub outcomes: IndexMap<Outcome, String>,
+    pub outcomes: IndexMap<WorkflowOutcome, String>,
     /// The number of times the step may be entered before the run has to take another edge.
     #[serde(default, rename = "loop", skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Bound>,
+    pub bound: Option<LoopBound>,
     /// The step that each outcome leads to.
-    pub next: Routing,
+    pub next: StepRouting,
     /// The next step if this one could not be carried out; by default the run stops for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<StepId>,
@@ -128,7 +130,7 @@ pub struct StepDef {
 /// A text that steps inject by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Resource {
+pub struct WorkflowResource {
     /// The file in the skill's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -143,7 +145,7 @@ pub struct Resource {
 /// A check that a gate requires, whatever its schedule says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Check {
+pub struct DeclaredCheck {
     /// The command, as a template. If it is not empty, only a run of it by the engine counts; otherwise the verdict
     /// that the agent records counts.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -161,10 +163,10 @@ pub struct Check {
     pub description: String,
 }
 
-impl Check {
+impl DeclaredCheck {
     /// The command, or an equivalent command for a built-in check, as a template. Empty if only the agent can give a
     /// verdict.
-    pub fn told(&self) -> String {
+    pub fn command_template(&self) -> String {
         match (self.command.is_empty(), self.file.is_empty(), self.plan.is_empty()) {
             (false, _, _) => self.command.clone(),
             (true, false, _) => format!("test -s {}", self.file),
@@ -179,7 +181,7 @@ impl Check {
     }
 
     /// The path that a built-in check looks at, as a template.
-    pub fn path(&self) -> &str {
+    pub fn path_template(&self) -> &str {
         if self.file.is_empty() { &self.plan } else { &self.file }
     }
 }
@@ -205,17 +207,17 @@ impl Default for Workflow {
 
 impl Workflow {
     /// The id of the first step of a run.
-    pub fn entry(&self) -> Option<&StepId> {
+    pub fn entry_step(&self) -> Option<&StepId> {
         self.entry.as_ref().or_else(|| self.steps.first().map(|step| &step.id))
     }
 
     /// Returns the step with this id.
-    pub fn step(&self, id: &StepId) -> Option<&StepDef> {
+    pub fn find_step(&self, id: &StepId) -> Option<&StepDef> {
         self.steps.iter().find(|step| step.id == *id)
     }
 
     /// Returns the number of a step, starting at 1.
-    pub fn number(&self, id: &StepId) -> Option<usize> {
+    pub fn step_number(&self, id: &StepId) -> Option<usize> {
         self.steps.iter().position(|step| step.id == *id).map(|at| at + 1)
     }
 
@@ -239,42 +241,42 @@ impl StepDef {
             decide: Decide::Reported,
             outcomes: IndexMap::new(),
             bound: None,
-            next: Routing::Terminal,
+            next: StepRouting::Terminal,
             on_error: None,
         }
     }
 
     /// Adds a block of instructions.
     #[must_use]
-    pub fn action(mut self, block: impl Into<Block>) -> Self {
+    pub fn action(mut self, block: impl Into<StepBlock>) -> Self {
         self.actions.push(block.into());
         self
     }
 
     /// Sets where the outcomes lead.
     #[must_use]
-    pub fn next(mut self, next: impl Into<Routing>) -> Self {
+    pub fn next(mut self, next: impl Into<StepRouting>) -> Self {
         self.next = next.into();
         self
     }
 
     /// All outcomes of the step, in display order.
-    pub fn possible_outcomes(&self) -> Vec<Outcome> {
+    pub fn possible_outcomes(&self) -> Vec<WorkflowOutcome> {
         match &self.decide {
             Decide::Reported if !self.outcomes.is_empty() => {
                 self.outcomes.keys().cloned().collect()
             }
-            Decide::Reported => self.next.outcomes(),
-            Decide::Gate(_) => vec![Outcome::Ok, Outcome::Fail],
-            Decide::Confidence(_) => vec![Outcome::Ok, Outcome::Iterate],
-            Decide::Cases(cases) => cases.outcomes(),
+            Decide::Reported => self.next.routed_outcomes(),
+            Decide::Gate(_) => vec![WorkflowOutcome::Ok, WorkflowOutcome::Fail],
+            Decide::Confidence(_) => vec![WorkflowOutcome::Ok, WorkflowOutcome::Iterate],
+            Decide::Cases(cases) => cases.distinct_outcomes(),
         }
     }
 
     /// The dispatches among the step's actions.
-    pub fn dispatches(&self) -> impl Iterator<Item = &Dispatch> {
+    pub fn dispatches(&self) -> impl Iterator<Item = &SubagentDispatch> {
         self.actions.iter().filter_map(|block| match block {
-            Block::Dispatch(dispatch) => Some(dispatch),
+            StepBlock::Dispatch(dispatch) => Some(dispatch),
             _ => None,
         })
     }

@@ -17,7 +17,7 @@
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::confinement::Probed;
+use repertoire_sandbox::confinement::LazySandbox;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
@@ -25,53 +25,53 @@ use crate::limits::{GIT_CONFIG_POLL, GIT_CONFIG_TRIES};
 
 mod call;
 mod commit;
+mod config;
+mod confinement;
 mod diff;
 mod error;
-mod graft;
 mod index_flags;
 mod log;
 mod merge;
 mod nested;
-mod place;
-mod progress;
+mod operation;
 mod push;
+mod repository_dirs;
 mod restore;
 mod status;
-mod surroundings;
 mod tree;
-mod walls;
+mod tree_edit;
 
-pub use self::commit::Author;
-pub use self::diff::{Diff, DiffOf, FileDiff, Fingerprint};
+pub use self::commit::CommitAuthor;
+use self::config::GitConfig;
+use self::confinement::ScratchDir;
+pub use self::diff::{DiffFingerprint, DiffTarget, FileDiff, GitDiff};
 pub use self::error::GitError;
-pub use self::graft::{Graft, RawFile};
-pub use self::log::Commit;
-pub use self::merge::Merged;
-use self::place::Place;
-pub use self::progress::Progress;
-pub use self::push::Remote;
-pub use self::status::{Change, ChangeKind};
-use self::surroundings::Surroundings;
+pub use self::log::LogCommit;
+pub use self::merge::MergeTreeResult;
+pub use self::operation::Progress;
+pub use self::push::GitRemote;
+use self::repository_dirs::RepositoryDirs;
+pub use self::status::{ChangeKind, GitFileChange};
 pub use self::tree::PATHS_PER_CALL;
-pub use self::tree::{Attribute, Mode, Name, TreeChange, TreeEntry};
-use self::walls::Scratch;
+pub use self::tree::{GitAttribute, TreeChange, TreeEntry, TreeEntryMode, TreePath};
+pub use self::tree_edit::{RawFile, TreeEdit};
 
 /// The full name of a git object, in most cases a commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Oid(String);
+pub struct GitObjectId(String);
 
 /// The object name of a tree. Equal files have the same tree, whatever their authors and times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct TreeId(pub Oid);
+pub struct TreeId(pub GitObjectId);
 
-impl Oid {
+impl GitObjectId {
     /// Parses a full object name: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits.
-    pub fn parse(text: &str) -> Option<Oid> {
+    pub fn parse(text: &str) -> Option<GitObjectId> {
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let whole = matches!(text.len(), 40 | 64) && text.bytes().all(hex);
-        whole.then(|| Oid(text.to_owned()))
+        whole.then(|| GitObjectId(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -84,51 +84,52 @@ impl Oid {
     }
 }
 
-impl std::fmt::Display for Oid {
+impl std::fmt::Display for GitObjectId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl TryFrom<String> for Oid {
+impl TryFrom<String> for GitObjectId {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Oid::parse(&text).ok_or_else(|| format!("`{text}` is not the full name of an object"))
+        GitObjectId::parse(&text)
+            .ok_or_else(|| format!("`{text}` is not the full name of an object"))
     }
 }
 
-impl From<Oid> for String {
-    fn from(oid: Oid) -> String {
+impl From<GitObjectId> for String {
+    fn from(oid: GitObjectId) -> String {
         oid.0
     }
 }
 
 /// A repository, seen from one of its checkouts. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Git {
+pub struct GitClient {
     dir: Utf8PathBuf,
     /// The folders of the repository if they are known; otherwise they are searched for in each
     /// call.
-    place: Option<Arc<Place>>,
+    place: Option<Arc<RepositoryDirs>>,
     environment: Arc<[(String, String)]>,
-    sandbox: Probed,
+    sandbox: LazySandbox,
     version: Arc<OnceCell<()>>,
-    surroundings: Arc<OnceCell<Surroundings>>,
-    scratch: Arc<OnceLock<Arc<Scratch>>>,
+    surroundings: Arc<OnceCell<GitConfig>>,
+    scratch: Arc<OnceLock<Arc<ScratchDir>>>,
 }
 
-impl Git {
+impl GitClient {
     /// Creates a handle on the repository around `dir`, with an environment (`PATH` and `HOME`
     /// matter) and the sandbox that confines git. Runs nothing yet.
     pub fn new(
         dir: impl Into<Utf8PathBuf>,
         environment: Vec<(String, String)>,
-        sandbox: impl Into<Probed>,
-    ) -> Git {
+        sandbox: impl Into<LazySandbox>,
+    ) -> GitClient {
         let environment: Vec<_> =
-            environment.into_iter().filter(|(name, _)| call::may_stay(name)).collect();
-        Git {
+            environment.into_iter().filter(|(name, _)| call::is_passed_to_git(name)).collect();
+        GitClient {
             dir: dir.into(),
             place: None,
             environment: environment.into(),
@@ -141,8 +142,8 @@ impl Git {
 
     /// The same configuration for another folder.
     #[must_use]
-    pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> Git {
-        Git { dir: dir.into(), place: None, surroundings: Arc::default(), ..self.clone() }
+    pub fn in_dir(&self, dir: impl Into<Utf8PathBuf>) -> GitClient {
+        GitClient { dir: dir.into(), place: None, surroundings: Arc::default(), ..self.clone() }
     }
 
     /// The same configuration for a worktree whose git folder is known, so that no file in the
@@ -153,14 +154,14 @@ impl Git {
         dir: impl Into<Utf8PathBuf>,
         git_dir: impl Into<Utf8PathBuf>,
         common_dir: impl Into<Utf8PathBuf>,
-    ) -> Git {
+    ) -> GitClient {
         let dir = dir.into();
-        let place = Place {
+        let place = RepositoryDirs {
             top: Some(dir.clone()),
             git_dir: git_dir.into(),
             common_dir: common_dir.into(),
         };
-        Git { place: Some(Arc::new(place)), ..self.in_dir(dir) }
+        GitClient { place: Some(Arc::new(place)), ..self.in_dir(dir) }
     }
 
     /// The folder in which git runs.
@@ -169,74 +170,75 @@ impl Git {
     }
 
     /// The root of the checkout.
-    pub async fn top(&self) -> Result<Utf8PathBuf, GitError> {
-        let top = self.place()?.top.clone();
+    pub async fn work_tree_root(&self) -> Result<Utf8PathBuf, GitError> {
+        let top = self.repository_dirs()?.top.clone();
         top.ok_or_else(|| GitError::NotARepository { dir: self.dir.clone() })
     }
 
     /// The git folder that all checkouts of the repository share.
     pub async fn common_dir(&self) -> Result<Utf8PathBuf, GitError> {
-        Ok(self.place()?.common_dir.clone())
+        Ok(self.repository_dirs()?.common_dir.clone())
     }
 
     /// The git folder of this checkout.
     pub async fn git_dir(&self) -> Result<Utf8PathBuf, GitError> {
-        Ok(self.place()?.git_dir.clone())
+        Ok(self.repository_dirs()?.git_dir.clone())
     }
 
     /// The commit that is checked out.
-    pub async fn head(&self) -> Result<Oid, GitError> {
-        match self.find("HEAD").await? {
+    pub async fn head_commit(&self) -> Result<GitObjectId, GitError> {
+        match self.find_commit("HEAD").await? {
             Some(oid) => Ok(oid),
             None => Err(GitError::Unborn { dir: self.dir.clone() }),
         }
     }
 
     /// The branch that is checked out; `None` for a detached `HEAD`.
-    pub async fn branch(&self) -> Result<Option<String>, GitError> {
-        let answer = self.any(&["symbolic-ref", "--quiet", "HEAD"]).await?;
+    pub async fn current_branch(&self) -> Result<Option<String>, GitError> {
+        let answer = self.run_any_code(&["symbolic-ref", "--quiet", "HEAD"]).await?;
         match answer.code {
-            0 => Ok(answer.text()?.strip_prefix("refs/heads/").map(str::to_owned)),
+            0 => Ok(answer.stdout_text()?.strip_prefix("refs/heads/").map(str::to_owned)),
             1 => Ok(None),
-            _ => Err(answer.failed()),
+            _ => Err(answer.failure_error()),
         }
     }
 
     /// Resolves a branch, a tag or another revision expression to a commit.
-    pub async fn resolve(&self, revision: &str) -> Result<Oid, GitError> {
-        let found = self.find(revision).await?;
+    pub async fn resolve(&self, revision: &str) -> Result<GitObjectId, GitError> {
+        let found = self.find_commit(revision).await?;
         found.ok_or_else(|| GitError::NoSuchRevision { revision: revision.to_owned() })
     }
 
     /// Like [`Git::resolve`], but returns `None` if there is no such commit.
-    pub async fn find(&self, revision: &str) -> Result<Option<Oid>, GitError> {
+    pub async fn find_commit(&self, revision: &str) -> Result<Option<GitObjectId>, GitError> {
         let commit = format!("{revision}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
-        let answer = self.any(&args).await?;
+        let answer = self.run_any_code(&args).await?;
         match answer.code {
-            0 => answer.oid().map(Some),
+            0 => answer.parse_oid().map(Some),
             1 => Ok(None),
             // Not a valid revision expression.
-            128 if answer.stderr().contains("Needed a single revision") => Ok(None),
-            _ => Err(answer.failed()),
+            128 if answer.stderr_text().contains("Needed a single revision") => Ok(None),
+            _ => Err(answer.failure_error()),
         }
     }
 
     /// The commit of a branch; `None` if there is no such branch.
-    pub async fn branch_tip(&self, branch: &str) -> Result<Option<Oid>, GitError> {
-        self.find(&format!("refs/heads/{branch}")).await
+    pub async fn branch_tip(&self, branch: &str) -> Result<Option<GitObjectId>, GitError> {
+        self.find_commit(&format!("refs/heads/{branch}")).await
     }
 
     /// Returns true if the branch exists.
     pub async fn branch_exists(&self, branch: &str) -> Result<bool, GitError> {
         let name = format!("refs/heads/{branch}");
-        self.yes(&["show-ref", "--verify", "--quiet", &name]).await
+        self.run_for_bool(&["show-ref", "--verify", "--quiet", &name]).await
     }
 
     /// Returns an error if git does not accept the name for a branch.
     pub async fn check_branch_name(&self, branch: &str) -> Result<(), GitError> {
         let name = format!("refs/heads/{branch}");
-        let fine = !branch.starts_with('-') && self.yes(&["check-ref-format", &name]).await?;
+        let fine =
+            !branch.starts_with('-') && self.run_for_bool(&["check-ref-format", &name]).await?;
         if fine { Ok(()) } else { Err(GitError::BadBranchName { branch: branch.to_owned() }) }
     }
 
@@ -251,29 +253,37 @@ impl Git {
     pub async fn set_branch(
         &self,
         branch: &str,
-        to: &Oid,
-        from: Option<&Oid>,
+        to: &GitObjectId,
+        from: Option<&GitObjectId>,
         why: &str,
     ) -> Result<(), GitError> {
         let name = format!("refs/heads/{branch}");
         let none = "0".repeat(to.as_str().len());
-        let from = from.map_or(none.as_str(), Oid::as_str);
+        let from = from.map_or(none.as_str(), GitObjectId::as_str);
         let args = ["update-ref", "--create-reflog", "-m", why, &name, to.as_str(), from];
         self.ok(&args).await.map(drop)
     }
 
     /// Returns true if `older` is reachable from `newer`.
-    pub async fn is_ancestor(&self, older: &Oid, newer: &Oid) -> Result<bool, GitError> {
-        self.yes(&["merge-base", "--is-ancestor", older.as_str(), newer.as_str()]).await
+    pub async fn is_ancestor(
+        &self,
+        older: &GitObjectId,
+        newer: &GitObjectId,
+    ) -> Result<bool, GitError> {
+        self.run_for_bool(&["merge-base", "--is-ancestor", older.as_str(), newer.as_str()]).await
     }
 
     /// The best common ancestor; `None` if the histories are unrelated.
-    pub async fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
-        let answer = self.any(&["merge-base", one.as_str(), other.as_str()]).await?;
+    pub async fn merge_base(
+        &self,
+        one: &GitObjectId,
+        other: &GitObjectId,
+    ) -> Result<Option<GitObjectId>, GitError> {
+        let answer = self.run_any_code(&["merge-base", one.as_str(), other.as_str()]).await?;
         match answer.code {
-            0 => answer.oid().map(Some),
+            0 => answer.parse_oid().map(Some),
             1 => Ok(None),
-            _ => Err(answer.failed()),
+            _ => Err(answer.failure_error()),
         }
     }
 
@@ -292,29 +302,29 @@ impl Git {
         let mut args = vec!["worktree", "add", "--quiet", "--no-checkout"];
         args.extend(options);
         args.extend([dir.as_str(), commit]);
-        self.ok_reaching(&args, &[dir]).await?;
+        self.run_checked_reaching(&args, &[dir]).await?;
         self.in_dir(dir).ok(&["reset", "--hard", "--quiet"]).await.map(drop)
     }
 
     /// Resets index and tracked files to a commit. Changes to tracked files are lost, untracked
     /// files stay.
-    pub async fn reset_hard(&self, oid: &Oid) -> Result<(), GitError> {
+    pub async fn reset_hard(&self, oid: &GitObjectId) -> Result<(), GitError> {
         self.ok(&["reset", "--hard", "--quiet", oid.as_str()]).await.map(drop)
     }
 
     /// A value of the repository's own configuration (`--local`).
-    pub async fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
-        let answer = self.any(&["config", "--local", "--get", "--null", key]).await?;
+    pub async fn config_value(&self, key: &str) -> Result<Option<String>, GitError> {
+        let answer = self.run_any_code(&["config", "--local", "--get", "--null", key]).await?;
         match answer.code {
-            0 => Ok(Some(answer.text()?.trim_end_matches('\0').to_owned())),
+            0 => Ok(Some(answer.stdout_text()?.trim_end_matches('\0').to_owned())),
             1 => Ok(None),
-            _ => Err(answer.failed()),
+            _ => Err(answer.failure_error()),
         }
     }
 
     /// Sets a value of the repository's own configuration. Unlike git, retries while another
     /// process holds the lock.
-    pub async fn set_setting(&self, key: &str, value: &str) -> Result<(), GitError> {
+    pub async fn set_config_value(&self, key: &str, value: &str) -> Result<(), GitError> {
         let args = ["config", "--local", "--replace-all", key, value];
         for _ in 1..GIT_CONFIG_TRIES {
             match self.ok(&args).await {
@@ -327,9 +337,9 @@ impl Git {
 
     /// The commit hooks of the repository that the engine's commits skip.
     pub async fn hooks_left_out(&self) -> Result<Vec<String>, GitError> {
-        let place = self.place()?;
-        let folder = match self.surroundings(&place).await?.value("core.hookspath") {
-            Some(path) => self.top().await?.join(path),
+        let place = self.repository_dirs()?;
+        let folder = match self.git_config(&place).await?.effective_value("core.hookspath") {
+            Some(path) => self.work_tree_root().await?.join(path),
             None => place.common_dir.join("hooks"),
         };
         let hooks = COMMIT_HOOKS.iter().filter(|hook| folder.join(hook).is_file());

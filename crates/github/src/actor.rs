@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Account, Context, EventName};
-use crate::trigger::{is_bot, is_one_of};
+use crate::event::{EventName, GitHubAccount, GitHubEventContext};
+use crate::trigger::{is_bot, is_own_login};
 
 /// The permission of an account in a repository.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Permission {
+pub enum AccountPermission {
     /// No access.
     None,
     /// May read.
@@ -35,20 +35,20 @@ pub enum Permission {
 
 /// The result of looking up an account's permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum PermissionLookup {
     /// The permission GitHub reported.
-    Is(Permission),
+    Is(AccountPermission),
     /// The lookup failed, with the reason.
     Unknown(String),
 }
 
 /// The looked-up permissions, by login in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answers(BTreeMap<String, Answer>);
+pub struct KnownPermissions(BTreeMap<String, PermissionLookup>);
 
 /// The accounts that are admitted besides those with write access. `*` admits all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct ActorRules {
     /// Bots that may trigger work.
     pub allowed_bots: Vec<String>,
     /// Accounts without write access that may ask questions.
@@ -62,7 +62,7 @@ pub struct Rules {
 /// The rights of a run, derived from the accounts that triggered it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "admission")]
-pub enum Admission {
+pub enum RunAdmission {
     /// May change code.
     Write,
     /// May read and answer, but change nothing.
@@ -76,177 +76,199 @@ pub enum Admission {
 
 /// An admission, and the reasons for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Admitted {
+pub struct AdmissionDecision {
     /// The admission.
-    pub admission: Admission,
+    pub admission: RunAdmission,
     /// One line for each account that was considered.
     pub because: Vec<String>,
     /// Warnings about rules that are wider than advisable.
     pub warnings: Vec<String>,
 }
 
-impl Rules {
+impl ActorRules {
     /// Returns true if an account belongs to the bot.
     pub fn is_own(&self, login: &str) -> bool {
-        is_one_of(login, &self.bot_login, &self.also_own)
+        is_own_login(login, &self.bot_login, &self.also_own)
     }
 }
 
-impl Permission {
+impl AccountPermission {
     /// Parses GitHub's name of a permission.
-    pub fn parse(name: &str) -> Option<Permission> {
+    pub fn parse(name: &str) -> Option<AccountPermission> {
         match name {
-            "admin" => Some(Permission::Admin),
-            "maintain" => Some(Permission::Maintain),
-            "write" | "push" => Some(Permission::Write),
-            "triage" => Some(Permission::Triage),
-            "read" | "pull" => Some(Permission::Read),
-            "none" => Some(Permission::None),
+            "admin" => Some(AccountPermission::Admin),
+            "maintain" => Some(AccountPermission::Maintain),
+            "write" | "push" => Some(AccountPermission::Write),
+            "triage" => Some(AccountPermission::Triage),
+            "read" | "pull" => Some(AccountPermission::Read),
+            "none" => Some(AccountPermission::None),
             _ => None,
         }
     }
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Permission::None => "none",
-            Permission::Read => "read",
-            Permission::Triage => "triage",
-            Permission::Write => "write",
-            Permission::Maintain => "maintain",
-            Permission::Admin => "admin",
+            AccountPermission::None => "none",
+            AccountPermission::Read => "read",
+            AccountPermission::Triage => "triage",
+            AccountPermission::Write => "write",
+            AccountPermission::Maintain => "maintain",
+            AccountPermission::Admin => "admin",
         }
     }
 
     /// Returns true if the account may push.
     pub fn can_write(self) -> bool {
-        self >= Permission::Write
+        self >= AccountPermission::Write
     }
 }
 
-impl Answers {
+impl KnownPermissions {
     /// Adds the result for an account.
     #[must_use]
-    pub fn with(mut self, login: &str, answer: Answer) -> Answers {
+    pub fn with(mut self, login: &str, answer: PermissionLookup) -> KnownPermissions {
         self.0.insert(login.to_ascii_lowercase(), answer);
         self
     }
 
     /// Returns the result for an account.
-    pub fn of(&self, login: &str) -> Option<&Answer> {
+    pub fn lookup_of(&self, login: &str) -> Option<&PermissionLookup> {
         self.0.get(&login.to_ascii_lowercase())
     }
 
     /// Returns the permission of an account; `None` if it is not known.
-    pub fn permission_of(&self, login: &str) -> Option<Permission> {
-        match self.of(login)? {
-            Answer::Is(permission) => Some(*permission),
-            Answer::Unknown(_) => None,
+    pub fn permission_of(&self, login: &str) -> Option<AccountPermission> {
+        match self.lookup_of(login)? {
+            PermissionLookup::Is(permission) => Some(*permission),
+            PermissionLookup::Unknown(_) => None,
         }
     }
 }
 
 /// Returns the accounts whose permission has to be looked up before [`admit`] can admit them.
-pub fn to_ask<'a>(context: &'a Context, rules: &Rules) -> Vec<&'a Account> {
-    let accounts = behind(context).into_iter();
+pub fn accounts_to_look_up<'a>(
+    context: &'a GitHubEventContext,
+    rules: &ActorRules,
+) -> Vec<&'a GitHubAccount> {
+    let accounts = accounts_behind(context).into_iter();
     accounts.filter(|account| needs_lookup(account, rules)).collect()
 }
 
-fn needs_lookup(account: &Account, rules: &Rules) -> bool {
-    !is_own(account, rules) && (!account.is_bot() || is_named(&account.login, rules))
+fn needs_lookup(account: &GitHubAccount, rules: &ActorRules) -> bool {
+    !is_own(account, rules) && (!account.is_bot() || is_listed_bot(&account.login, rules))
 }
 
 /// Decides the rights of a run. All accounts behind it must be entitled; the one with the fewest
 /// rights decides.
-pub fn admit(context: &Context, answers: &Answers, rules: &Rules) -> Admitted {
-    let mut verdicts: Vec<Verdict> = Vec::new();
+pub fn decide_admission(
+    context: &GitHubEventContext,
+    answers: &KnownPermissions,
+    rules: &ActorRules,
+) -> AdmissionDecision {
+    let mut verdicts: Vec<ActorVerdict> = Vec::new();
     if context.event == EventName::Schedule {
-        verdicts.push(Verdict::write("a run by the clock counts as the owner's".to_owned()));
+        verdicts.push(ActorVerdict::writer("a run by the clock counts as the owner's".to_owned()));
     }
-    verdicts.extend(behind(context).into_iter().map(|account| verdict(account, answers, rules)));
+    verdicts.extend(
+        accounts_behind(context).into_iter().map(|account| judge_account(account, answers, rules)),
+    );
     let reasons = verdicts.iter().map(|verdict| verdict.because.clone());
     let because: Vec<String> = reasons.collect();
     let warnings = verdicts.iter().filter_map(|verdict| verdict.warning.clone()).collect();
-    let refused = verdicts.iter().find(|verdict| verdict.rights == Rights::Nothing);
+    let refused = verdicts.iter().find(|verdict| verdict.rights == ActorRights::Nothing);
     let admission = match refused {
-        Some(verdict) => Admission::Refused { reason: verdict.because.clone() },
+        Some(verdict) => RunAdmission::Refused { reason: verdict.because.clone() },
         None if verdicts.is_empty() => {
-            Admission::Refused { reason: "nobody stands behind this run".to_owned() }
+            RunAdmission::Refused { reason: "nobody stands behind this run".to_owned() }
         }
-        None if verdicts.iter().any(|verdict| verdict.rights == Rights::Read) => Admission::Read,
-        None => Admission::Write,
+        None if verdicts.iter().any(|verdict| verdict.rights == ActorRights::Read) => {
+            RunAdmission::Read
+        }
+        None => RunAdmission::Write,
     };
-    Admitted { admission, because, warnings }
+    AdmissionDecision { admission, because, warnings }
 }
 
 /// Returns true if an account may trigger work, by an event or by a label.
-pub fn may_have_work_done(account: &Account, answers: &Answers, rules: &Rules) -> bool {
-    verdict(account, answers, rules).rights == Rights::Write
+pub fn may_trigger_work(
+    account: &GitHubAccount,
+    answers: &KnownPermissions,
+    rules: &ActorRules,
+) -> bool {
+    judge_account(account, answers, rules).rights == ActorRights::Write
 }
 
 /// Returns the account that caused the event and the one that re-ran the workflow. A schedule has
 /// no account.
-fn behind(context: &Context) -> Vec<&Account> {
+fn accounts_behind(context: &GitHubEventContext) -> Vec<&GitHubAccount> {
     let actor = (context.event != EventName::Schedule).then_some(&context.actor);
     actor.into_iter().chain(&context.rerun_by).collect()
 }
 
 #[derive(PartialEq, Eq)]
-enum Rights {
+enum ActorRights {
     Nothing,
     Read,
     Write,
 }
 
-struct Verdict {
-    rights: Rights,
+struct ActorVerdict {
+    rights: ActorRights,
     because: String,
     warning: Option<String>,
 }
 
-impl Verdict {
-    fn no(because: String) -> Verdict {
-        Verdict { rights: Rights::Nothing, because, warning: None }
+impl ActorVerdict {
+    fn refused(because: String) -> ActorVerdict {
+        ActorVerdict { rights: ActorRights::Nothing, because, warning: None }
     }
 
-    fn write(because: String) -> Verdict {
-        Verdict { rights: Rights::Write, because, warning: None }
+    fn writer(because: String) -> ActorVerdict {
+        ActorVerdict { rights: ActorRights::Write, because, warning: None }
     }
 
-    fn read(because: String, warning: Option<String>) -> Verdict {
-        Verdict { rights: Rights::Read, because, warning }
+    fn reader(because: String, warning: Option<String>) -> ActorVerdict {
+        ActorVerdict { rights: ActorRights::Read, because, warning }
     }
 }
 
-fn verdict(account: &Account, answers: &Answers, rules: &Rules) -> Verdict {
+fn judge_account(
+    account: &GitHubAccount,
+    answers: &KnownPermissions,
+    rules: &ActorRules,
+) -> ActorVerdict {
     let login = &account.login;
     if is_own(account, rules) {
-        return Verdict::no(format!("{login} is the bot itself, which does not answer itself"));
+        return ActorVerdict::refused(format!(
+            "{login} is the bot itself, which does not answer itself"
+        ));
     }
     if account.is_bot() {
-        return of_bot(login, answers, rules);
+        return judge_bot(login, answers, rules);
     }
-    match answers.of(login) {
-        None => Verdict::no(format!("nobody said what {login} may do")),
-        Some(Answer::Unknown(why)) => {
-            Verdict::no(format!("it is not known what {login} may do: {why}"))
+    match answers.lookup_of(login) {
+        None => ActorVerdict::refused(format!("nobody said what {login} may do")),
+        Some(PermissionLookup::Unknown(why)) => {
+            ActorVerdict::refused(format!("it is not known what {login} may do: {why}"))
         }
-        Some(Answer::Is(permission)) if permission.can_write() => {
-            Verdict::write(format!("{login} has {} access", permission.as_str()))
+        Some(PermissionLookup::Is(permission)) if permission.can_write() => {
+            ActorVerdict::writer(format!("{login} has {} access", permission.as_str()))
         }
-        Some(Answer::Is(permission)) => of_reader(login, *permission, rules),
+        Some(PermissionLookup::Is(permission)) => judge_reader(login, *permission, rules),
     }
 }
 
 /// Decides the rights of a bot. A bot on the list may ask questions, and trigger work if it has
 /// write access. A bot admitted by `*` may only ask, because anyone can install one.
-fn of_bot(login: &str, answers: &Answers, rules: &Rules) -> Verdict {
-    if is_named(login, rules) {
+fn judge_bot(login: &str, answers: &KnownPermissions, rules: &ActorRules) -> ActorVerdict {
+    if is_listed_bot(login, rules) {
         let list = "a bot on the list `github.allowed_bots`";
         return match answers.permission_of(login) {
-            Some(permission) if permission.can_write() => {
-                Verdict::write(format!("{login} is {list} and has {} access", permission.as_str()))
-            }
-            Some(_) | None => Verdict::read(
+            Some(permission) if permission.can_write() => ActorVerdict::writer(format!(
+                "{login} is {list} and has {} access",
+                permission.as_str()
+            )),
+            Some(_) | None => ActorVerdict::reader(
                 format!("{login} is {list}, and nobody says that it can write: questions only"),
                 None,
             ),
@@ -255,16 +277,16 @@ fn of_bot(login: &str, answers: &Answers, rules: &Rules) -> Verdict {
     if rules.allowed_bots.iter().any(|name| name == "*") {
         let because = format!("{login} is a bot, and all bots may ask questions");
         let warning = "`github.allowed_bots` has `*`: any program may call the agent";
-        return Verdict::read(because, Some(warning.to_owned()));
+        return ActorVerdict::reader(because, Some(warning.to_owned()));
     }
-    Verdict::no(format!("{login} is a bot that is not on the list `github.allowed_bots`"))
+    ActorVerdict::refused(format!("{login} is a bot that is not on the list `github.allowed_bots`"))
 }
 
-fn is_named(login: &str, rules: &Rules) -> bool {
+fn is_listed_bot(login: &str, rules: &ActorRules) -> bool {
     rules.allowed_bots.iter().any(|name| name != "*" && is_bot(login, name))
 }
 
-fn of_reader(login: &str, permission: Permission, rules: &Rules) -> Verdict {
+fn judge_reader(login: &str, permission: AccountPermission, rules: &ActorRules) -> ActorVerdict {
     let list = &rules.allowed_non_write_users;
     let permission = permission.as_str();
     let named = |name: &String| name.trim_start_matches('@').eq_ignore_ascii_case(login);
@@ -272,18 +294,18 @@ fn of_reader(login: &str, permission: Permission, rules: &Rules) -> Verdict {
         let because = format!(
             "{login} has {permission} access and is on the list `github.allowed_non_write_users`: questions only"
         );
-        return Verdict::read(because, None);
+        return ActorVerdict::reader(because, None);
     }
     if list.iter().any(|name| name == "*") {
         let because = format!("{login} has {permission} access, and everybody may ask questions");
         let warning = "`github.allowed_non_write_users` has `*`: anybody may call the agent";
-        return Verdict::read(because, Some(warning.to_owned()));
+        return ActorVerdict::reader(because, Some(warning.to_owned()));
     }
-    Verdict::no(format!(
+    ActorVerdict::refused(format!(
         "{login} has {permission} access; write access or a place on the list `github.allowed_non_write_users` is needed"
     ))
 }
 
-fn is_own(account: &Account, rules: &Rules) -> bool {
+fn is_own(account: &GitHubAccount, rules: &ActorRules) -> bool {
     rules.is_own(&account.login)
 }

@@ -20,10 +20,10 @@ mod origin;
 mod sensitive;
 mod watch;
 
-pub use decide::decide;
-pub use gather::gather;
-pub use merge::{Pace, WallClock, run};
-pub use origin::Origin;
+pub use decide::decide_merge;
+pub use gather::gather_facts;
+pub use merge::{MergeClock, WallClock, merge_if_allowed};
+pub use origin::PullOrigin;
 pub use watch::HALT_LABEL;
 
 /// The settings of auto-merge. They are read from the base branch, so a pull request cannot enable
@@ -96,7 +96,7 @@ impl Default for AutoMerge {
 impl AutoMerge {
     /// Returns remarks for the owner of the repository: anyone with write access can report a check
     /// under any name.
-    fn remarks(&self) -> Vec<String> {
+    fn settings_remarks(&self) -> Vec<String> {
         let open = self.required_checks.iter().filter(|name| !self.check_apps.contains_key(*name));
         open.map(|name| missing_app_remark(name)).collect()
     }
@@ -108,37 +108,37 @@ fn missing_app_remark(name: &str) -> String {
 
 /// A fact that is known, or unknown with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact<T> {
+pub enum MergeFact<T> {
     Known(T),
     Unknown(String),
 }
 
 /// The facts that the driver knows and GitHub does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct AutoMergeRequest {
     pub number: u64,
     /// True if a permitted event or actor asked for the merge.
-    pub asked: Fact<bool>,
+    pub asked: MergeFact<bool>,
     /// The accounts that asked for the work, re-ran it, or wrote its issue. They tell the author
     /// what to write, so their approval does not count.
-    pub asked_by: Fact<Vec<String>>,
+    pub asked_by: MergeFact<Vec<String>>,
     /// True if the pull request was opened in this run, or in another known run of the bot.
-    pub made_by_us: Fact<bool>,
+    pub made_by_us: MergeFact<bool>,
     pub own_login: String,
     /// The prefix of the bot's branches.
     pub branch_prefix: String,
     /// The evidence that the change works.
-    pub witness: Witness,
+    pub witness: MergeEvidence,
     /// True if the tracking comment has an open question to a person.
-    pub open_question: Fact<bool>,
+    pub open_question: MergeFact<bool>,
     pub issue: Option<u64>,
 }
 
 /// The evidence that a change works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Witness {
+pub enum MergeEvidence {
     /// The journal of the run that made it.
-    Journal(Verification),
+    Journal(CheckVerification),
     /// Only GitHub: the run belonged to another process, and its journal is not available. The
     /// required checks on the exact commit replace the declared ones, if only the bot has moved the
     /// branch.
@@ -149,8 +149,8 @@ pub enum Witness {
 
 /// The result of the declared checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verification {
-    pub verdict: Verdict,
+pub struct CheckVerification {
+    pub verdict: DeclaredCheckVerdict,
     /// True if all checks were run, and not only some.
     pub full: bool,
     /// The commit that was checked, or another one with the same tree.
@@ -160,7 +160,7 @@ pub struct Verification {
 /// The verdict of the declared checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DeclaredCheckVerdict {
     /// All checks passed.
     Passed,
     /// A check failed.
@@ -171,38 +171,38 @@ pub enum Verdict {
 
 /// All facts that a decision is based on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    pub request: Request,
+pub struct MergeFacts {
+    pub request: AutoMergeRequest,
     /// The commit to decide about; the head of the pull request if `None`.
     pub pinned: Option<String>,
     /// The open issue that reports a failed merge of the bot, if there is one.
-    pub halted: Fact<Option<u64>>,
-    pub pull: Fact<PullFacts>,
-    pub base: Fact<BaseFacts>,
+    pub halted: MergeFact<Option<u64>>,
+    pub pull: MergeFact<PullFacts>,
+    pub base: MergeFact<BaseFacts>,
     /// The check runs and statuses of the head.
-    pub checks: Fact<Vec<Check>>,
+    pub checks: MergeFact<Vec<HeadCheck>>,
     /// The reviews, oldest first.
-    pub reviews: Fact<Vec<ReviewFacts>>,
+    pub reviews: MergeFact<Vec<ReviewFacts>>,
     /// The changed paths, including previous names.
-    pub paths: Fact<Vec<String>>,
+    pub paths: MergeFact<Vec<String>>,
     /// The accounts that moved the branch; fetched only if GitHub is the only evidence.
-    pub movers: Fact<Vec<String>>,
+    pub movers: MergeFact<Vec<String>>,
 }
 
-impl Facts {
+impl MergeFacts {
     /// Creates facts that are all unknown.
-    fn unasked(request: &Request) -> Self {
+    fn all_unknown(request: &AutoMergeRequest) -> Self {
         let why = "it was not asked for";
-        Facts {
+        MergeFacts {
             request: request.clone(),
             pinned: None,
-            halted: Fact::Unknown(why.to_owned()),
-            pull: Fact::Unknown(why.to_owned()),
-            base: Fact::Unknown(why.to_owned()),
-            checks: Fact::Unknown(why.to_owned()),
-            reviews: Fact::Unknown(why.to_owned()),
-            paths: Fact::Unknown(why.to_owned()),
-            movers: Fact::Unknown(why.to_owned()),
+            halted: MergeFact::Unknown(why.to_owned()),
+            pull: MergeFact::Unknown(why.to_owned()),
+            base: MergeFact::Unknown(why.to_owned()),
+            checks: MergeFact::Unknown(why.to_owned()),
+            reviews: MergeFact::Unknown(why.to_owned()),
+            paths: MergeFact::Unknown(why.to_owned()),
+            movers: MergeFact::Unknown(why.to_owned()),
         }
     }
 }
@@ -246,7 +246,7 @@ pub struct BaseFacts {
 
 /// A check of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct HeadCheck {
     pub name: String,
     /// The app that reported it.
     pub app: Option<String>,
@@ -259,7 +259,7 @@ pub struct Check {
 pub struct ReviewFacts {
     pub login: String,
     pub is_bot: bool,
-    pub can_write: Fact<bool>,
+    pub can_write: MergeFact<bool>,
     /// GitHub's state of the review, such as `APPROVED`.
     pub state: String,
     /// The commit that was reviewed.
@@ -268,29 +268,29 @@ pub struct ReviewFacts {
 
 /// The decision about a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum MergeDecision {
     /// Merge this commit.
     Merge {
         /// The head for which all conditions hold.
         head: String,
     },
-    Refuse(Refusal),
+    Refuse(MergeRefusal),
 }
 
 /// The reason a pull request is not merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct MergeRefusal {
     /// The condition that does not hold, from 1 to 11.
     pub condition: u8,
     pub reason: String,
     /// The next action, and who could take it.
     pub next: String,
-    pub prospect: Prospect,
+    pub prospect: RefusalProspect,
 }
 
 /// The chance that a refusal changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prospect {
+pub enum RefusalProspect {
     /// By waiting a little: something is in progress.
     Soon,
     /// By waiting, if it is only late. If it does not come in time, something is wrong.
@@ -301,30 +301,30 @@ pub enum Prospect {
     Never,
 }
 
-impl Prospect {
+impl RefusalProspect {
     /// Returns true if it is worth waiting for.
     pub fn is_waited_for(self) -> bool {
-        matches!(self, Prospect::Soon | Prospect::Perhaps)
+        matches!(self, RefusalProspect::Soon | RefusalProspect::Perhaps)
     }
 
     /// Returns the outcome to report when the wait is over.
-    pub fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> MergeOutcome {
         match self {
-            Prospect::Soon | Prospect::Later => Outcome::Waiting,
-            Prospect::Perhaps | Prospect::Never => Outcome::Refused,
+            RefusalProspect::Soon | RefusalProspect::Later => MergeOutcome::Waiting,
+            RefusalProspect::Perhaps | RefusalProspect::Never => MergeOutcome::Refused,
         }
     }
 }
 
 /// The report of an auto-merge, for people and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
+pub struct MergeReport {
     /// The pull request.
     pub pull_request: u64,
     /// The commit that was decided on.
     pub head: Option<String>,
     /// The outcome.
-    pub decision: Outcome,
+    pub decision: MergeOutcome,
     /// The condition that did not hold.
     pub condition: Option<u8>,
     /// The reason it was not merged.
@@ -332,13 +332,13 @@ pub struct Report {
     /// The next action, and who could take it.
     pub next: Option<String>,
     /// The conditions that were checked, in order.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<ConditionResult>,
     /// The merge commit.
     pub merged_as: Option<String>,
     /// The merge method.
     pub method: Option<MergeMethod>,
     /// The actions besides the merge, each with its own result.
-    pub steps: Vec<Step>,
+    pub steps: Vec<MergeStep>,
     /// Remarks about the settings, for the owner of the repository.
     pub remarks: Vec<String>,
 }
@@ -346,7 +346,7 @@ pub struct Report {
 /// The outcome of an auto-merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum MergeOutcome {
     /// Merged, and confirmed by reading it back.
     Merged,
     /// Not merged yet: something is in progress, or a person has to act.
@@ -359,7 +359,7 @@ pub enum Outcome {
 
 /// The result of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Condition {
+pub struct ConditionResult {
     /// The number of the condition.
     pub n: u8,
     /// True if the condition holds.
@@ -368,7 +368,7 @@ pub struct Condition {
 
 /// An action besides the merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct MergeStep {
     /// The name of the action.
     pub step: String,
     /// True if it succeeded.
@@ -377,20 +377,20 @@ pub struct Step {
     pub detail: String,
 }
 
-impl Report {
+impl MergeReport {
     /// Returns one line for the tracking comment.
-    pub fn line(&self) -> String {
-        let merged_as = self.merged_as.as_deref().map(short).unwrap_or_default();
+    pub fn to_line(&self) -> String {
+        let merged_as = self.merged_as.as_deref().map(short_sha).unwrap_or_default();
         match self.decision {
-            Outcome::Merged => {
+            MergeOutcome::Merged => {
                 let method = self.method.map_or("the service's method", MergeMethod::as_str);
                 format!("Merged as {merged_as} by {method}.")
             }
-            Outcome::Waiting | Outcome::Refused | Outcome::Unconfirmed => {
+            MergeOutcome::Waiting | MergeOutcome::Refused | MergeOutcome::Unconfirmed => {
                 let word = match self.decision {
-                    Outcome::Waiting => "Not merged yet",
-                    Outcome::Unconfirmed => "Perhaps merged",
-                    Outcome::Merged | Outcome::Refused => "Not merged",
+                    MergeOutcome::Waiting => "Not merged yet",
+                    MergeOutcome::Unconfirmed => "Perhaps merged",
+                    MergeOutcome::Merged | MergeOutcome::Refused => "Not merged",
                 };
                 let reason = self.reason.as_deref().unwrap_or("nobody can tell");
                 let next = self.next.as_deref().unwrap_or("a person looks at it");
@@ -400,6 +400,6 @@ impl Report {
     }
 }
 
-fn short(sha: &str) -> &str {
+fn short_sha(sha: &str) -> &str {
     sha.get(..7).unwrap_or(sha)
 }

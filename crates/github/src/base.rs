@@ -8,15 +8,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Context, EventName};
+use crate::event::{EventName, GitHubEventContext};
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::discover::{Request, discover};
+use repertoire_skill::discover::{DiscoveryRequest, discover_catalog};
 use repertoire_skill::skill::Scope;
-use repertoire_skill::trust::{Lock, LockError};
+use repertoire_skill::trust::{TrustLock, TrustLockError};
 
 use repertoire_checks::protected_files::is_protected;
-use repertoire_git::repo::{Git, GitError, Graft, Oid, RawFile, TreeId};
+use repertoire_git::repo::{GitClient, GitError, GitObjectId, RawFile, TreeEdit, TreeId};
 
 mod links;
 
@@ -27,7 +27,7 @@ pub enum BaseError {
     Git(#[from] GitError),
     /// The list of trusted skills cannot be read.
     #[error(transparent)]
-    Lock(#[from] LockError),
+    Lock(#[from] TrustLockError),
     /// The agent created a file where the pull request has a protected one.
     #[error(
         "`{path}` stands where the pull request has files that no agent may touch; nothing is published"
@@ -41,63 +41,70 @@ pub enum BaseError {
 /// A checkout of the base commit. Only [`house`] creates one, so no other folder can be mistaken
 /// for it.
 #[derive(Clone, Debug)]
-pub struct House {
-    git: Git,
+pub struct BaseCheckout {
+    git: GitClient,
     dir: Utf8PathBuf,
-    oid: Oid,
+    oid: GitObjectId,
 }
 
 /// A commit in which the protected paths are those of the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overlay {
-    pub commit: Oid,
+pub struct BaseOverlay {
+    pub commit: GitObjectId,
     /// The protected paths that differ between pull request and base, in order.
     pub replaced: Vec<String>,
 }
 
 /// Checks out the base commit into a folder that does not exist yet.
-pub async fn house(git: &Git, base: &Oid, dir: &Utf8Path) -> Result<House, BaseError> {
+pub async fn house(
+    git: &GitClient,
+    base: &GitObjectId,
+    dir: &Utf8Path,
+) -> Result<BaseCheckout, BaseError> {
     git.add_worktree(&["--detach"], dir, base.as_str()).await?;
-    Ok(House { git: git.clone(), dir: dir.to_owned(), oid: base.clone() })
+    Ok(BaseCheckout { git: git.clone(), dir: dir.to_owned(), oid: base.clone() })
 }
 
-impl House {
+impl BaseCheckout {
     /// The workspace that configuration is read from.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    pub fn oid(&self) -> &Oid {
+    pub fn oid(&self) -> &GitObjectId {
         &self.oid
     }
 
     /// Removes the checkout.
-    pub async fn leave(self) -> Result<(), BaseError> {
+    pub async fn remove_checkout(self) -> Result<(), BaseError> {
         let above = self.dir.parent().unwrap_or(&self.dir);
         self.git
-            .ok_reaching(&["worktree", "remove", "--force", self.dir.as_str()], &[above])
+            .run_checked_reaching(&["worktree", "remove", "--force", self.dir.as_str()], &[above])
             .await?;
         Ok(())
     }
 
     /// Returns the request with trust in the skills of this checkout.
-    pub fn vouched(&self, request: Request) -> Result<Request, BaseError> {
-        vouched(&self.dir, request)
+    pub fn trust_skills(&self, request: DiscoveryRequest) -> Result<DiscoveryRequest, BaseError> {
+        trust_skills_of(&self.dir, request)
     }
 }
 
 /// Returns the request with trust in the skills of a folder, which must be a checkout of the base
 /// branch: an account that can write there can also write the workflow that runs this program. The
 /// trust in other skills is unchanged.
-pub fn vouched(dir: &Utf8Path, request: Request) -> Result<Request, BaseError> {
+pub fn trust_skills_of(
+    dir: &Utf8Path,
+    request: DiscoveryRequest,
+) -> Result<DiscoveryRequest, BaseError> {
     let lock = match &request.lock_path {
-        Some(path) => Lock::read(path)?,
+        Some(path) => TrustLock::read(path)?,
         None => request.lock.clone(),
     };
-    let mut request = Request { lock, lock_path: None, ..request };
-    let found = discover(&request);
+    let mut request = DiscoveryRequest { lock, lock_path: None, ..request };
+    let found = discover_catalog(&request);
     for skill in project_skills(&found).filter(|skill| skill.origin.file.starts_with(dir)) {
-        request.lock.pin(skill, &request.limits.resources);
+        request.lock.pin_skill(skill, &request.limits.resources);
     }
     Ok(request)
 }
@@ -111,7 +118,7 @@ fn project_skills(catalog: &Catalog) -> impl Iterator<Item = &repertoire_skill::
 /// Returns the reason a pull request from a fork is skipped; `None` if it is not. Workflows for its
 /// events have no secrets, so there is no model to call and no way to answer. That is not a
 /// failure.
-pub fn left_alone(context: &Context) -> Option<String> {
+pub fn fork_skip_reason(context: &GitHubEventContext) -> Option<String> {
     let entity = context.entity.as_ref().filter(|entity| entity.is_pull)?;
     let is_its_own = matches!(
         context.event,
@@ -131,42 +138,46 @@ pub fn left_alone(context: &Context) -> Option<String> {
 /// Creates a commit on top of the pull request in which all protected paths are those of the base.
 /// Symbolic links of the base whose target the pull request may have changed are replaced by their
 /// target.
-pub async fn overlay(git: &Git, head: &Oid, base: &Oid) -> Result<Overlay, BaseError> {
+pub async fn overlay_base_config(
+    git: &GitClient,
+    head: &GitObjectId,
+    base: &GitObjectId,
+) -> Result<BaseOverlay, BaseError> {
     let (head_tree, base_tree) = (git.tree_of(head).await?, git.tree_of(base).await?);
     let theirs = git.raw_files(&head_tree).await?;
-    let ours = links::settled(git, git.raw_files(&base_tree).await?).await?;
-    let (guarded, open) = split(theirs);
+    let ours = links::resolve_links(git, git.raw_files(&base_tree).await?).await?;
+    let (guarded, open) = split_protected(theirs);
     // If the pull request has a file in place of a folder of the base, nothing in that folder can
     // take effect.
     let open = paths_of(&open);
     let ours: Vec<RawFile> =
-        ours.into_iter().filter(|file| in_the_way(&open, &file.path).is_none()).collect();
-    let replaced = differing(&guarded, &ours);
+        ours.into_iter().filter(|file| blocking_folder(&open, &file.path).is_none()).collect();
+    let replaced = differing_paths(&guarded, &ours);
     if replaced.is_empty() {
-        return Ok(Overlay { commit: head.clone(), replaced });
+        return Ok(BaseOverlay { commit: head.clone(), replaced });
     }
-    let tree = regrafted(git, &head_tree, &guarded, ours).await?;
+    let tree = replace_files(git, &head_tree, &guarded, ours).await?;
     let message = "Agent configuration of the base branch\n\nFor the agent's checkout only; this commit is not published.";
     let commit = git.commit_tree(&tree, &[head], message).await?;
-    Ok(Overlay { commit, replaced })
+    Ok(BaseOverlay { commit, replaced })
 }
 
 /// Creates a commit on top of the pull request with the agent's work, and all protected paths as in
 /// the pull request. Returns the pull request's own commit if nothing else was changed.
-pub async fn without_overlay(
-    git: &Git,
-    work: &Oid,
-    head: &Oid,
+pub async fn remove_overlay(
+    git: &GitClient,
+    work: &GitObjectId,
+    head: &GitObjectId,
     message: &str,
-) -> Result<Oid, BaseError> {
+) -> Result<GitObjectId, BaseError> {
     let (work_tree, head_tree) = (git.tree_of(work).await?, git.tree_of(head).await?);
-    let (guarded, open) = split(git.raw_files(&work_tree).await?);
-    let (theirs, _) = split(git.raw_files(&head_tree).await?);
+    let (guarded, open) = split_protected(git.raw_files(&work_tree).await?);
+    let (theirs, _) = split_protected(git.raw_files(&head_tree).await?);
     let open = paths_of(&open);
-    if let Some(path) = theirs.iter().find_map(|file| in_the_way(&open, &file.path)) {
-        return Err(BaseError::InTheWay { path: shown(path) });
+    if let Some(path) = theirs.iter().find_map(|file| blocking_folder(&open, &file.path)) {
+        return Err(BaseError::InTheWay { path: display_path(path) });
     }
-    let tree = regrafted(git, &work_tree, &guarded, theirs).await?;
+    let tree = replace_files(git, &work_tree, &guarded, theirs).await?;
     if tree == head_tree {
         return Ok(head.clone());
     }
@@ -174,31 +185,31 @@ pub async fn without_overlay(
 }
 
 /// Removes some files from a tree and adds others.
-async fn regrafted(
-    git: &Git,
+async fn replace_files(
+    git: &GitClient,
     tree: &TreeId,
     out: &[RawFile],
     put: Vec<RawFile>,
 ) -> Result<TreeId, GitError> {
-    let out = out.iter().map(|file| Graft::Remove(file.path.clone()));
-    let grafts: Vec<Graft> = out.chain(put.into_iter().map(Graft::Put)).collect();
-    git.grafted(tree, &grafts).await
+    let out = out.iter().map(|file| TreeEdit::Remove(file.path.clone()));
+    let grafts: Vec<TreeEdit> = out.chain(put.into_iter().map(TreeEdit::Put)).collect();
+    git.edit_tree(tree, &grafts).await
 }
 
 /// Splits files into protected ones and others.
-fn split(files: Vec<RawFile>) -> (Vec<RawFile>, Vec<RawFile>) {
+fn split_protected(files: Vec<RawFile>) -> (Vec<RawFile>, Vec<RawFile>) {
     files.into_iter().partition(|file| is_guarded(&file.path))
 }
 
 /// Returns true if a path or one of its parent folders is protected: a folder `AGENTS.md` counts
 /// like the file.
 fn is_guarded(path: &[u8]) -> bool {
-    let path = shown(path);
+    let path = display_path(path);
     Utf8Path::new(&path).ancestors().any(|part| part != "" && is_protected(part.as_str()))
 }
 
 /// Returns the first parent folder of a path in whose place there is a file.
-fn in_the_way<'a>(open: &BTreeSet<&[u8]>, path: &'a [u8]) -> Option<&'a [u8]> {
+fn blocking_folder<'a>(open: &BTreeSet<&[u8]>, path: &'a [u8]) -> Option<&'a [u8]> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     let mut folders = slashes.map(|(at, _)| &path[..at]);
     folders.find(|folder| open.contains(folder))
@@ -208,19 +219,19 @@ fn paths_of(files: &[RawFile]) -> BTreeSet<&[u8]> {
     files.iter().map(|file| file.path.as_slice()).collect()
 }
 
-fn differing(theirs: &[RawFile], ours: &[RawFile]) -> Vec<String> {
+fn differing_paths(theirs: &[RawFile], ours: &[RawFile]) -> Vec<String> {
     let (theirs, ours) = (by_path(theirs), by_path(ours));
     let mut paths: Vec<&Vec<u8>> = theirs.keys().chain(ours.keys()).collect();
     paths.sort();
     paths.dedup();
     paths.retain(|path| theirs.get(*path) != ours.get(*path));
-    paths.into_iter().map(|path| shown(path)).collect()
+    paths.into_iter().map(|path| display_path(path)).collect()
 }
 
 fn by_path(files: &[RawFile]) -> BTreeMap<Vec<u8>, RawFile> {
     files.iter().map(|file| (file.path.clone(), file.clone())).collect()
 }
 
-fn shown(path: &[u8]) -> String {
+fn display_path(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }

@@ -5,7 +5,7 @@
 //! be made twice is repeated, the client checks whether it took effect. Names that could lead to
 //! another URL are refused before anything is sent ([`name`]).
 
-use repertoire_model::Secret;
+use repertoire_model::ApiSecret;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy as Redirects;
@@ -23,17 +23,17 @@ pub mod types;
 mod wire;
 
 pub use self::error::ClientError;
-pub use self::page::Listed;
+pub use self::page::PagedList;
 pub use self::pulls::{MergeMethod, NewPull};
-use self::retry::Policy;
+use self::retry::CallRetryPolicy;
 
 /// The settings of a client.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ClientSettings {
     /// The base URL of the API, in Actions `GITHUB_API_URL`.
     pub api_url: String,
     /// The token; without one only public data can be read.
-    pub token: Option<Secret>,
+    pub token: Option<ApiSecret>,
     /// The owner of the repository.
     pub owner: String,
     /// The name of the repository.
@@ -41,23 +41,23 @@ pub struct Settings {
     /// The timeout of one call.
     pub timeout_ms: u64,
     /// The retry policy.
-    pub policy: Policy,
+    pub policy: CallRetryPolicy,
     /// Returns milliseconds since 1970.
     pub clock: fn() -> u64,
     /// Returns a number between 0 and 1, the jitter of retry delays.
     pub random: fn() -> f64,
 }
 
-impl Settings {
+impl ClientSettings {
     /// Creates the default settings, with the clock of this machine.
-    pub fn new(api_url: &str, token: Option<Secret>, owner: &str, repository: &str) -> Self {
-        Settings {
+    pub fn new(api_url: &str, token: Option<ApiSecret>, owner: &str, repository: &str) -> Self {
+        ClientSettings {
             api_url: api_url.to_owned(),
             token,
             owner: owner.to_owned(),
             repository: repository.to_owned(),
             timeout_ms: 30_000,
-            policy: Policy::default(),
+            policy: CallRetryPolicy::default(),
             clock: wall_clock_ms,
             random: || 0.5,
         }
@@ -70,33 +70,33 @@ fn wall_clock_ms() -> u64 {
 
 /// A client for one repository. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct GitHubClient {
     http: reqwest::Client,
     base: Url,
     headers: HeaderMap,
-    token: Option<Secret>,
+    token: Option<ApiSecret>,
     owner: String,
     repository: String,
     timeout_ms: u64,
-    policy: Policy,
+    policy: CallRetryPolicy,
     clock: fn() -> u64,
     random: fn() -> f64,
 }
 
-impl Client {
+impl GitHubClient {
     /// Creates a client; nothing is sent yet.
     ///
     /// # Errors
     ///
     /// If the URL is neither `https://` nor local, or a name is not valid on GitHub.
-    pub fn new(settings: Settings) -> Result<Self, ClientError> {
+    pub fn new(settings: ClientSettings) -> Result<Self, ClientError> {
         name::login(&settings.owner)?;
         name::repository(&settings.repository)?;
-        let base = base_of(&settings.api_url)?;
-        let headers = headers(settings.token.as_ref())?;
-        let http = http(&base)
+        let base = parse_base_url(&settings.api_url)?;
+        let headers = default_headers(settings.token.as_ref())?;
+        let http = build_http_client(&base)
             .map_err(|message| ClientError::Network { what: "the network".to_owned(), message })?;
-        Ok(Client {
+        Ok(GitHubClient {
             http,
             base,
             headers,
@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// The token, for `git push`.
-    pub fn token(&self) -> Option<&Secret> {
+    pub fn token(&self) -> Option<&ApiSecret> {
         self.token.as_ref()
     }
 
@@ -136,7 +136,7 @@ impl Client {
     }
 
     /// Returns a URL of the API.
-    fn url(&self, parts: &[&str]) -> Url {
+    fn api_url(&self, parts: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(parts);
@@ -145,20 +145,20 @@ impl Client {
     }
 
     /// Returns an API URL of the repository.
-    fn at(&self, parts: &[&str]) -> Url {
+    fn repository_url(&self, parts: &[&str]) -> Url {
         let mut all = vec!["repos", self.owner.as_str(), self.repository.as_str()];
         all.extend(parts);
-        self.url(&all)
+        self.api_url(&all)
     }
 
     /// Returns true if a URL belongs to the API.
-    fn is_ours(&self, url: &Url) -> bool {
+    fn is_api_url(&self, url: &Url) -> bool {
         let beneath = url.path().starts_with(self.base.path().trim_end_matches('/'));
         url.origin() == self.base.origin() && beneath && url.username().is_empty()
     }
 }
 
-fn base_of(api_url: &str) -> Result<Url, ClientError> {
+fn parse_base_url(api_url: &str) -> Result<Url, ClientError> {
     let shown = api_url.rsplit_once('@').map_or(api_url, |(_, rest)| rest);
     let refused = |why| ClientError::BadAddress { url: shown.to_owned(), why };
     let mut url = Url::parse(api_url.trim()).map_err(|_| refused("is not a URL"))?;
@@ -179,7 +179,7 @@ fn is_local(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
-fn headers(token: Option<&Secret>) -> Result<HeaderMap, ClientError> {
+fn default_headers(token: Option<&ApiSecret>) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::new();
     headers.insert("x-github-api-version", HeaderValue::from_static("2022-11-28"));
     let Some(token) = token.map(|token| token.reveal().trim()).filter(|token| !token.is_empty())
@@ -196,7 +196,7 @@ fn headers(token: Option<&Secret>) -> Result<HeaderMap, ClientError> {
     Ok(headers)
 }
 
-fn http(base: &Url) -> Result<reqwest::Client, String> {
+fn build_http_client(base: &Url) -> Result<reqwest::Client, String> {
     // This fails only if a provider is already installed, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
@@ -216,9 +216,9 @@ fn http(base: &Url) -> Result<reqwest::Client, String> {
 mod tests {
     use super::*;
 
-    fn client(api_url: &str) -> Result<Client, ClientError> {
-        let token = Some(Secret::new("ghs_verysecret"));
-        Client::new(Settings::new(api_url, token, "octo", "repo"))
+    fn client(api_url: &str) -> Result<GitHubClient, ClientError> {
+        let token = Some(ApiSecret::new("ghs_verysecret"));
+        GitHubClient::new(ClientSettings::new(api_url, token, "octo", "repo"))
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn addresses_keep_the_path_of_an_enterprise() {
         let client = client("http://127.0.0.1:9/api/v3/").unwrap();
-        let url = client.at(&["branches", "bot/issue #3?"]);
+        let url = client.repository_url(&["branches", "bot/issue #3?"]);
         assert_eq!(
             url.as_str(),
             "http://127.0.0.1:9/api/v3/repos/octo/repo/branches/bot%2Fissue%20%233%3F"
@@ -248,7 +248,7 @@ mod tests {
             ("https://evil.example/api/v3/x", false),
             ("http://a@127.0.0.1:9/api/v3/x", false),
         ] {
-            assert_eq!(client.is_ours(&Url::parse(url).unwrap()), ours, "{url}");
+            assert_eq!(client.is_api_url(&Url::parse(url).unwrap()), ours, "{url}");
         }
     }
 
@@ -262,8 +262,8 @@ mod tests {
     fn names_that_lead_elsewhere_make_no_client() {
         for (owner, repository) in [("../user", "repo"), ("octo", ".."), ("octo", "a/b"), ("", "r")]
         {
-            let settings = Settings::new("http://127.0.0.1:9", None, owner, repository);
-            assert!(matches!(Client::new(settings), Err(ClientError::BadName { .. })));
+            let settings = ClientSettings::new("http://127.0.0.1:9", None, owner, repository);
+            assert!(matches!(GitHubClient::new(settings), Err(ClientError::BadName { .. })));
         }
     }
 }

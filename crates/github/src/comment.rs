@@ -4,26 +4,26 @@
 //! since anyone can write the marker. The newest answer is on top, earlier ones are folded below.
 //! Nothing here uses the network.
 
-use crate::client::types::Comment;
+use crate::client::types::IssueComment;
 
-mod harmless;
+mod neutralise;
 
-pub use harmless::{Harmless, harmless};
+pub use neutralise::{NeutraliseRules, neutralise_text};
 
 /// Identifies one of the bot's comments: there is one per subject, such as a mode or a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marker(String);
+pub struct CommentMarker(String);
 
-impl Marker {
+impl CommentMarker {
     /// Creates the marker of a subject. Characters that could end an HTML comment are left out.
     pub fn new(subject: &str) -> Self {
         let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.:/".contains(*c);
         let subject: String = subject.chars().filter(fine).take(SUBJECT_CHARS_MAX).collect();
-        Marker(subject.replace("--", "-"))
+        CommentMarker(subject.replace("--", "-"))
     }
 
     /// Returns the marker as written in the comment.
-    pub fn text(&self) -> String {
+    pub fn to_html(&self) -> String {
         format!("{BEGINNING}{} -->", self.0)
     }
 }
@@ -33,7 +33,7 @@ const BEGINNING: &str = "<!-- repertoire:";
 
 /// Returns true if a text begins like the bot's comments. Anyone can write that, so it must not
 /// grant any rights.
-pub fn is_ours(text: &str) -> bool {
+pub fn begins_like_own(text: &str) -> bool {
     text.trim_start().starts_with(BEGINNING)
 }
 
@@ -46,20 +46,24 @@ const EARLIER: &str = "<!-- repertoire-earlier -->";
 const ANSWER: &str = "<!-- repertoire-answer -->";
 
 /// Returns the bot's comment with a marker; the first one, if there are two by mistake.
-pub fn find<'a>(comments: &'a [Comment], own_login: &str, marker: &Marker) -> Option<&'a Comment> {
-    let marker = marker.text();
+pub fn find_own_comment<'a>(
+    comments: &'a [IssueComment],
+    own_login: &str,
+    marker: &CommentMarker,
+) -> Option<&'a IssueComment> {
+    let marker = marker.to_html();
     comments.iter().find(|comment| is_own_marked(comment, own_login, &marker))
 }
 
-fn is_own_marked(comment: &Comment, own_login: &str, marker: &str) -> bool {
-    let is_own = comment.user.as_ref().is_some_and(|user| user.is(own_login));
+fn is_own_marked(comment: &IssueComment, own_login: &str, marker: &str) -> bool {
+    let is_own = comment.user.as_ref().is_some_and(|user| user.has_login(own_login));
     // Only at the very beginning: a marker further down may be a quotation.
     is_own && comment.body.as_deref().is_some_and(|body| body.starts_with(marker))
 }
 
 /// Returns a comment with one answer. The answer must already be neutralised.
-pub fn new_body(marker: &Marker, answer: &str, chars_max: usize) -> String {
-    format!("{}\n{}", marker.text(), cut(answer.trim(), chars_max))
+pub fn new_body(marker: &CommentMarker, answer: &str, chars_max: usize) -> String {
+    format!("{}\n{}", marker.to_html(), truncate_markdown(answer.trim(), chars_max))
 }
 
 /// Returns the comment with a new answer on top, and the previous ones folded below, as far as
@@ -67,22 +71,22 @@ pub fn new_body(marker: &Marker, answer: &str, chars_max: usize) -> String {
 ///
 /// `title` describes the previous answer: it is the summary of its fold.
 pub fn with_answer(
-    marker: &Marker,
+    marker: &CommentMarker,
     before: &str,
     title: &str,
     answer: &str,
     chars_max: usize,
 ) -> String {
-    let marker = marker.text();
+    let marker = marker.to_html();
     let before = before.strip_prefix(&marker).unwrap_or(before).trim();
     let (newest, folded) = match before.split_once(EARLIER) {
         Some((newest, folded)) => (newest.trim(), folded.trim()),
         None => (before, ""),
     };
-    let answer = cut(answer.trim(), chars_max);
+    let answer = truncate_markdown(answer.trim(), chars_max);
     let mut earlier = Vec::new();
     if !newest.is_empty() {
-        earlier.push(fold(title, newest));
+        earlier.push(fold_answer(title, newest));
     }
     let parts = folded.split(ANSWER).map(str::trim).filter(|part| !part.is_empty());
     earlier.extend(parts.filter(|part| !part.starts_with(LEFT_OUT)).map(str::to_owned));
@@ -114,26 +118,26 @@ const LEFT_OUT: &str = "*(earlier answers left out: ";
 const ROOM_FOR_NOTE: usize = 120;
 
 /// Returns the newest answer of one of the bot's comments.
-pub fn newest<'a>(marker: &Marker, body: &'a str) -> &'a str {
-    let body = body.strip_prefix(&marker.text()).unwrap_or(body);
+pub fn newest_answer<'a>(marker: &CommentMarker, body: &'a str) -> &'a str {
+    let body = body.strip_prefix(&marker.to_html()).unwrap_or(body);
     body.split_once(EARLIER).map_or(body, |(newest, _)| newest).trim()
 }
 
 /// Returns one of the bot's comments with only its earlier answers, for [`with_answer`].
-pub fn without_newest(marker: &Marker, body: &str) -> String {
+pub fn without_newest(marker: &CommentMarker, body: &str) -> String {
     let earlier = body.split_once(EARLIER).map(|(_, folded)| folded).unwrap_or_default();
-    format!("{}\n{EARLIER}{earlier}", marker.text())
+    format!("{}\n{EARLIER}{earlier}", marker.to_html())
 }
 
-fn fold(title: &str, answer: &str) -> String {
-    let title = harmless::one_line(title);
+fn fold_answer(title: &str, answer: &str) -> String {
+    let title = neutralise::one_line(title);
     // An answer must not close its own fold, or the rest of it would be shown outside.
-    let answer = harmless::without_folds(answer);
+    let answer = neutralise::without_folds(answer);
     format!("<details><summary>{title}</summary>\n\n{answer}\n\n</details>")
 }
 
 /// Truncates a text to a number of characters, with a note. A truncated code block is closed.
-pub fn cut(text: &str, chars_max: usize) -> String {
+pub fn truncate_markdown(text: &str, chars_max: usize) -> String {
     let all = text.chars().count();
     if all <= chars_max {
         return text.to_owned();
@@ -168,13 +172,13 @@ fn open_fence(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::types::User;
+    use crate::client::types::GitHubUser;
 
-    fn comment(id: u64, login: &str, body: &str) -> Comment {
-        Comment {
+    fn comment(id: u64, login: &str, body: &str) -> IssueComment {
+        IssueComment {
             id,
             body: Some(body.to_owned()),
-            user: Some(User { login: login.to_owned(), kind: String::new() }),
+            user: Some(GitHubUser { login: login.to_owned(), kind: String::new() }),
             created_at: String::new(),
             updated_at: String::new(),
             html_url: String::new(),
@@ -183,26 +187,26 @@ mod tests {
 
     #[test]
     fn a_marker_counts_only_in_what_we_wrote_and_only_at_the_top() {
-        let marker = Marker::new("tag");
+        let marker = CommentMarker::new("tag");
         let comments = [
-            comment(1, "mallory", &format!("{}\nhello", marker.text())),
-            comment(2, "bot", &format!("quoted: {}", marker.text())),
-            comment(3, "bot", &Marker::new("other").text()),
-            comment(4, "Bot", &format!("{}\nours", marker.text())),
+            comment(1, "mallory", &format!("{}\nhello", marker.to_html())),
+            comment(2, "bot", &format!("quoted: {}", marker.to_html())),
+            comment(3, "bot", &CommentMarker::new("other").to_html()),
+            comment(4, "Bot", &format!("{}\nours", marker.to_html())),
         ];
-        assert_eq!(find(&comments, "bot", &marker).map(|comment| comment.id), Some(4));
-        assert_eq!(find(&comments[..3], "bot", &marker), None);
+        assert_eq!(find_own_comment(&comments, "bot", &marker).map(|comment| comment.id), Some(4));
+        assert_eq!(find_own_comment(&comments[..3], "bot", &marker), None);
     }
 
     #[test]
     fn a_subject_cannot_end_its_marker() {
-        assert_eq!(Marker::new("a --> <b> @c").text(), "<!-- repertoire:a-bc -->");
-        assert_eq!(Marker::new("a----b").text().matches("--").count(), 3);
+        assert_eq!(CommentMarker::new("a --> <b> @c").to_html(), "<!-- repertoire:a-bc -->");
+        assert_eq!(CommentMarker::new("a----b").to_html().matches("--").count(), 3);
     }
 
     #[test]
     fn the_newest_answer_stands_on_top_and_the_others_are_folded_below() {
-        let marker = Marker::new("tag");
+        let marker = CommentMarker::new("tag");
         let one = new_body(&marker, "First answer.", 1000);
         let two = with_answer(&marker, &one, "Run 1", "Second answer.", 1000);
         let three = with_answer(&marker, &two, "Run 2", "Third answer.", 1000);
@@ -228,10 +232,10 @@ mod tests {
 
     #[test]
     fn the_newest_answer_can_be_taken_away_again() {
-        let marker = Marker::new("tag");
+        let marker = CommentMarker::new("tag");
         let one = new_body(&marker, "First.", 1000);
         let two = with_answer(&marker, &one, "Run 1", "Second.", 1000);
-        assert_eq!(newest(&marker, &two), "Second.");
+        assert_eq!(newest_answer(&marker, &two), "Second.");
         let three = with_answer(&marker, &without_newest(&marker, &two), "Run 2", "Third.", 1000);
         assert!(three.contains("Third.") && three.contains("First.") && !three.contains("Second."));
         let only = with_answer(&marker, &without_newest(&marker, &one), "Run 1", "Third.", 1000);
@@ -240,13 +244,13 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_left_out_and_counted() {
-        let marker = Marker::new("tag");
+        let marker = CommentMarker::new("tag");
         let mut body = new_body(&marker, "answer 0", 600);
         for at in 1..20 {
             let answer = format!("answer {at} {}", "x".repeat(60));
             body = with_answer(&marker, &body, &format!("Run {at}"), &answer, 600);
             assert!(body.chars().count() <= 600, "{}", body.chars().count());
-            assert!(body.starts_with(&format!("{}\nanswer {at} ", marker.text())), "{body}");
+            assert!(body.starts_with(&format!("{}\nanswer {at} ", marker.to_html())), "{body}");
         }
         assert!(body.contains("earlier answers left out"), "{body}");
         assert_eq!(body.matches("earlier answers left out").count(), 1, "{body}");
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn an_answer_cannot_close_the_fold_that_it_is_put_into() {
-        let marker = Marker::new("tag");
+        let marker = CommentMarker::new("tag");
         let one = new_body(&marker, "bad </details> <DETAILS open>", 1000);
         let two = with_answer(&marker, &one, "Run <b>1", "Second.", 1000);
         assert_eq!(two.matches("</details>").count(), 1, "{two}");
@@ -265,10 +269,10 @@ mod tests {
     #[test]
     fn a_cut_says_so_and_closes_its_code() {
         let text = format!("```rust\n{}", "let x = 1;\n".repeat(50));
-        let cut = cut(&text, 200);
+        let cut = truncate_markdown(&text, 200);
         assert!(cut.chars().count() <= 200);
         assert!(cut.contains("\n```\n\n*(cut: 558 characters in all)*"), "{cut}");
-        assert_eq!(super::cut("short", 10), "short");
-        assert!(super::cut(&"ä".repeat(100), 3).chars().count() <= 3);
+        assert_eq!(super::truncate_markdown("short", 10), "short");
+        assert!(super::truncate_markdown(&"ä".repeat(100), 3).chars().count() <= 3);
     }
 }

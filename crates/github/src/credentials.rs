@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use repertoire_git::repo::{Git, GitError};
+use repertoire_git::repo::{GitClient, GitError};
 
 /// A setting that grants access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Persisted {
+pub struct PersistedCredential {
     /// The key of the setting, with credentials redacted.
     pub key: String,
     pub file: String,
@@ -24,20 +24,20 @@ pub struct Persisted {
 /// # Errors
 ///
 /// If git cannot be run.
-pub async fn persisted(git: &Git) -> Result<Vec<Persisted>, GitError> {
+pub async fn find_persisted(git: &GitClient) -> Result<Vec<PersistedCredential>, GitError> {
     let listed = git.configuration_with_files().await?;
-    Ok(found(&String::from_utf8_lossy(&listed)))
+    Ok(parse_settings(&String::from_utf8_lossy(&listed)))
 }
 
 /// Parses the list of settings: scope, file, and the key with its value on the next line, each
 /// terminated by a NUL.
-fn found(listed: &str) -> Vec<Persisted> {
+fn parse_settings(listed: &str) -> Vec<PersistedCredential> {
     let fields: Vec<&str> = listed.split('\0').collect();
     let settings =
         fields.chunks_exact(3).filter(|fields| matches!(fields[0], "local" | "worktree"));
     let persisted = settings.filter_map(|fields| {
         let (key, value) = fields[2].split_once('\n').unwrap_or((fields[2], ""));
-        lets_in(key, value).then(|| Persisted {
+        grants_access(key, value).then(|| PersistedCredential {
             key: USER_INFO.replace_all(key, "$1***@").into_owned(),
             file: fields[1].trim_start_matches("file:").to_owned(),
         })
@@ -47,7 +47,7 @@ fn found(listed: &str) -> Vec<Persisted> {
 
 /// Returns true if a setting grants access. git prints sections and the last part of a key in lower
 /// case. An empty value resets earlier ones.
-fn lets_in(key: &str, value: &str) -> bool {
+fn grants_access(key: &str, value: &str) -> bool {
     let is = |section: &str, name: &str| key.starts_with(section) && key.ends_with(name);
     let kept = is("http.", ".extraheader") || is("credential.", ".helper");
     kept && !value.trim().is_empty() || USER_INFO.is_match(key) || USER_INFO.is_match(value)
@@ -66,7 +66,8 @@ mod tests {
     #[track_caller]
     fn check(scope: &str, key: &str, value: &str, expect: &[&str]) {
         let listed = format!("{scope}\0file:.git/config\0{key}\n{value}\0");
-        let keys: Vec<String> = found(&listed).into_iter().map(|found| found.key).collect();
+        let keys: Vec<String> =
+            parse_settings(&listed).into_iter().map(|found| found.key).collect();
         assert_eq!(keys, expect, "{key}");
     }
 

@@ -5,37 +5,37 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod environment;
 mod read;
-mod surroundings;
 
-pub use read::{EventError, read};
-pub use surroundings::Surroundings;
+pub use environment::ActionsEnvironment;
+pub use read::{EventError, read_event};
 
 /// A GitHub event: the action, the account that caused it, and the issue or pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Context {
+pub struct GitHubEventContext {
     /// The name of the event.
     pub event: EventName,
     /// The action of the event: `opened`, `labeled`, `created` and so on.
     pub action: Option<String>,
     /// The repository the event belongs to.
-    pub repository: Repository,
+    pub repository: EventRepository,
     /// The account that caused the event. Its permissions are checked elsewhere.
-    pub actor: Account,
+    pub actor: GitHubAccount,
     /// The account that re-ran the workflow, if it is a different one. It needs the same
     /// permission.
-    pub rerun_by: Option<Account>,
+    pub rerun_by: Option<GitHubAccount>,
     /// The issue or pull request the event is about.
-    pub entity: Option<Entity>,
+    pub entity: Option<IssueOrPull>,
     /// The text in the event.
-    pub said: Option<Said>,
+    pub said: Option<EventText>,
     /// The time of the event, as GitHub writes it. Later text and edits are ignored, because the
     /// actor had not seen them.
     pub at: Option<String>,
     /// The label that was just added.
     pub label: Option<String>,
     /// The account that was just assigned.
-    pub assignee: Option<Account>,
+    pub assignee: Option<GitHubAccount>,
     /// The inputs of the workflow.
     pub inputs: BTreeMap<String, String>,
     /// The workflow run.
@@ -115,7 +115,7 @@ impl EventName {
     }
 }
 
-impl Context {
+impl GitHubEventContext {
     /// Returns the event with its action, such as `issues.opened`.
     pub fn event_and_action(&self) -> String {
         match &self.action {
@@ -140,16 +140,16 @@ impl Context {
     }
 }
 
-impl Repository {
+impl EventRepository {
     /// Returns `owner/name`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.owner, self.name)
     }
 }
 
-impl Account {
+impl GitHubAccount {
     /// Returns true if the account has this login. Logins are case-insensitive.
-    pub fn is(&self, login: &str) -> bool {
+    pub fn has_login(&self, login: &str) -> bool {
         self.login.eq_ignore_ascii_case(login)
     }
 
@@ -161,7 +161,7 @@ impl Account {
 
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Repository {
+pub struct EventRepository {
     /// The owner of the repository.
     pub owner: String,
     /// The name of the repository.
@@ -172,7 +172,7 @@ pub struct Repository {
 
 /// A GitHub account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Account {
+pub struct GitHubAccount {
     /// The login of the account.
     pub login: String,
     /// The kind of account.
@@ -195,7 +195,7 @@ pub enum AccountKind {
 
 /// An issue or a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Entity {
+pub struct IssueOrPull {
     /// The number of the issue or pull request.
     pub number: u64,
     /// The title, as its author wrote it.
@@ -203,7 +203,7 @@ pub struct Entity {
     /// The text, as its author wrote it.
     pub body: String,
     /// The account that opened it.
-    pub author: Account,
+    pub author: GitHubAccount,
     /// The names of its labels.
     pub labels: Vec<String>,
     /// The logins of its assignees.
@@ -213,12 +213,12 @@ pub struct Entity {
     /// True if it is a pull request. Its branches are known only if the event contains them.
     pub is_pull: bool,
     /// The branches of a pull request, if the event contains them.
-    pub pull: Option<Pull>,
+    pub pull: Option<PullBranches>,
 }
 
 /// The branches of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pull {
+pub struct PullBranches {
     /// The head branch.
     pub head_ref: String,
     /// The commit of the head branch.
@@ -235,13 +235,13 @@ pub struct Pull {
 
 /// The text in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Said {
+pub struct EventText {
     /// The text, as its author wrote it.
     pub text: String,
     /// The previous text, if it was edited.
     pub before: Option<String>,
     /// The author of the text.
-    pub author: Account,
+    pub author: GitHubAccount,
     /// The id of the comment; null for the text of an issue or pull request.
     pub comment: Option<u64>,
     /// The file and line the comment was written at.

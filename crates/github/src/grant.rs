@@ -1,10 +1,10 @@
 //! Decides the tools and permissions of an agent in a GitHub run: those its mode needs, and never
 //! more than the person who asked has.
 
-use crate::actor::Admission;
-use repertoire_agent::permission::{Mode as PermissionMode, Permissions, Rule, tool_name};
+use crate::actor::RunAdmission;
+use repertoire_agent::permission::{PermissionMode, PermissionRule, RunPermissions, tool_name};
 
-use super::mode::Mode;
+use super::mode::GitHubMode;
 use repertoire_checks::protected_files::PROTECTED;
 
 /// Tools that use the network. They must be listed by the mode and by the configuration.
@@ -30,37 +30,37 @@ const NEVER: [&str; 7] = [
 
 /// The tools and permissions of a run.
 #[derive(Clone, Debug)]
-pub struct Grant {
+pub struct AgentGrant {
     /// The tools of the agent, in a fixed order. No others are offered to it.
     pub tools: Vec<String>,
-    pub permissions: Permissions,
+    pub permissions: RunPermissions,
 }
 
 /// Decides the tools and permissions of a run. `network` lists the tools that the configuration
 /// allows to use the network.
-pub fn grant(mode: &Mode, admission: &Admission, network: &[String]) -> Grant {
-    let tools = tools(mode, admission, network);
-    let mut permissions = Permissions::new(match admission {
-        Admission::Write => PermissionMode::AcceptEdits,
-        Admission::Read | Admission::Refused { .. } => PermissionMode::ReadOnly,
+pub fn decide_grant(mode: &GitHubMode, admission: &RunAdmission, network: &[String]) -> AgentGrant {
+    let tools = allowed_tools(mode, admission, network);
+    let mut permissions = RunPermissions::new(match admission {
+        RunAdmission::Write => PermissionMode::AcceptEdits,
+        RunAdmission::Read | RunAdmission::Refused { .. } => PermissionMode::ReadOnly,
     });
-    permissions.deny = denied(&tools);
+    permissions.deny = deny_rules(&tools);
     let leaving = NETWORK.iter().filter(|tool| tools.iter().any(|has| has == *tool));
-    permissions.allow = leaving.filter_map(|tool| rule(tool)).collect();
-    Grant { tools, permissions }
+    permissions.allow = leaving.filter_map(|tool| parse_rule(tool)).collect();
+    AgentGrant { tools, permissions }
 }
 
 /// Returns the tools of a mode for an admission.
-fn tools(mode: &Mode, admission: &Admission, network: &[String]) -> Vec<String> {
+fn allowed_tools(mode: &GitHubMode, admission: &RunAdmission, network: &[String]) -> Vec<String> {
     let listed = |list: &[String], tool: &str| list.iter().any(|name| tool_name(name) == tool);
     let may = |tool: &str| match admission {
-        Admission::Write => {
+        RunAdmission::Write => {
             LOOKING.contains(&tool)
                 || listed(&mode.tools, tool) && (!NETWORK.contains(&tool) || listed(network, tool))
         }
         // A read-only run may still read the history with git.
-        Admission::Read => LOOKING.contains(&tool) || tool == "git" && listed(&mode.tools, tool),
-        Admission::Refused { .. } => false,
+        RunAdmission::Read => LOOKING.contains(&tool) || tool == "git" && listed(&mode.tools, tool),
+        RunAdmission::Refused { .. } => false,
     };
     let all = LOOKING.iter().chain(&CHANGING).chain(&NETWORK);
     let tools = all.filter(|tool| may(tool) && !listed(&mode.disallowed_tools, tool));
@@ -69,18 +69,20 @@ fn tools(mode: &Mode, admission: &Admission, network: &[String]) -> Vec<String> 
 
 /// Returns the deny rules. Tools that the run does not have are also denied: the tool list keeps
 /// them from being offered, the rule from being called.
-fn denied(tools: &[String]) -> Vec<Rule> {
+fn deny_rules(tools: &[String]) -> Vec<PermissionRule> {
     let all = LOOKING.iter().chain(&CHANGING).chain(&NETWORK);
     let missing = all.filter(|tool| !tools.iter().any(|has| has == *tool));
-    let mut rules: Vec<Rule> = missing.filter_map(|tool| rule(tool)).collect();
-    rules.extend(NEVER.iter().filter_map(|text| rule(text)));
-    rules.extend(PROTECTED.iter().flat_map(|glob| spellings(glob)).filter_map(|text| rule(&text)));
+    let mut rules: Vec<PermissionRule> = missing.filter_map(|tool| parse_rule(tool)).collect();
+    rules.extend(NEVER.iter().filter_map(|text| parse_rule(text)));
+    rules.extend(
+        PROTECTED.iter().flat_map(|glob| case_variants(glob)).filter_map(|text| parse_rule(&text)),
+    );
     rules
 }
 
 /// Returns rules for a path in the common spellings, so that a refusal is readable, and then in any
 /// case.
-fn spellings(glob: &str) -> [String; 3] {
+fn case_variants(glob: &str) -> [String; 3] {
     let (stem, ending) = match glob.rsplit_once('.') {
         Some((stem, ending)) if !ending.contains('/') => (stem, format!(".{ending}")),
         _ => (glob, String::new()),
@@ -102,6 +104,6 @@ fn spellings(glob: &str) -> [String; 3] {
     ]
 }
 
-fn rule(text: &str) -> Option<Rule> {
+fn parse_rule(text: &str) -> Option<PermissionRule> {
     text.parse().ok()
 }

@@ -4,14 +4,14 @@
 //! prompts of the agent. Problems are reported as diagnostics; a mode without a required template
 //! is not used, with a warning.
 
-use crate::trigger::Trigger;
+use crate::trigger::EventTrigger;
 use camino::Utf8PathBuf;
 use repertoire_skill::skill::{Scope, Skill};
 use repertoire_text::Diagnostic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::template::Template;
+use super::template::PromptTemplate;
 
 mod builtin;
 mod detect;
@@ -19,30 +19,30 @@ mod load;
 mod sections;
 mod settings;
 
-pub use detect::{Considered, Detection, detect};
-pub use load::{Modes, findings, modes};
+pub use detect::{ConsideredMode, ModeDetection, detect_mode};
+pub use load::{ModeSet, load_modes, mode_diagnostics};
 
 /// The definition of how an event is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mode {
+pub struct GitHubMode {
     /// `agent`, `tag`, `continuous` or a custom name.
     pub name: String,
     pub origin: ModeOrigin,
     pub description: String,
     /// The triggers. A single match is enough.
-    pub triggers: Vec<Trigger>,
+    pub triggers: Vec<EventTrigger>,
     /// 0 to 100; the matching mode with the highest priority wins.
     pub priority: u8,
     pub tools: Vec<String>,
     /// Tools that the mode never uses.
     pub disallowed_tools: Vec<String>,
     /// The settings of the progress report.
-    pub tracking: Tracking,
-    pub execution: Execution,
+    pub tracking: ModeTracking,
+    pub execution: ModeExecution,
     /// The template of the system prompt.
-    pub system: Template,
+    pub system: PromptTemplate,
     /// The template of the user prompt.
-    pub user: Template,
+    pub user: PromptTemplate,
 }
 
 /// The origin of a mode.
@@ -65,7 +65,7 @@ pub enum ModeOrigin {
 
 /// The settings of the progress report of a mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Tracking {
+pub struct ModeTracking {
     /// The comment.
     pub comment: TrackingComment,
     /// The label that is set while the mode works.
@@ -88,7 +88,7 @@ pub enum TrackingComment {
 
 /// The way the work of a mode is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Execution {
+pub struct ModeExecution {
     /// When a branch is needed.
     pub requires_branch: RequiresBranch,
     /// When a pull request is opened.
@@ -131,14 +131,14 @@ pub enum OpensPullRequest {
     Never,
 }
 
-impl Mode {
+impl GitHubMode {
     /// Reads a mode from a skill. Returns `None` if one of its templates is missing.
-    pub fn read(skill: &Skill) -> (Option<Mode>, Vec<Diagnostic>) {
-        load::read(skill)
+    pub fn read_skill(skill: &Skill) -> (Option<GitHubMode>, Vec<Diagnostic>) {
+        load::read_mode(skill)
     }
 
     /// Returns true if a trigger starts the mode.
-    pub fn takes(&self, trigger: Trigger) -> bool {
+    pub fn has_trigger(&self, trigger: EventTrigger) -> bool {
         self.triggers.contains(&trigger)
     }
 }

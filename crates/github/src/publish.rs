@@ -4,39 +4,39 @@
 //! configured prefix. Nothing is ever force-pushed. The token is only in the environment of the
 //! process that pushes.
 
-use crate::client::{Client, ClientError, NewPull, name};
-use crate::comment::{Harmless, cut, harmless};
+use crate::client::{ClientError, GitHubClient, NewPull, name};
+use crate::comment::{NeutraliseRules, neutralise_text, truncate_markdown};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use repertoire_model::Secret;
+use repertoire_model::ApiSecret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{PULL_BODY_CHARS_MAX, PULL_TITLE_CHARS_MAX};
 use repertoire_checks::protected_files::is_protected;
-use repertoire_git::repo::{Git, GitError, Oid, Remote};
+use repertoire_git::repo::{GitClient, GitError, GitObjectId, GitRemote};
 
 /// The branch to publish, and its destination.
 #[derive(Debug)]
-pub struct Publication<'a> {
+pub struct BranchPublication<'a> {
     /// The local repository with the commits.
-    pub git: &'a Git,
-    pub client: &'a Client,
+    pub git: &'a GitClient,
+    pub client: &'a GitHubClient,
     /// The remote repository: see [`remote_of`].
-    pub remote: &'a Remote,
+    pub remote: &'a GitRemote,
     /// The prefix of the bot's branches.
     pub prefix: &'a str,
     pub branch: &'a str,
     /// The commit of the branch.
-    pub commit: &'a Oid,
+    pub commit: &'a GitObjectId,
     /// The base branch.
     pub base: &'a str,
     /// The commit of the base branch on which the work started.
-    pub base_commit: &'a Oid,
+    pub base_commit: &'a GitObjectId,
 }
 
 /// The text of a pull request. It is neutralised before it is sent.
 #[derive(Clone, Debug)]
-pub struct Words<'a> {
+pub struct PullText<'a> {
     pub title: &'a str,
     /// Our own lines, sent unchanged: the issue it belongs to, and how it was checked.
     pub ours: &'a str,
@@ -47,7 +47,7 @@ pub struct Words<'a> {
 
 /// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pushed {
+pub struct PushedBranch {
     /// The name of the branch.
     pub branch: String,
     /// The current commit of the branch.
@@ -58,7 +58,7 @@ pub struct Pushed {
 
 /// An open pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Opened {
+pub struct OpenedPull {
     /// The number of the pull request.
     pub number: u64,
     /// The URL of its page.
@@ -112,7 +112,7 @@ pub enum PublishError {
     Git(#[from] GitError),
 }
 
-fn shown(paths: &[String]) -> String {
+fn list_paths(paths: &[String]) -> String {
     let more = paths.len().saturating_sub(3);
     let mut out =
         paths.iter().take(3).map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
@@ -124,7 +124,7 @@ fn shown(paths: &[String]) -> String {
 
 /// Returns the remote of a repository on a server (in Actions `GITHUB_SERVER_URL`), with the
 /// authentication header.
-pub fn remote_of(server_url: &str, client: &Client) -> Result<Remote, PublishError> {
+pub fn remote_of(server_url: &str, client: &GitHubClient) -> Result<GitRemote, PublishError> {
     let server = server_url.trim().trim_end_matches('/');
     let host = server.split_once("://").map(|(_, host)| host).unwrap_or_default();
     let local = ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
@@ -136,54 +136,54 @@ pub fn remote_of(server_url: &str, client: &Client) -> Result<Remote, PublishErr
         return Err(PublishError::BadRemote { url });
     }
     let url = format!("{server}/{}.git", client.full_name());
-    Ok(Remote { url, header: client.token().map(header) })
+    Ok(GitRemote { url, header: client.token().map(authorization_header) })
 }
 
 /// Returns a token as git sends it: with a fixed user name, and the token as the password.
-pub fn as_sent(token: &Secret) -> Secret {
+pub fn encode_token(token: &ApiSecret) -> ApiSecret {
     let text = format!("x-access-token:{}", token.reveal().trim());
-    Secret::new(BASE64_STANDARD.encode(text))
+    ApiSecret::new(BASE64_STANDARD.encode(text))
 }
 
-fn header(token: &Secret) -> String {
-    format!("Authorization: Basic {}", as_sent(token).reveal())
+fn authorization_header(token: &ApiSecret) -> String {
+    format!("Authorization: Basic {}", encode_token(token).reveal())
 }
 
 /// Pushes the branch, if that is allowed.
-pub async fn push(what: &Publication<'_>) -> Result<Pushed, PublishError> {
+pub async fn push_branch(what: &BranchPublication<'_>) -> Result<PushedBranch, PublishError> {
     check_name(what)?;
     check_content(what).await?;
     check_guards(what).await?;
     let (branch, commit) = (what.branch.to_owned(), what.commit.to_string());
-    let scrub = |error| scrubbed(error, what);
+    let scrub = |error| scrub_error(error, what);
     let tip = what.git.remote_tip(what.remote, what.branch).await.map_err(scrub)?;
     if tip.as_ref() == Some(what.commit) {
-        return Ok(Pushed { branch, commit, was_there: true });
+        return Ok(PushedBranch { branch, commit, was_there: true });
     }
     if let Some(tip) = &tip {
         // A remote commit that does not exist locally cannot be an ancestor.
-        let here = what.git.find(tip.as_str()).await?.is_some();
+        let here = what.git.find_commit(tip.as_str()).await?.is_some();
         if !here || !what.git.is_ancestor(tip, what.commit).await? {
             return Err(PublishError::Taken { branch, tip: tip.short().to_owned(), commit });
         }
     }
     what.git.push(what.remote, what.commit, what.branch).await.map_err(scrub)?;
-    Ok(Pushed { branch, commit, was_there: false })
+    Ok(PushedBranch { branch, commit, was_there: false })
 }
 
 /// Opens a pull request for a pushed branch, or returns the one that is open.
-pub async fn open(
-    what: &Publication<'_>,
-    words: &Words<'_>,
-    rules: &Harmless<'_>,
-) -> Result<Opened, PublishError> {
+pub async fn open_pull(
+    what: &BranchPublication<'_>,
+    words: &PullText<'_>,
+    rules: &NeutraliseRules<'_>,
+) -> Result<OpenedPull, PublishError> {
     check_name(what)?;
-    let title = harmless(words.title, rules);
+    let title = neutralise_text(words.title, rules);
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     let title = cut_line(&title);
-    let theirs = harmless(words.theirs.trim(), rules);
+    let theirs = neutralise_text(words.theirs.trim(), rules);
     let room = PULL_BODY_CHARS_MAX.saturating_sub(words.ours.chars().count() + 2);
-    let body = format!("{}\n\n{}", words.ours.trim(), cut(&theirs, room));
+    let body = format!("{}\n\n{}", words.ours.trim(), truncate_markdown(&theirs, room));
     let new = NewPull {
         title: &title,
         body: body.trim(),
@@ -192,7 +192,7 @@ pub async fn open(
         draft: words.draft,
     };
     let (pull, is_new) = what.client.create_pull(&new).await?;
-    Ok(Opened { number: pull.number, url: pull.html_url, is_new, draft: pull.draft })
+    Ok(OpenedPull { number: pull.number, url: pull.html_url, is_new, draft: pull.draft })
 }
 
 fn cut_line(title: &str) -> String {
@@ -205,17 +205,21 @@ fn cut_line(title: &str) -> String {
     }
 }
 
-fn check_name(what: &Publication<'_>) -> Result<(), PublishError> {
-    name::branch(what.branch)?;
+fn check_name(what: &BranchPublication<'_>) -> Result<(), PublishError> {
+    name::check_branch(what.branch)?;
     let within = what.branch.strip_prefix(what.prefix).is_some_and(|rest| !rest.is_empty());
     if what.prefix.is_empty() || !within {
         let (branch, prefix) = (what.branch.to_owned(), what.prefix.to_owned());
         return Err(PublishError::NotOurs { branch, prefix });
     }
-    guarded(what, what.branch.eq_ignore_ascii_case(what.base), "the base branch")
+    refuse_guarded(what, what.branch.eq_ignore_ascii_case(what.base), "the base branch")
 }
 
-fn guarded(what: &Publication<'_>, holds: bool, why: &'static str) -> Result<(), PublishError> {
+fn refuse_guarded(
+    what: &BranchPublication<'_>,
+    holds: bool,
+    why: &'static str,
+) -> Result<(), PublishError> {
     if holds {
         return Err(PublishError::Guarded { branch: what.branch.to_owned(), why });
     }
@@ -224,7 +228,7 @@ fn guarded(what: &Publication<'_>, holds: bool, why: &'static str) -> Result<(),
 
 /// Checks every commit for protected paths. A commit that adds a file and one that removes it leave
 /// no difference in the end, but both are pushed.
-async fn check_content(what: &Publication<'_>) -> Result<(), PublishError> {
+async fn check_content(what: &BranchPublication<'_>) -> Result<(), PublishError> {
     let range = format!("{}..{}", what.base_commit, what.commit);
     let commits = what.git.ok(&["rev-list", "--count", &range]).await?;
     if commits.trim_ascii() == b"0" {
@@ -233,7 +237,7 @@ async fn check_content(what: &Publication<'_>) -> Result<(), PublishError> {
     }
     // `-m` compares a merge with each of its parents.
     let args = ["log", "-m", "--no-renames", "--name-only", "-z", "--format=", &range, "--"];
-    let mut touched = names(&what.git.ok(&args).await?);
+    let mut touched = split_names(&what.git.ok(&args).await?);
     touched.retain(|path| is_protected(path));
     touched.sort();
     touched.dedup();
@@ -243,27 +247,28 @@ async fn check_content(what: &Publication<'_>) -> Result<(), PublishError> {
     Ok(())
 }
 
-fn names(bytes: &[u8]) -> Vec<String> {
+fn split_names(bytes: &[u8]) -> Vec<String> {
     let names = bytes.split(|byte| *byte == 0 || *byte == b'\n').filter(|name| !name.is_empty());
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 /// Asks GitHub whether the branch must not be moved. A branch that does not exist is not guarded.
-async fn check_guards(what: &Publication<'_>) -> Result<(), PublishError> {
-    let info = what.client.repository_info().await?;
-    guarded(what, info.default_branch == what.branch, "the default branch")?;
-    match what.client.branch(what.branch).await {
-        Ok(branch) => guarded(what, branch.protected, "protected"),
+async fn check_guards(what: &BranchPublication<'_>) -> Result<(), PublishError> {
+    let info = what.client.get_repository().await?;
+    refuse_guarded(what, info.default_branch == what.branch, "the default branch")?;
+    match what.client.get_branch(what.branch).await {
+        Ok(branch) => refuse_guarded(what, branch.protected, "protected"),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Removes the token from the output of git in an error.
-fn scrubbed(error: GitError, what: &Publication<'_>) -> PublishError {
+fn scrub_error(error: GitError, what: &BranchPublication<'_>) -> PublishError {
     let GitError::Failed { command, dir, code, said } = error else { return error.into() };
     let token = what.client.token();
-    let secrets: Vec<Secret> = token.cloned().into_iter().chain(token.map(as_sent)).collect();
+    let secrets: Vec<ApiSecret> =
+        token.cloned().into_iter().chain(token.map(encode_token)).collect();
     let said = secrets.iter().fold(said, |said, secret| secret.scrub(&said));
     GitError::Failed { command, dir, code, said }.into()
 }
@@ -271,11 +276,11 @@ fn scrubbed(error: GitError, what: &Publication<'_>) -> PublishError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Settings;
+    use crate::client::ClientSettings;
 
-    fn client() -> Client {
-        let token = Some(Secret::new("ghs_secret_token"));
-        Client::new(Settings::new("http://127.0.0.1:9", token, "octo", "repo")).unwrap()
+    fn client() -> GitHubClient {
+        let token = Some(ApiSecret::new("ghs_secret_token"));
+        GitHubClient::new(ClientSettings::new("http://127.0.0.1:9", token, "octo", "repo")).unwrap()
     }
 
     #[test]

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::stranger::{Origin, Removed, clean, fence, fence_code, line, line_of};
+use crate::untrusted::{
+    RemovedText, TextOrigin, fence_code, fence_text, quote_line_of, sanitise_line, sanitise_text,
+};
 
 mod values;
 
-pub use values::{Facts, Prompt, Remark, TaskFacts, prompt};
+pub use values::{ModePrompt, PromptFacts, TaskFacts, ThreadRemark, render_prompt};
 
 /// The text for a placeholder without a value.
 pub const NONE: &str = "(none)";
@@ -44,18 +46,18 @@ const PLACEHOLDERS: [&str; 24] = [
 ];
 
 /// Returns the known placeholders in alphabetical order.
-pub fn placeholders() -> impl Iterator<Item = &'static str> {
+pub fn known_placeholders() -> impl Iterator<Item = &'static str> {
     PLACEHOLDERS.into_iter()
 }
 
 /// A parsed template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template {
-    pieces: Vec<Piece>,
+pub struct PromptTemplate {
+    pieces: Vec<TemplatePiece>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     Known(&'static str),
     /// The name, and its range in the template.
@@ -64,63 +66,63 @@ enum Piece {
 
 /// The value of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum TemplateValue {
     /// Text of the engine, or of the person who may instruct the agent. Hidden text is still
     /// removed.
     Own(String),
     /// Text of that person, and text they quote, which is fenced.
-    Quoting(String, Origin, String),
+    Quoting(String, TextOrigin, String),
     /// A name that the engine did not choose: sanitised to one line.
     Name(String),
     /// Untrusted text: fenced.
-    Foreign(Origin, String),
+    Foreign(TextOrigin, String),
     /// Untrusted code: fenced, with only invisible characters removed.
-    ForeignCode(Origin, String),
+    ForeignCode(TextOrigin, String),
     /// An untrusted line: quoted.
-    ForeignLine(Origin, String),
+    ForeignLine(TextOrigin, String),
     /// Several untrusted texts, each in its own fence.
-    ForeignList(Vec<(Origin, String)>),
+    ForeignList(Vec<(TextOrigin, String)>),
 }
 
 /// Values by placeholder.
-pub type Values = BTreeMap<&'static str, Value>;
+pub type TemplateValues = BTreeMap<&'static str, TemplateValue>;
 
 /// A template with values filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filled {
+pub struct FilledTemplate {
     pub text: String,
     /// The hidden text that was removed from the values, by placeholder.
-    pub removed: Vec<(&'static str, Removed)>,
+    pub removed: Vec<(&'static str, RemovedText)>,
 }
 
-impl Template {
+impl PromptTemplate {
     /// Parses a template.
-    pub fn parse(text: &str) -> Template {
+    pub fn parse(text: &str) -> PromptTemplate {
         let mut pieces = Vec::new();
         let mut last = 0;
         let mut from = 0;
         while let Some((range, name)) = next_placeholder(text, from) {
             if last < range.start {
-                pieces.push(Piece::Text(text[last..range.start].to_owned()));
+                pieces.push(TemplatePiece::Text(text[last..range.start].to_owned()));
             }
             pieces.push(match PLACEHOLDERS.iter().find(|known| **known == name) {
-                Some(known) => Piece::Known(known),
-                None => Piece::Unknown(name.to_owned(), range.clone()),
+                Some(known) => TemplatePiece::Known(known),
+                None => TemplatePiece::Unknown(name.to_owned(), range.clone()),
             });
             last = range.end;
             from = last;
         }
         if last < text.len() {
-            pieces.push(Piece::Text(text[last..].to_owned()));
+            pieces.push(TemplatePiece::Text(text[last..].to_owned()));
         }
-        Template { pieces }
+        PromptTemplate { pieces }
     }
 
     /// Returns the unknown placeholders with their ranges. They stay in the text unchanged.
-    pub fn unknown(&self) -> Vec<(String, Range<usize>)> {
+    pub fn unknown_placeholders(&self) -> Vec<(String, Range<usize>)> {
         let unknown = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Unknown(name, range) => Some((name.clone(), range.clone())),
-            Piece::Text(_) | Piece::Known(_) => None,
+            TemplatePiece::Unknown(name, range) => Some((name.clone(), range.clone())),
+            TemplatePiece::Text(_) | TemplatePiece::Known(_) => None,
         });
         unknown.collect()
     }
@@ -131,14 +133,14 @@ impl Template {
     }
 
     /// Fills in the values. The nonce makes fences that no value can close.
-    pub fn fill(&self, values: &Values, nonce: &str) -> Filled {
-        let mut filled = Filled { text: String::new(), removed: Vec::new() };
+    pub fn fill_values(&self, values: &TemplateValues, nonce: &str) -> FilledTemplate {
+        let mut filled = FilledTemplate { text: String::new(), removed: Vec::new() };
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => filled.text.push_str(text),
-                Piece::Unknown(name, _) => filled.text.push_str(&format!("{{{{{name}}}}}")),
-                Piece::Known(name) => {
-                    let (text, removed) = shown(values.get(name), nonce);
+                TemplatePiece::Text(text) => filled.text.push_str(text),
+                TemplatePiece::Unknown(name, _) => filled.text.push_str(&format!("{{{{{name}}}}}")),
+                TemplatePiece::Known(name) => {
+                    let (text, removed) = render_value(values.get(name), nonce);
                     filled.text.push_str(&text);
                     filled.removed.extend(removed.into_iter().map(|removed| (*name, removed)));
                 }
@@ -164,45 +166,47 @@ fn next_placeholder(text: &str, from: usize) -> Option<(Range<usize>, &str)> {
     }
 }
 
-fn shown(value: Option<&Value>, nonce: &str) -> (String, Vec<Removed>) {
+fn render_value(value: Option<&TemplateValue>, nonce: &str) -> (String, Vec<RemovedText>) {
     let none = || (NONE.to_owned(), Vec::new());
     match value {
         None => none(),
-        Some(Value::Own(text)) => {
-            let clean = clean(text);
+        Some(TemplateValue::Own(text)) => {
+            let clean = sanitise_text(text);
             if clean.text.trim().is_empty() {
                 (NONE.to_owned(), clean.removed)
             } else {
                 (clean.text, clean.removed)
             }
         }
-        Some(Value::Quoting(own, origin, quoted)) => {
-            let (own, mut removed) = shown(Some(&Value::Own(own.clone())), nonce);
-            let fenced = fence(origin, quoted, nonce);
+        Some(TemplateValue::Quoting(own, origin, quoted)) => {
+            let (own, mut removed) = render_value(Some(&TemplateValue::Own(own.clone())), nonce);
+            let fenced = fence_text(origin, quoted, nonce);
             removed.extend(fenced.removed);
             (format!("{own}\n\n{}", fenced.text), removed)
         }
-        Some(Value::Name(text)) => match line(text) {
+        Some(TemplateValue::Name(text)) => match sanitise_line(text) {
             text if text.is_empty() => none(),
             text => (text, Vec::new()),
         },
         Some(
-            Value::Foreign(_, text) | Value::ForeignCode(_, text) | Value::ForeignLine(_, text),
+            TemplateValue::Foreign(_, text)
+            | TemplateValue::ForeignCode(_, text)
+            | TemplateValue::ForeignLine(_, text),
         ) if text.trim().is_empty() => none(),
-        Some(Value::Foreign(origin, text)) => {
-            let fenced = fence(origin, text, nonce);
+        Some(TemplateValue::Foreign(origin, text)) => {
+            let fenced = fence_text(origin, text, nonce);
             (format!("\n{}", fenced.text), fenced.removed)
         }
-        Some(Value::ForeignCode(origin, text)) => {
+        Some(TemplateValue::ForeignCode(origin, text)) => {
             let fenced = fence_code(origin, text, nonce);
             (format!("\n{}", fenced.text), fenced.removed)
         }
-        Some(Value::ForeignLine(origin, text)) => {
-            (line_of(origin, text, nonce), clean(text).removed)
+        Some(TemplateValue::ForeignLine(origin, text)) => {
+            (quote_line_of(origin, text, nonce), sanitise_text(text).removed)
         }
-        Some(Value::ForeignList(texts)) if texts.is_empty() => none(),
-        Some(Value::ForeignList(texts)) => {
-            let fenced = texts.iter().map(|(origin, text)| fence(origin, text, nonce));
+        Some(TemplateValue::ForeignList(texts)) if texts.is_empty() => none(),
+        Some(TemplateValue::ForeignList(texts)) => {
+            let fenced = texts.iter().map(|(origin, text)| fence_text(origin, text, nonce));
             let (texts, removed): (Vec<_>, Vec<_>) =
                 fenced.map(|fenced| (fenced.text, fenced.removed)).unzip();
             (format!("\n{}", texts.join("\n")), removed.concat())

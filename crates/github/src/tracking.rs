@@ -6,10 +6,10 @@
 
 use std::panic::AssertUnwindSafe;
 
-use crate::client::{Client, ClientError};
-use crate::comment::{self, Harmless, Marker, cut, harmless};
+use crate::client::{ClientError, GitHubClient};
+use crate::comment::{self, CommentMarker, NeutraliseRules, neutralise_text, truncate_markdown};
 use futures_util::FutureExt;
-use repertoire_model::Secret;
+use repertoire_model::ApiSecret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,12 +47,12 @@ pub struct TrackingSettings {
     /// Phrases that would trigger the bot, which are broken in the text.
     pub triggers: Vec<String>,
     /// Secrets that are redacted.
-    pub secrets: Vec<Secret>,
+    pub secrets: Vec<ApiSecret>,
 }
 
 /// The text of a comment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Saying<'a> {
+pub struct CommentText<'a> {
     /// Text of the engine, written as it is.
     pub ours: &'a str,
     /// Text of an agent or another author; it is neutralised.
@@ -61,7 +61,7 @@ pub struct Saying<'a> {
 
 /// The result of ending the tracking.
 #[derive(Clone, Debug, Default)]
-pub struct Ended {
+pub struct TrackingResult {
     /// The URL of the comment, if there is one.
     pub url: Option<String>,
     pub errors: Vec<ClientError>,
@@ -69,10 +69,10 @@ pub struct Ended {
 
 /// The tracking of a run.
 #[derive(Debug)]
-pub struct Tracking {
-    client: Client,
+pub struct RunTracking {
+    client: GitHubClient,
     settings: TrackingSettings,
-    marker: Marker,
+    marker: CommentMarker,
     /// The id of the comment, once it exists.
     id: Option<u64>,
     url: Option<String>,
@@ -81,21 +81,21 @@ pub struct Tracking {
     labelled: bool,
 }
 
-impl Tracking {
+impl RunTracking {
     /// Writes the first comment, and sets the label. Errors are returned in the list; the run can
     /// continue regardless.
-    pub async fn begin(
-        client: Client,
+    pub async fn begin_tracking(
+        client: GitHubClient,
         settings: TrackingSettings,
-        saying: Saying<'_>,
+        saying: CommentText<'_>,
     ) -> (Self, Vec<ClientError>) {
         let subject = match settings.comment {
             CommentKind::Sticky => settings.mode.clone(),
             CommentKind::New | CommentKind::None => format!("{}:{}", settings.mode, settings.run),
         };
-        let mut tracking = Tracking {
+        let mut tracking = RunTracking {
             client,
-            marker: Marker::new(&subject),
+            marker: CommentMarker::new(&subject),
             settings,
             id: None,
             url: None,
@@ -104,52 +104,52 @@ impl Tracking {
         };
         let mut errors = Vec::new();
         errors.extend(tracking.set_label().await.err());
-        errors.extend(tracking.first(saying).await.err());
+        errors.extend(tracking.write_first_comment(saying).await.err());
         (tracking, errors)
     }
 
     /// Replaces the text of the comment.
-    pub async fn update(&mut self, saying: Saying<'_>) -> Result<(), ClientError> {
+    pub async fn update_comment(&mut self, saying: CommentText<'_>) -> Result<(), ClientError> {
         if self.settings.comment == CommentKind::None {
             return Ok(());
         }
-        let body = self.body(saying);
+        let body = self.render_comment(saying);
         let written = match self.id {
             Some(id) => match self.client.update_comment(id, &body).await {
                 // The comment was deleted.
-                Err(error) if error.is_not_found() => self.create(&body).await?,
+                Err(error) if error.is_not_found() => self.create_comment(&body).await?,
                 done => done?,
             },
-            None => self.create(&body).await?,
+            None => self.create_comment(&body).await?,
         };
         (self.id, self.url) = (Some(written.id), Some(written.html_url));
         Ok(())
     }
 
     /// Writes the final text, and removes the label.
-    pub async fn end(mut self, saying: Saying<'_>) -> Ended {
+    pub async fn end_tracking(mut self, saying: CommentText<'_>) -> TrackingResult {
         let mut errors = Vec::new();
-        errors.extend(self.update(saying).await.err());
-        errors.extend(self.take_label_off().await.err());
-        Ended { url: self.url, errors }
+        errors.extend(self.update_comment(saying).await.err());
+        errors.extend(self.remove_label().await.err());
+        TrackingResult { url: self.url, errors }
     }
 
     /// Runs the work, and ends the tracking in any case, even if the work panics.
-    pub async fn around<T>(
+    pub async fn track_work<T>(
         self,
         work: impl Future<Output = T>,
         saying: impl FnOnce(&T) -> (String, String),
-    ) -> (T, Ended) {
+    ) -> (T, TrackingResult) {
         match AssertUnwindSafe(work).catch_unwind().await {
             Ok(done) => {
                 let (ours, theirs) = saying(&done);
-                let ended = self.end(Saying { ours: &ours, theirs: &theirs }).await;
+                let ended = self.end_tracking(CommentText { ours: &ours, theirs: &theirs }).await;
                 (done, ended)
             }
             Err(panic) => {
                 let ours =
                     "The run broke off because of a defect in the program. Nothing was published.";
-                self.end(Saying { ours, theirs: "" }).await;
+                self.end_tracking(CommentText { ours, theirs: "" }).await;
                 std::panic::resume_unwind(panic)
             }
         }
@@ -167,45 +167,52 @@ impl Tracking {
         self.client.add_label(self.settings.number, &label).await
     }
 
-    async fn take_label_off(&mut self) -> Result<(), ClientError> {
+    async fn remove_label(&mut self) -> Result<(), ClientError> {
         match self.settings.label.clone().filter(|_| self.labelled) {
             Some(label) => self.client.remove_label(self.settings.number, &label).await,
             None => Ok(()),
         }
     }
 
-    async fn first(&mut self, saying: Saying<'_>) -> Result<(), ClientError> {
+    async fn write_first_comment(&mut self, saying: CommentText<'_>) -> Result<(), ClientError> {
         if self.settings.comment == CommentKind::None {
             return Ok(());
         }
-        let there = self.client.comments(self.settings.number).await?;
-        let found = comment::find(&there.items, &self.settings.own_login, &self.marker);
+        let there = self.client.list_comments(self.settings.number).await?;
+        let found = comment::find_own_comment(&there.items, &self.settings.own_login, &self.marker);
         if let Some(found) = found {
             self.id = Some(found.id);
             self.url = Some(found.html_url.clone());
             let body = found.body.clone().unwrap_or_default();
-            let is_of_this_run = comment::newest(&self.marker, &body).contains(&self.run_mark());
+            let is_of_this_run =
+                comment::newest_answer(&self.marker, &body).contains(&self.run_mark());
             // A repeated run replaces its own text, which is not an earlier answer.
             self.before =
                 if is_of_this_run { comment::without_newest(&self.marker, &body) } else { body };
         }
-        self.update(saying).await
+        self.update_comment(saying).await
     }
 
-    async fn create(&self, body: &str) -> Result<crate::client::types::Comment, ClientError> {
-        let (login, marker) = (&self.settings.own_login, self.marker.text());
+    async fn create_comment(
+        &self,
+        body: &str,
+    ) -> Result<crate::client::types::IssueComment, ClientError> {
+        let (login, marker) = (&self.settings.own_login, self.marker.to_html());
         self.client.create_comment(self.settings.number, body, login, &marker).await
     }
 
     /// Renders the whole comment.
-    fn body(&self, saying: Saying<'_>) -> String {
+    fn render_comment(&self, saying: CommentText<'_>) -> String {
         let triggers: Vec<&str> = self.settings.triggers.iter().map(String::as_str).collect();
         let secrets = &self.settings.secrets;
-        let rules = Harmless { triggers: &triggers, secrets, image_host: None };
-        let theirs = harmless(saying.theirs.trim(), &rules);
+        let rules = NeutraliseRules { triggers: &triggers, secrets, image_host: None };
+        let theirs = neutralise_text(saying.theirs.trim(), &rules);
         let ours = secrets.iter().fold(saying.ours.trim().to_owned(), |text, it| it.scrub(&text));
         let said = [ours, theirs].join("\n\n");
-        let answer = cut(said.trim(), self.settings.answer_chars_max.min(COMMENT_CHARS_MAX / 2));
+        let answer = truncate_markdown(
+            said.trim(),
+            self.settings.answer_chars_max.min(COMMENT_CHARS_MAX / 2),
+        );
         let answer = format!("{answer}\n{}", self.run_mark());
         match self.settings.comment {
             CommentKind::Sticky => {
@@ -219,6 +226,6 @@ impl Tracking {
     }
 
     fn run_mark(&self) -> String {
-        Marker::new(&format!("run:{}", self.settings.run)).text()
+        CommentMarker::new(&format!("run:{}", self.settings.run)).to_html()
     }
 }

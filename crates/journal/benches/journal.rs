@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use repertoire_journal::event::StepOutcome;
-use repertoire_journal::run::Spent;
-use repertoire_journal::{Journal, Lease, NewRun, Payload, Rules, RunId, Target, Worker};
+use repertoire_journal::run::RunUsage;
+use repertoire_journal::{
+    ClaimRules, Journal, NewRun, Payload, QueueWorker, RunId, RunLease, Target,
+};
 use serde_json::json;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::sqlite::{
@@ -127,16 +129,16 @@ fn new_run(name: &str) -> NewRun {
     }
 }
 
-fn worker() -> Worker {
+fn worker() -> QueueWorker {
     let kinds = ["plan".to_owned()].into();
     let lease = Duration::from_secs(3_600);
-    Worker { name: "w".into(), labels: Default::default(), kinds, lease }
+    QueueWorker { name: "w".into(), labels: Default::default(), kinds, lease }
 }
 
 /// A run that is under way in its first step.
-async fn taken(journal: &Journal, name: &str) -> Lease {
+async fn taken(journal: &Journal, name: &str) -> RunLease {
     journal.create(new_run(name)).await.unwrap();
-    let lease = journal.claim(&worker(), &Rules::default()).await.unwrap().unwrap().lease;
+    let lease = journal.claim(&worker(), &ClaimRules::default()).await.unwrap().unwrap().lease;
     journal.append(&lease, vec![started(1)]).await.unwrap();
     lease
 }
@@ -154,14 +156,19 @@ fn started(step: u32) -> Payload {
 }
 
 fn finished(step: u32) -> Payload {
-    let spent = Spent { cost_micro_usd: 1_200, input_tokens: 4_000, ..Spent::default() };
+    let spent = RunUsage { cost_micro_usd: 1_200, input_tokens: 4_000, ..RunUsage::default() };
     let result = json!({ "files": ["src/lib.rs", "src/main.rs"], "summary": "x".repeat(400) });
     let head = Some("0123456789abcdef".into());
     Payload::StepFinished { step, outcome: StepOutcome::Ok, reason: None, head, spent, result }
 }
 
 /// The journal and the bare SQL take turns, so that both meet the same disk.
-async fn steps(store: &str, journal: &Journal, lease: &Lease, bare: impl AsyncFn(u32) -> Duration) {
+async fn steps(
+    store: &str,
+    journal: &Journal,
+    lease: &RunLease,
+    bare: impl AsyncFn(u32) -> Duration,
+) {
     let (mut ours, mut theirs) = (Duration::ZERO, Duration::ZERO);
     for round in 0..ROUNDS {
         let from = round * STEPS + 1;
@@ -254,7 +261,7 @@ async fn claims(store: &str, journals: &[Journal]) {
     for _ in 0..CLAIMS {
         for (journal, times) in journals.iter().zip(&mut times) {
             let begun = Instant::now();
-            journal.claim(&worker(), &Rules::default()).await.unwrap().unwrap();
+            journal.claim(&worker(), &ClaimRules::default()).await.unwrap().unwrap();
             times.push(begun.elapsed().as_secs_f64() * 1e3);
         }
     }

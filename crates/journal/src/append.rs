@@ -8,11 +8,11 @@ use crate::error::JournalError;
 use crate::event::Payload;
 use crate::journal::Journal;
 use crate::limits::BATCH_EVENTS_MAX;
-use crate::queue::{Lease, end_lease, locked};
+use crate::queue::{RunLease, end_lease, lock_run};
 use crate::run::{Limits, Run, RunId, RunStatus};
-use crate::store::{Fault, LeaseChange, Tx};
-use crate::text;
-use crate::write::{Done, Draft, Operation, Work};
+use crate::sanitise;
+use crate::store::{LeaseChange, StoreFault, StoreTx};
+use crate::transaction::{EventDraft, OperationContext, OperationResult, StoreOperation};
 
 /// The parameters of a run to create.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ impl Journal {
     ///
     /// If a value is too large or invalid, or the store cannot be used.
     pub async fn create(&self, new: NewRun) -> Result<Run, JournalError> {
-        text::check_id(&new.id)?;
-        self.write(&Create { new }).await
+        sanitise::check_id(&new.id)?;
+        self.perform_write(&CreateRunOperation { new }).await
     }
 
     /// Appends events to a run, all or none. If an event stops the run, the lease ends as well, and
@@ -52,28 +52,36 @@ impl Journal {
     ///
     /// [`JournalError::Fenced`] if another worker holds the run by now, [`JournalError::Fold`] if
     /// an event cannot follow the events before it. No event is stored in either case.
-    pub async fn append(&self, lease: &Lease, payloads: Vec<Payload>) -> Result<Run, JournalError> {
+    pub async fn append(
+        &self,
+        lease: &RunLease,
+        payloads: Vec<Payload>,
+    ) -> Result<Run, JournalError> {
         if payloads.len() > BATCH_EVENTS_MAX {
             let what = "the list of events".to_owned();
             let (size, limit) = (payloads.len(), BATCH_EVENTS_MAX);
             return Err(JournalError::TooLarge { what, size, limit });
         }
-        if let Some(payload) = payloads.iter().find(|payload| is_the_journals(payload)) {
+        if let Some(payload) = payloads.iter().find(|payload| is_journal_event(payload)) {
             let why = format!("{} is written by the journal itself", payload.name());
             return Err(JournalError::refused(&lease.run, why));
         }
-        self.write(&Append { lease, payloads: &payloads }).await
+        self.perform_write(&AppendEventsOperation { lease, payloads: &payloads }).await
     }
 }
 
-struct Create {
+struct CreateRunOperation {
     new: NewRun,
 }
 
-impl Operation for Create {
+impl StoreOperation for CreateRunOperation {
     type Out = Run;
 
-    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
+    async fn perform(
+        &self,
+        tx: &mut StoreTx,
+        work: &OperationContext<'_>,
+    ) -> Result<OperationResult<Run>, StoreFault> {
         let new = self.new.clone();
         let payload = Payload::RunCreated {
             kind: new.kind,
@@ -84,43 +92,47 @@ impl Operation for Create {
             limits: new.limits,
             request: new.request,
         };
-        Draft::of_new(&new.id, payload, work.clock)?.store_new(tx, work).await
+        EventDraft::for_new_run(&new.id, payload, work.clock)?.store_new(tx, work).await
     }
 }
 
-struct Append<'a> {
-    lease: &'a Lease,
+struct AppendEventsOperation<'a> {
+    lease: &'a RunLease,
     payloads: &'a [Payload],
 }
 
-impl Operation for Append<'_> {
+impl StoreOperation for AppendEventsOperation<'_> {
     type Out = Run;
 
-    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
-        let run = locked(tx, &self.lease.run).await?;
-        self.lease.check(&run)?;
-        let mut draft = Draft::of(run, tx, work.clock).await?;
+    async fn perform(
+        &self,
+        tx: &mut StoreTx,
+        work: &OperationContext<'_>,
+    ) -> Result<OperationResult<Run>, StoreFault> {
+        let run = lock_run(tx, &self.lease.run).await?;
+        self.lease.check_holder(&run)?;
+        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
         for payload in self.payloads {
-            if stops(payload) {
-                draft.interrupt(&format!("the run stopped: {}", payload.name()))?;
+            if is_stopping(payload) {
+                draft.interrupt_step(&format!("the run stopped: {}", payload.name()))?;
             }
-            draft.add(payload.clone())?;
+            draft.add_event(payload.clone())?;
         }
         let status = draft.run().status;
         if status == RunStatus::Running {
             return draft
-                .store(tx, work, LeaseChange::From(work.lease_term(self.lease.length)))
+                .store_events(tx, work, LeaseChange::From(work.lease_term(self.lease.length)))
                 .await;
         }
-        draft.interrupt("the run stopped")?;
+        draft.interrupt_step("the run stopped")?;
         end_lease(&mut draft, self.lease, &format!("the run is {status}"))?;
-        draft.store(tx, work, LeaseChange::End).await
+        draft.store_events(tx, work, LeaseChange::End).await
     }
 }
 
 /// Returns true for events that only the journal writes. Lease events are among them: they are
 /// written only where the fencing token is checked.
-fn is_the_journals(payload: &Payload) -> bool {
+fn is_journal_event(payload: &Payload) -> bool {
     matches!(
         payload,
         Payload::RunCreated { .. }
@@ -130,7 +142,7 @@ fn is_the_journals(payload: &Payload) -> bool {
     )
 }
 
-fn stops(payload: &Payload) -> bool {
+fn is_stopping(payload: &Payload) -> bool {
     matches!(
         payload,
         Payload::RunCompleted { .. }

@@ -12,16 +12,16 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::limits::{CHANGE_POLL, LISTEN_AGAIN};
-use crate::store::Store;
+use crate::store::JournalStore;
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
 
 /// A subscription to the changes of a journal.
-pub struct Changes {
+pub struct ChangeSubscription {
     heard: watch::Receiver<u64>,
 }
 
-impl Changes {
+impl ChangeSubscription {
     /// Waits until something may have changed since the last call, for at most `at_most`. Returns
     /// false on a timeout.
     pub async fn next(&mut self, at_most: Duration) -> bool {
@@ -39,48 +39,48 @@ impl Changes {
 
 /// Notifies all subscribers of a journal.
 #[derive(Clone)]
-pub(crate) struct Bell {
+pub(crate) struct ChangeNotifier {
     rung: watch::Sender<u64>,
 }
 
-impl Bell {
+impl ChangeNotifier {
     pub(crate) fn new() -> Self {
-        Bell { rung: watch::Sender::new(0) }
+        ChangeNotifier { rung: watch::Sender::new(0) }
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify_all(&self) {
         self.rung.send_modify(|times| *times = times.wrapping_add(1));
     }
 
-    pub(crate) fn changes(&self) -> Changes {
-        Changes { heard: self.rung.subscribe() }
+    pub(crate) fn subscribe(&self) -> ChangeSubscription {
+        ChangeSubscription { heard: self.rung.subscribe() }
     }
 
-    fn is_heard(&self) -> bool {
+    fn has_subscribers(&self) -> bool {
         self.rung.receiver_count() > 0
     }
 }
 
 /// The background task that detects changes of other processes. It ends with the journal.
-pub(crate) struct Watch {
+pub(crate) struct ChangeWatcher {
     task: AbortHandle,
 }
 
-impl Watch {
-    pub(crate) fn start(store: Arc<Store>, bell: Bell) -> Self {
+impl ChangeWatcher {
+    pub(crate) fn start(store: Arc<JournalStore>, bell: ChangeNotifier) -> Self {
         let task = tokio::spawn(async move {
             loop {
                 // Both return only when the connection is lost. Notify, because changes may have
                 // been missed in the meantime.
                 let _ = match &*store {
-                    Store::Sqlite(store) => look(store, &bell).await,
-                    Store::Postgres(store) => listen(store, &bell).await,
+                    JournalStore::Sqlite(store) => poll_sqlite(store, &bell).await,
+                    JournalStore::Postgres(store) => listen_postgres(store, &bell).await,
                 };
-                bell.ring();
+                bell.notify_all();
                 tokio::time::sleep(LISTEN_AGAIN).await;
             }
         });
-        Watch { task: task.abort_handle() }
+        ChangeWatcher { task: task.abort_handle() }
     }
 
     pub(crate) fn stop(&self) {
@@ -88,33 +88,33 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ChangeWatcher {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-async fn look(store: &SqliteStore, bell: &Bell) -> Result<(), sqlx::Error> {
-    let mut connection = store.watcher().await?;
+async fn poll_sqlite(store: &SqliteStore, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
+    let mut connection = store.open_watcher().await?;
     let mut last: Option<i64> = None;
     loop {
-        if bell.is_heard() {
+        if bell.has_subscribers() {
             let version =
                 sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut connection).await?;
             if last.replace(version) != Some(version) {
-                bell.ring();
+                bell.notify_all();
             }
         }
         tokio::time::sleep(CHANGE_POLL).await;
     }
 }
 
-async fn listen(store: &PostgresStore, bell: &Bell) -> Result<(), sqlx::Error> {
-    let mut listener = store.listener().await?;
-    bell.ring();
+async fn listen_postgres(store: &PostgresStore, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
+    let mut listener = store.open_listener().await?;
+    bell.notify_all();
     // `None` means that the connection was lost; the listener has already reconnected.
     while listener.try_recv().await?.is_some() {
-        bell.ring();
+        bell.notify_all();
     }
     Ok(())
 }
@@ -125,9 +125,9 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_for_a_journal_that_is_gone_still_waits() {
-        let bell = Bell::new();
-        let mut changes = bell.changes();
-        bell.ring();
+        let bell = ChangeNotifier::new();
+        let mut changes = bell.subscribe();
+        bell.notify_all();
         assert!(changes.next(Duration::from_secs(5)).await);
         drop(bell);
         let begun = tokio::time::Instant::now();

@@ -4,7 +4,7 @@ use crate::fold::FoldError;
 use crate::run::{Run, RunId};
 
 /// An error of the store, with passwords removed.
-pub type Source = Box<dyn std::error::Error + Send + Sync>;
+pub type StoreErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
 /// The reason an operation of the journal failed. Nothing was stored, except where a variant says
 /// otherwise.
@@ -106,11 +106,11 @@ pub enum JournalError {
     Unreachable {
         attempts: u32,
         /// The error of the last attempt.
-        source: Source,
+        source: StoreErrorSource,
     },
     /// The store returned an error that a retry cannot fix.
     #[error("the journal: {source}")]
-    Store { source: Source },
+    Store { source: StoreErrorSource },
     /// A stored value cannot be decoded.
     #[error("run {run}: {what} cannot be read: {source}")]
     Unreadable { run: String, what: String, source: serde_json::Error },
@@ -131,14 +131,14 @@ impl JournalError {
         JournalError::Refused { run: run.clone(), why: why.into() }
     }
 
-    pub(crate) fn unknown(id: &RunId) -> Self {
+    pub(crate) fn unknown_run(id: &RunId) -> Self {
         let hint = "no run of this journal has that id".to_owned();
         JournalError::NotFound { text: id.to_string(), hint }
     }
 }
 
 /// Describes the current holder or status of a run, for a worker that lost its lease.
-pub(crate) fn standing(run: &Run) -> String {
+pub(crate) fn describe_holder(run: &Run) -> String {
     match &run.worker {
         Some(worker) => format!("`{worker}` has it with token {}", run.token),
         None => format!("it is {}", run.status),

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::memory::{Fix, FixOutcome};
-use crate::run::{Limits, RunId, Spent};
+use crate::memory::{FailureFix, FixOutcome};
+use crate::run::{Limits, RunId, RunUsage};
 
 /// The version of the event format.
 pub const EVENT_VERSION: u32 = 1;
@@ -115,7 +115,7 @@ pub enum Payload {
         head: Option<String>,
         /// The resources the step used; deducted from the run's budget.
         #[serde(default)]
-        spent: Spent,
+        spent: RunUsage,
         /// The result, in the driver's own format.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         result: Value,
@@ -360,7 +360,7 @@ pub enum Payload {
         /// The signature of the failure the fix was meant for.
         signature: String,
         /// The fix.
-        fix: Fix,
+        fix: FailureFix,
         /// The result of the checks afterwards.
         outcome: FixOutcome,
         /// The evidence for the outcome.

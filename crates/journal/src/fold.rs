@@ -4,7 +4,9 @@
 use serde_json::Value;
 
 use crate::event::{Event, Payload};
-use crate::run::{Limits, Run, RunId, RunStatus, Spent, Step, StepStatus, Wish, Worktree};
+use crate::run::{
+    JournalWorktree, Limits, Run, RunId, RunStatus, RunStopRequest, RunUsage, Step, StepStatus,
+};
 
 /// An event that cannot follow the events before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,21 +29,21 @@ pub enum FoldError {
 
 /// The state folded from the events of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Folded {
+pub struct FoldedRun {
     /// The run; `None` before its first event.
     pub run: Option<Run>,
     /// The steps, by number. When events are appended, only the open step has to be here.
     pub steps: Vec<Step>,
 }
 
-impl Folded {
+impl FoldedRun {
     /// Folds all events of a run, from the first.
     ///
     /// # Errors
     ///
     /// If an event cannot follow the events before it.
     pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, FoldError> {
-        let mut folded = Folded::default();
+        let mut folded = FoldedRun::default();
         for event in events {
             folded.apply(event)?;
         }
@@ -55,7 +57,7 @@ impl Folded {
     /// If the event cannot follow. The state is unchanged then.
     pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
         let Some(run) = &mut self.run else {
-            self.run = Some(created(event).ok_or_else(|| misplaced_creation(event))?);
+            self.run = Some(create_from_event(event).ok_or_else(|| misplaced_creation(event))?);
             return Ok(());
         };
         if matches!(event.payload, Payload::RunCreated { .. }) {
@@ -66,8 +68,8 @@ impl Folded {
             return Err(FoldError::OutOfOrder { run: event.run.clone(), last, found });
         }
         refuse_after_the_end(run, event)?;
-        follow_step(run, &mut self.steps, event)?;
-        follow_run(run, event);
+        apply_to_step(run, &mut self.steps, event)?;
+        apply_to_run(run, event);
         run.seq = event.seq;
         run.updated_ms = event.at_ms;
         Ok(())
@@ -79,7 +81,7 @@ fn misplaced_creation(event: &Event) -> FoldError {
     FoldError::NotTheFirst { run: event.run.clone(), seq: event.seq, event: event.payload.name() }
 }
 
-fn created(event: &Event) -> Option<Run> {
+fn create_from_event(event: &Event) -> Option<Run> {
     let Payload::RunCreated { kind, name, workspace, labels, priority, limits, request } =
         &event.payload
     else {
@@ -101,7 +103,7 @@ fn created(event: &Event) -> Option<Run> {
         worker: None,
         not_before_ms: 0,
         limits: *limits,
-        spent: Spent::default(),
+        spent: RunUsage::default(),
         steps: 0,
         open_step: None,
         worktree: None,
@@ -135,7 +137,7 @@ fn refuse_after_the_end(run: &Run, event: &Event) -> Result<(), FoldError> {
     Ok(())
 }
 
-fn follow_step(run: &mut Run, steps: &mut Vec<Step>, event: &Event) -> Result<(), FoldError> {
+fn apply_to_step(run: &mut Run, steps: &mut Vec<Step>, event: &Event) -> Result<(), FoldError> {
     let Some(number) = event.payload.step() else { return Ok(()) };
     let wrong = |problem| FoldError::Step {
         run: event.run.clone(),
@@ -168,7 +170,7 @@ fn follow_step(run: &mut Run, steps: &mut Vec<Step>, event: &Event) -> Result<()
             worker: run.worker.clone(),
             head_before: head.clone(),
             head_after: None,
-            spent: Spent::default(),
+            spent: RunUsage::default(),
             started_ms: event.at_ms,
             ended_ms: None,
             detail: detail.clone(),
@@ -202,49 +204,49 @@ fn follow_step(run: &mut Run, steps: &mut Vec<Step>, event: &Event) -> Result<()
     Ok(())
 }
 
-fn follow_run(run: &mut Run, event: &Event) {
+fn apply_to_run(run: &mut Run, event: &Event) {
     match &event.payload {
         Payload::LeaseTaken { worker, token } => {
             run.token = *token;
             run.worker = Some(worker.clone());
-            stand(run, RunStatus::Running, None);
+            set_status(run, RunStatus::Running, None);
         }
         Payload::LeaseReleased { .. } => {
             run.worker = None;
             if run.status == RunStatus::Running {
-                stand(run, RunStatus::Queued, None);
+                set_status(run, RunStatus::Queued, None);
             }
         }
         Payload::LeaseExpired { .. } => {
             run.worker = None;
-            stand(run, RunStatus::Queued, None);
+            set_status(run, RunStatus::Queued, None);
         }
         Payload::RunStarted { .. } => {
             run.started_ms.get_or_insert(event.at_ms);
         }
         Payload::RunCompleted { summary, .. } => {
-            over(run, RunStatus::Completed, summary, event.at_ms)
+            end_run(run, RunStatus::Completed, summary, event.at_ms)
         }
-        Payload::RunFailed { reason } => over(run, RunStatus::Failed, reason, event.at_ms),
-        Payload::RunCancelled { reason } => over(run, RunStatus::Cancelled, reason, event.at_ms),
+        Payload::RunFailed { reason } => end_run(run, RunStatus::Failed, reason, event.at_ms),
+        Payload::RunCancelled { reason } => end_run(run, RunStatus::Cancelled, reason, event.at_ms),
         Payload::RunWaiting { reason, choices } => {
-            stand(run, RunStatus::Waiting, Some(reason));
+            set_status(run, RunStatus::Waiting, Some(reason));
             run.choices.clone_from(choices);
         }
         Payload::RunDeferred { reason, until_ms } => {
-            stand(run, RunStatus::Queued, Some(reason));
+            set_status(run, RunStatus::Queued, Some(reason));
             run.not_before_ms = *until_ms;
         }
         Payload::RunPaused { reason } => {
-            stand(run, RunStatus::Paused, Some(reason));
+            set_status(run, RunStatus::Paused, Some(reason));
             run.wish = None;
         }
-        Payload::PauseRequested { .. } => run.wish = run.wish.or(Some(Wish::Pause)),
-        Payload::CancelRequested { .. } => run.wish = Some(Wish::Cancel),
-        Payload::RunResumed { limits, .. } => again(run, *limits),
-        Payload::RunRetried { .. } => again(run, None),
+        Payload::PauseRequested { .. } => run.wish = run.wish.or(Some(RunStopRequest::Pause)),
+        Payload::CancelRequested { .. } => run.wish = Some(RunStopRequest::Cancel),
+        Payload::RunResumed { limits, .. } => requeue_run(run, *limits),
+        Payload::RunRetried { .. } => requeue_run(run, None),
         Payload::WorktreeCreated { path, branch, base_branch, base, .. } => {
-            run.worktree = Some(Worktree {
+            run.worktree = Some(JournalWorktree {
                 path: path.clone(),
                 branch: branch.clone(),
                 base_branch: base_branch.clone(),
@@ -256,28 +258,28 @@ fn follow_run(run: &mut Run, event: &Event) {
     }
 }
 
-fn stand(run: &mut Run, status: RunStatus, reason: Option<&String>) {
+fn set_status(run: &mut Run, status: RunStatus, reason: Option<&String>) {
     run.status = status;
     run.reason = reason.cloned();
     run.choices = Vec::new();
     run.not_before_ms = 0;
 }
 
-fn over(run: &mut Run, status: RunStatus, reason: &String, at_ms: u64) {
-    stand(run, status, Some(reason));
+fn end_run(run: &mut Run, status: RunStatus, reason: &String, at_ms: u64) {
+    set_status(run, status, Some(reason));
     run.wish = None;
     run.ended_ms = Some(at_ms);
 }
 
 /// Puts a run back into the queue. If a worker holds it and it is running, it stays with that
 /// worker.
-fn again(run: &mut Run, limits: Option<Limits>) {
+fn requeue_run(run: &mut Run, limits: Option<Limits>) {
     let status = if run.worker.is_some() && run.status == RunStatus::Running {
         RunStatus::Running
     } else {
         RunStatus::Queued
     };
-    stand(run, status, None);
+    set_status(run, status, None);
     run.wish = None;
     run.ended_ms = None;
     if let Some(limits) = limits {
@@ -324,14 +326,14 @@ mod tests {
             outcome: StepOutcome::Ok,
             reason: None,
             head: None,
-            spent: Spent { cost_micro_usd, ..Spent::default() },
+            spent: RunUsage { cost_micro_usd, ..RunUsage::default() },
             result: Value::Null,
         }
     }
 
-    fn folded(payloads: Vec<Payload>) -> Result<Folded, FoldError> {
+    fn folded(payloads: Vec<Payload>) -> Result<FoldedRun, FoldError> {
         let events: Vec<Event> = (1..).zip(payloads).map(|(seq, p)| event(seq, p)).collect();
-        Folded::replay(&events)
+        FoldedRun::replay(&events)
     }
 
     fn taken(token: u64) -> Payload {
@@ -376,7 +378,7 @@ mod tests {
         assert!(matches!(folded(vec![taken(1)]), Err(FoldError::NotTheFirst { .. })));
         assert!(matches!(folded(vec![create(), create()]), Err(FoldError::NotTheFirst { .. })));
         let gap = [event(1, create()), event(3, taken(1))];
-        assert!(matches!(Folded::replay(&gap), Err(FoldError::OutOfOrder { found: 3, .. })));
+        assert!(matches!(FoldedRun::replay(&gap), Err(FoldError::OutOfOrder { found: 3, .. })));
     }
 
     #[test]
@@ -398,7 +400,7 @@ mod tests {
         let run = folded(vec![create(), taken(1), wish, lost]).unwrap().run.unwrap();
         assert_eq!(
             (run.status, run.wish, run.worker),
-            (RunStatus::Queued, Some(Wish::Pause), None)
+            (RunStatus::Queued, Some(RunStopRequest::Pause), None)
         );
     }
 

@@ -7,18 +7,18 @@ use std::sync::{Arc, OnceLock};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::boot_clock::BootClock;
-use crate::changes::{Bell, Changes, Watch};
+use crate::changes::{ChangeNotifier, ChangeSubscription, ChangeWatcher};
 use crate::error::JournalError;
 use crate::event::Event;
-use crate::lease::{LeaseRow, Observer, Standing};
+use crate::lease::{LeaseObserver, LeaseRow, LeaseState};
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
-use crate::queue::Order;
+use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, RunStatus, Step};
+use crate::sanitise;
 use crate::store::postgres::PostgresStore;
-use crate::store::read::unsigned;
+use crate::store::read::to_unsigned;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{Clock, Store};
-use crate::text;
+use crate::store::{JournalClock, JournalStore};
 
 /// The location of a journal.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,16 +42,16 @@ impl fmt::Debug for Target {
 /// The events of all runs, and the queue of pending ones. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
-    inner: Arc<Inner>,
+    inner: Arc<JournalInner>,
 }
 
-struct Inner {
-    store: Arc<Store>,
-    clock: Clock,
+struct JournalInner {
+    store: Arc<JournalStore>,
+    clock: JournalClock,
     boot_clock: BootClock,
-    observer: Observer,
-    bell: Bell,
-    watch: OnceLock<Watch>,
+    observer: LeaseObserver,
+    bell: ChangeNotifier,
+    watch: OnceLock<ChangeWatcher>,
 }
 
 /// Selects the runs to list.
@@ -69,7 +69,7 @@ pub struct Filter {
 
 /// One page of a list.
 #[derive(Clone, Debug)]
-pub struct Page<T> {
+pub struct JournalPage<T> {
     pub items: Vec<T>,
     /// The position of the next page, or `None` on the last page.
     pub next: Option<u64>,
@@ -77,12 +77,12 @@ pub struct Page<T> {
 
 /// A position in the event stream of all runs, written as `xact-id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cursor {
+pub struct EventCursor {
     pub(crate) xact: u64,
     pub(crate) id: u64,
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for EventCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.xact, self.id)
     }
@@ -91,16 +91,16 @@ impl fmt::Display for Cursor {
 /// The error for text that is not a [`Cursor`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no place in the journal: it looks like `12-345`")]
-pub struct NoCursor(String);
+pub struct CursorParseError(String);
 
-impl FromStr for Cursor {
-    type Err = NoCursor;
+impl FromStr for EventCursor {
+    type Err = CursorParseError;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
-        let parts = text
-            .split_once('-')
-            .and_then(|(xact, id)| Some(Cursor { xact: xact.parse().ok()?, id: id.parse().ok()? }));
-        parts.ok_or_else(|| NoCursor(text::name(text)))
+    fn from_str(text: &str) -> Result<Self, CursorParseError> {
+        let parts = text.split_once('-').and_then(|(xact, id)| {
+            Some(EventCursor { xact: xact.parse().ok()?, id: id.parse().ok()? })
+        });
+        parts.ok_or_else(|| CursorParseError(sanitise::name(text)))
     }
 }
 
@@ -114,7 +114,7 @@ impl Journal {
     ///
     /// If the location cannot be used, is damaged, is not a journal, or was written by a newer
     /// version.
-    pub async fn open(target: &Target, clock: Clock) -> Result<Self, JournalError> {
+    pub async fn open(target: &Target, clock: JournalClock) -> Result<Self, JournalError> {
         Journal::open_with(target, clock, BootClock::of_this_machine()).await
     }
 
@@ -125,19 +125,21 @@ impl Journal {
     /// As [`Journal::open`].
     pub async fn open_with(
         target: &Target,
-        clock: Clock,
+        clock: JournalClock,
         boot_clock: BootClock,
     ) -> Result<Self, JournalError> {
         let store = match target {
-            Target::File(path) => Store::Sqlite(SqliteStore::open(path, clock.clone()).await?),
+            Target::File(path) => {
+                JournalStore::Sqlite(SqliteStore::open(path, clock.clone()).await?)
+            }
             Target::Url(url) => open_url(url, &clock).await?,
         };
-        let inner = Inner {
+        let inner = JournalInner {
             store: Arc::new(store),
             clock,
             boot_clock,
-            observer: Observer::default(),
-            bell: Bell::new(),
+            observer: LeaseObserver::default(),
+            bell: ChangeNotifier::new(),
             watch: OnceLock::new(),
         };
         Ok(Journal { inner: Arc::new(inner) })
@@ -150,10 +152,10 @@ impl Journal {
     ///
     /// [`JournalError::Damaged`] with the problem found; nothing is written to the file from then
     /// on.
-    pub async fn check(&self) -> Result<(), JournalError> {
+    pub async fn check_damage(&self) -> Result<(), JournalError> {
         match self.store() {
-            Store::Sqlite(store) => self.read(|| store.check()).await,
-            Store::Postgres(_) => Ok(()),
+            JournalStore::Sqlite(store) => self.perform_read(|| store.check_damage()).await,
+            JournalStore::Postgres(_) => Ok(()),
         }
     }
 
@@ -171,10 +173,10 @@ impl Journal {
     ///
     /// If the store cannot be used.
     pub async fn run(&self, id: &RunId) -> Result<Option<Run>, JournalError> {
-        if !text::is_id(id.as_str()) {
+        if !sanitise::is_id(id.as_str()) {
             return Ok(None);
         }
-        self.read(|| self.store().run(id.as_str())).await
+        self.perform_read(|| self.store().run(id.as_str())).await
     }
 
     /// Finds a run by its id, by the start or end of its id, by its name, or by `last`.
@@ -182,33 +184,35 @@ impl Journal {
     /// # Errors
     ///
     /// [`JournalError::NotFound`] or [`JournalError::Ambiguous`].
-    pub async fn find(&self, text: &str) -> Result<Run, JournalError> {
+    pub async fn find_run(&self, text: &str) -> Result<Run, JournalError> {
         let text = text.trim();
-        let not_found =
-            |hint: &str| JournalError::NotFound { text: text::name(text), hint: hint.to_owned() };
+        let not_found = |hint: &str| JournalError::NotFound {
+            text: sanitise::name(text),
+            hint: hint.to_owned(),
+        };
         if text == "last" {
-            let id = self.read(|| self.store().last_id()).await?;
+            let id = self.perform_read(|| self.store().last_id()).await?;
             let id = id.ok_or_else(|| not_found("this journal has no runs yet"))?;
-            return self.existing(&id).await;
+            return self.require_run(&id).await;
         }
-        if text::is_id(text)
-            && let Some(run) = self.read(|| self.store().run(text)).await?
+        if sanitise::is_id(text)
+            && let Some(run) = self.perform_read(|| self.store().run(text)).await?
         {
             return Ok(run);
         }
         let most = i64::try_from(AMBIGUOUS_MAX + 1).unwrap_or(i64::MAX);
-        let name = text::name(text);
-        let mut ids = self.read(|| self.store().ids_by_name(&name, most)).await?;
-        if ids.is_empty() && text::is_id(text) {
+        let name = sanitise::name(text);
+        let mut ids = self.perform_read(|| self.store().ids_by_name(&name, most)).await?;
+        if ids.is_empty() && sanitise::is_id(text) {
             if text.len() < ID_PART_CHARS_MIN {
                 return Err(not_found("a part of an id has at least 4 characters"));
             }
-            ids = self.read(|| self.store().ids_by_part(text, most)).await?;
+            ids = self.perform_read(|| self.store().ids_by_part(text, most)).await?;
         }
         match ids.as_slice() {
             [] => Err(not_found("no run has this id or name; list them to see which there are")),
-            [id] => self.existing(id).await,
-            _ => Err(ambiguous(name, ids)),
+            [id] => self.require_run(id).await,
+            _ => Err(ambiguous_error(name, ids)),
         }
     }
 
@@ -217,18 +221,18 @@ impl Journal {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn runs(&self, filter: &Filter) -> Result<Page<Run>, JournalError> {
+    pub async fn runs(&self, filter: &Filter) -> Result<JournalPage<Run>, JournalError> {
         let limit = page(filter.limit);
         let clean = Filter {
-            kind: filter.kind.as_deref().map(text::name),
+            kind: filter.kind.as_deref().map(sanitise::name),
             workspace: filter.workspace.as_ref().map(|text| text.replace('\0', " ")),
             ..filter.clone()
         };
-        let mut rows = self.read(|| self.store().runs(&clean, limit + 1)).await?;
+        let mut rows = self.perform_read(|| self.store().runs(&clean, limit + 1)).await?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(|(number, _)| unsigned(*number));
-        Ok(Page { items: rows.into_iter().map(|(_, run)| run).collect(), next })
+        let next = rows.last().filter(|_| more).map(|(number, _)| to_unsigned(*number));
+        Ok(JournalPage { items: rows.into_iter().map(|(_, run)| run).collect(), next })
     }
 
     /// Returns the steps of a run.
@@ -237,10 +241,10 @@ impl Journal {
     ///
     /// If the store cannot be used.
     pub async fn steps(&self, id: &RunId) -> Result<Vec<Step>, JournalError> {
-        if !text::is_id(id.as_str()) {
+        if !sanitise::is_id(id.as_str()) {
             return Ok(Vec::new());
         }
-        self.read(|| self.store().steps(id)).await
+        self.perform_read(|| self.store().steps(id)).await
     }
 
     /// Returns the events of a run after the one with this number. An event that is damaged, or was
@@ -256,10 +260,10 @@ impl Journal {
         after_seq: u64,
         limit: u32,
     ) -> Result<Vec<Event>, JournalError> {
-        if !text::is_id(id.as_str()) {
+        if !sanitise::is_id(id.as_str()) {
             return Ok(Vec::new());
         }
-        self.read(|| self.store().events(id, after_seq, page(limit))).await
+        self.perform_read(|| self.store().events(id, after_seq, page(limit))).await
     }
 
     /// Returns events of all runs after a cursor, and the cursor to continue from. Continuing from
@@ -272,12 +276,12 @@ impl Journal {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn events_all(
+    pub async fn list_all_events(
         &self,
-        after: Cursor,
+        after: EventCursor,
         limit: u32,
-    ) -> Result<(Vec<Event>, Cursor), JournalError> {
-        let tail = self.tail(after, limit).await?;
+    ) -> Result<(Vec<Event>, EventCursor), JournalError> {
+        let tail = self.tail_events(after, limit).await?;
         let last = tail.last().map_or(after, |(cursor, _)| *cursor);
         Ok((tail.into_iter().map(|(_, event)| event).collect(), last))
     }
@@ -287,12 +291,12 @@ impl Journal {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn tail(
+    pub async fn tail_events(
         &self,
-        after: Cursor,
+        after: EventCursor,
         limit: u32,
-    ) -> Result<Vec<(Cursor, Event)>, JournalError> {
-        self.read(|| self.store().tail(after, page(limit))).await
+    ) -> Result<Vec<(EventCursor, Event)>, JournalError> {
+        self.perform_read(|| self.store().tail_events(after, page(limit))).await
     }
 
     /// Returns the cursor after the last event that [`Journal::events_all`] would currently return.
@@ -300,8 +304,8 @@ impl Journal {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn last_cursor(&self) -> Result<Cursor, JournalError> {
-        self.read(|| self.store().tail_end()).await
+    pub async fn last_cursor(&self) -> Result<EventCursor, JournalError> {
+        self.perform_read(|| self.store().tail_end()).await
     }
 
     /// Returns the end of a run's lease for display, in milliseconds since 1970 by the clock of the
@@ -311,10 +315,10 @@ impl Journal {
     ///
     /// If the store cannot be used.
     pub async fn lease_until(&self, id: &RunId) -> Result<Option<u64>, JournalError> {
-        if !text::is_id(id.as_str()) {
+        if !sanitise::is_id(id.as_str()) {
             return Ok(None);
         }
-        Ok(self.read(|| self.store().lease_until(id)).await?.map(unsigned))
+        Ok(self.perform_read(|| self.store().lease_until(id)).await?.map(to_unsigned))
     }
 
     /// Lists the leased runs, with the worker and the end of its lease.
@@ -322,10 +326,10 @@ impl Journal {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn leased(&self) -> Result<Vec<(RunId, String, u64)>, JournalError> {
-        let rows = self.read(|| self.store().leased()).await?;
+    pub async fn list_leased_runs(&self) -> Result<Vec<(RunId, String, u64)>, JournalError> {
+        let rows = self.perform_read(|| self.store().list_leased_runs()).await?;
         let rows = rows.into_iter();
-        Ok(rows.map(|(id, worker, until)| (RunId::known(id), worker, unsigned(until))).collect())
+        Ok(rows.map(|(id, worker, until)| (RunId::known(id), worker, to_unsigned(until))).collect())
     }
 
     /// Subscribes to changes made by this process and by others.
@@ -333,10 +337,10 @@ impl Journal {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn changes(&self) -> Changes {
+    pub fn subscribe_changes(&self) -> ChangeSubscription {
         let inner = &self.inner;
-        inner.watch.get_or_init(|| Watch::start(inner.store.clone(), inner.bell.clone()));
-        self.inner.bell.changes()
+        inner.watch.get_or_init(|| ChangeWatcher::start(inner.store.clone(), inner.bell.clone()));
+        self.inner.bell.subscribe()
     }
 
     /// Returns the query plan for claiming the next run. For tests: the query must not scan runs
@@ -346,15 +350,15 @@ impl Journal {
     ///
     /// If the store cannot be used.
     #[doc(hidden)]
-    pub async fn claim_plan(&self, order: Order) -> Result<String, JournalError> {
-        self.read(|| self.store().claim_plan(order)).await
+    pub async fn claim_plan(&self, order: QueueOrder) -> Result<String, JournalError> {
+        self.perform_read(|| self.store().claim_plan(order)).await
     }
 
-    pub(crate) fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &JournalStore {
         &self.inner.store
     }
 
-    pub(crate) fn clock(&self) -> &Clock {
+    pub(crate) fn clock(&self) -> &JournalClock {
         &self.inner.clock
     }
 
@@ -363,42 +367,42 @@ impl Journal {
     }
 
     /// Reads all leases and determines the state of each.
-    pub(crate) async fn look_at_leases(&self) -> Result<Vec<(LeaseRow, Standing)>, JournalError> {
-        let rows = self.read(|| self.store().leases()).await?;
-        Ok(self.inner.observer.look(rows, self.store().reach(), self.boot_clock()))
+    pub(crate) async fn observe_leases(&self) -> Result<Vec<(LeaseRow, LeaseState)>, JournalError> {
+        let rows = self.perform_read(|| self.store().list_leases()).await?;
+        Ok(self.inner.observer.observe_leases(rows, self.store().reach(), self.boot_clock()))
     }
 
-    pub(crate) fn ring(&self) {
-        self.inner.bell.ring();
+    pub(crate) fn notify_changes(&self) {
+        self.inner.bell.notify_all();
     }
 
-    async fn existing(&self, id: &str) -> Result<Run, JournalError> {
-        let run = self.read(|| self.store().run(id)).await?;
-        run.ok_or_else(|| JournalError::unknown(&RunId::known(id)))
+    async fn require_run(&self, id: &str) -> Result<Run, JournalError> {
+        let run = self.perform_read(|| self.store().run(id)).await?;
+        run.ok_or_else(|| JournalError::unknown_run(&RunId::known(id)))
     }
 }
 
-async fn open_url(url: &str, clock: &Clock) -> Result<Store, JournalError> {
+async fn open_url(url: &str, clock: &JournalClock) -> Result<JournalStore, JournalError> {
     if let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
         let store = SqliteStore::open(Utf8Path::new(path), clock.clone()).await?;
-        return Ok(Store::Sqlite(store));
+        return Ok(JournalStore::Sqlite(store));
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(Store::Postgres(Box::new(PostgresStore::open(url).await?)));
+        return Ok(JournalStore::Postgres(Box::new(PostgresStore::open(url).await?)));
     }
     // Show nothing but the scheme: the rest may contain a password.
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let is_plain = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_lowercase());
     let place = if is_plain { scheme } else { "?" };
     let why = "its address begins with `postgres://` or `sqlite://`".to_owned();
-    Err(JournalError::Open { place: text::name(place), why })
+    Err(JournalError::Open { place: sanitise::name(place), why })
 }
 
 pub(crate) fn page(limit: u32) -> u32 {
     if limit == 0 { PAGE_MAX } else { limit.min(PAGE_MAX) }
 }
 
-fn ambiguous(text: String, mut ids: Vec<String>) -> JournalError {
+fn ambiguous_error(text: String, mut ids: Vec<String>) -> JournalError {
     let more = ids.len() > AMBIGUOUS_MAX;
     ids.truncate(AMBIGUOUS_MAX);
     JournalError::Ambiguous { text, ids, more }

@@ -26,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::boot_clock::{BootClock, BootName};
 use crate::limits::LEGACY_SILENCE;
-use crate::store::tx::millis;
+use crate::store::tx::duration_millis;
 
 /// A lease as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl LeaseRow {
 
 /// The state of a lease, as far as this process can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum LeaseState {
     /// The worker may be active.
     Held,
     /// Not renewed so far. The lease expires if it is not renewed for this many more milliseconds.
@@ -65,7 +65,7 @@ pub(crate) enum Standing {
 
 /// The machines a store can be used from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum StoreReach {
     /// This machine only: a file.
     OneMachine,
     /// Any machine: a server.
@@ -73,26 +73,26 @@ pub(crate) enum Reach {
 }
 
 /// An observed lease, and the time since when it has not changed.
-struct Seen {
+struct ObservedLease {
     mark: LeaseMark,
     since_ms: i64,
 }
 
 /// The leases this process has observed.
 #[derive(Default)]
-pub(crate) struct Observer {
-    seen: Mutex<BTreeMap<String, Seen>>,
+pub(crate) struct LeaseObserver {
+    seen: Mutex<BTreeMap<String, ObservedLease>>,
 }
 
-impl Observer {
+impl LeaseObserver {
     /// Updates the observations with all current leases and returns the state of each. The rows
     /// must have been read before the call.
-    pub(crate) fn look(
+    pub(crate) fn observe_leases(
         &self,
         rows: Vec<LeaseRow>,
-        reach: Reach,
+        reach: StoreReach,
         clock: &BootClock,
-    ) -> Vec<(LeaseRow, Standing)> {
+    ) -> Vec<(LeaseRow, LeaseState)> {
         let now_ms = clock.now_ms();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *seen);
@@ -103,9 +103,9 @@ impl Observer {
                 Some(known) if known.mark == mark => known.since_ms,
                 _ => now_ms,
             };
-            let here = Here { reach, boot: clock.boot(), now_ms };
-            let standing = here.standing(&row, now_ms.saturating_sub(since_ms));
-            seen.insert(row.id.clone(), Seen { mark, since_ms });
+            let here = CurrentBoot { reach, boot: clock.boot(), now_ms };
+            let standing = here.lease_state(&row, now_ms.saturating_sub(since_ms));
+            seen.insert(row.id.clone(), ObservedLease { mark, since_ms });
             looked.push((row, standing));
         }
         looked
@@ -113,50 +113,50 @@ impl Observer {
 }
 
 /// The current boot and time, which leases are compared with.
-struct Here<'a> {
-    reach: Reach,
+struct CurrentBoot<'a> {
+    reach: StoreReach,
     boot: Option<&'a str>,
     now_ms: i64,
 }
 
-impl Here<'_> {
+impl CurrentBoot<'_> {
     /// Returns the state of a lease that was seen unchanged for `silent_ms`.
-    fn standing(&self, row: &LeaseRow, silent_ms: i64) -> Standing {
+    fn lease_state(&self, row: &LeaseRow, silent_ms: i64) -> LeaseState {
         let Some(length_ms) = row.lease_length_ms else {
             return if row.is_over_by_wall_clock {
-                silent(silent_ms, millis(LEGACY_SILENCE))
+                silent_state(silent_ms, duration_millis(LEGACY_SILENCE))
             } else {
-                Standing::Held
+                LeaseState::Held
             };
         };
         let boots = row.lease_boot.as_deref().zip(self.boot);
         if let Some((theirs, ours)) = boots {
             let (theirs, ours) = (BootName::parse(theirs), BootName::parse(ours));
-            if self.reach == Reach::OneMachine && theirs.is_other_boot_of_machine(&ours) {
-                return Standing::Over;
+            if self.reach == StoreReach::OneMachine && theirs.is_other_boot_of_machine(&ours) {
+                return LeaseState::Over;
             }
             if theirs.has_clock_of(&ours)
                 && let Some(until_ms) = row.lease_boot_until_ms
             {
                 let left_ms = until_ms.saturating_sub(self.now_ms);
                 if left_ms <= 0 {
-                    return Standing::Over;
+                    return LeaseState::Over;
                 }
                 // An end farther ahead than the lease is long means that the machine was restored
                 // from a snapshot, and its clock with it.
                 if left_ms <= length_ms {
-                    return Standing::Held;
+                    return LeaseState::Held;
                 }
             }
         }
-        silent(silent_ms, length_ms)
+        silent_state(silent_ms, length_ms)
     }
 }
 
-fn silent(silent_ms: i64, length_ms: i64) -> Standing {
+fn silent_state(silent_ms: i64, length_ms: i64) -> LeaseState {
     match length_ms.saturating_sub(silent_ms) {
-        left_ms if left_ms <= 0 => Standing::Over,
-        left_ms => Standing::Silent { left_ms },
+        left_ms if left_ms <= 0 => LeaseState::Over,
+        left_ms => LeaseState::Silent { left_ms },
     }
 }
 
@@ -177,68 +177,75 @@ mod tests {
         }
     }
 
-    fn here(boot: Option<&str>) -> Here<'_> {
-        Here { reach: Reach::OneMachine, boot, now_ms: 1_000 }
+    fn here(boot: Option<&str>) -> CurrentBoot<'_> {
+        CurrentBoot { reach: StoreReach::OneMachine, boot, now_ms: 1_000 }
     }
 
     #[test]
     fn the_same_boot_is_measured_and_every_other_observed() {
-        let left = |left_ms| Standing::Silent { left_ms };
+        let left = |left_ms| LeaseState::Silent { left_ms };
         for (row, silent_ms, expected) in [
-            (row(Some("a"), 1_010), 0, Standing::Held),
-            (row(Some("a"), 1_010), 999, Standing::Held),
-            (row(Some("a"), 1_000), 0, Standing::Over),
+            (row(Some("a"), 1_010), 0, LeaseState::Held),
+            (row(Some("a"), 1_010), 999, LeaseState::Held),
+            (row(Some("a"), 1_000), 0, LeaseState::Over),
             // The machine was restored from a snapshot.
             (row(Some("a"), 9_000), 0, left(30)),
-            (row(Some("a"), 9_000), 30, Standing::Over),
+            (row(Some("a"), 9_000), 30, LeaseState::Over),
             // Another boot or another machine.
             (row(Some("b"), 5), 0, left(30)),
             (row(Some("b"), 5), 29, left(1)),
-            (row(Some("b"), 5), 30, Standing::Over),
+            (row(Some("b"), 5), 30, LeaseState::Over),
             (row(None, 5), 29, left(1)),
         ] {
-            assert_eq!(here(Some("a")).standing(&row, silent_ms), expected, "{row:?}");
+            assert_eq!(here(Some("a")).lease_state(&row, silent_ms), expected, "{row:?}");
         }
-        assert_eq!(here(None).standing(&row(Some("a"), 5), 0), left(30));
+        assert_eq!(here(None).lease_state(&row(Some("a"), 5), 0), left(30));
     }
 
     #[test]
     fn a_lease_of_an_earlier_boot_of_this_machine_is_over() {
-        let left = Standing::Silent { left_ms: 30 };
+        let left = LeaseState::Silent { left_ms: 30 };
         for (boot, file, server) in [
-            ("1 time m", Standing::Over, left),
+            ("1 time m", LeaseState::Over, left),
             // Another machine, one that is not known, and the name that an older version gave.
             ("1 time n", left, left),
             ("1 time ", left, left),
             ("1 time", left, left),
             // The same boot: another container with a clock of its own, and one with the same clock.
             ("2 other m", left, left),
-            ("2 time n", Standing::Held, Standing::Held),
-            ("2 time", Standing::Held, Standing::Held),
+            ("2 time n", LeaseState::Held, LeaseState::Held),
+            ("2 time", LeaseState::Held, LeaseState::Held),
         ] {
-            for (reach, expected) in [(Reach::OneMachine, file), (Reach::ManyMachines, server)] {
-                let here = Here { reach, boot: Some("2 time m"), now_ms: 1_000 };
-                assert_eq!(here.standing(&row(Some(boot), 1_010), 0), expected, "{boot} {reach:?}");
+            for (reach, expected) in
+                [(StoreReach::OneMachine, file), (StoreReach::ManyMachines, server)]
+            {
+                let here = CurrentBoot { reach, boot: Some("2 time m"), now_ms: 1_000 };
+                assert_eq!(
+                    here.lease_state(&row(Some(boot), 1_010), 0),
+                    expected,
+                    "{boot} {reach:?}"
+                );
             }
         }
-        let unknown = Here { reach: Reach::OneMachine, boot: Some("2 time "), now_ms: 1_000 };
-        assert_eq!(unknown.standing(&row(Some("1 time "), 1_010), 0), left);
+        let unknown =
+            CurrentBoot { reach: StoreReach::OneMachine, boot: Some("2 time "), now_ms: 1_000 };
+        assert_eq!(unknown.lease_state(&row(Some("1 time "), 1_010), 0), left);
     }
 
     #[test]
     fn the_lease_of_an_older_version_ends_only_when_it_is_silent_too() {
         let legacy = LeaseRow { lease_length_ms: None, ..row(None, 0) };
-        let silence_ms = millis(LEGACY_SILENCE);
-        let left = |left_ms| Standing::Silent { left_ms };
-        assert_eq!(here(Some("a")).standing(&legacy, 0), left(silence_ms));
-        assert_eq!(here(Some("a")).standing(&legacy, silence_ms), Standing::Over);
+        let silence_ms = duration_millis(LEGACY_SILENCE);
+        let left = |left_ms| LeaseState::Silent { left_ms };
+        assert_eq!(here(Some("a")).lease_state(&legacy, 0), left(silence_ms));
+        assert_eq!(here(Some("a")).lease_state(&legacy, silence_ms), LeaseState::Over);
         let held = LeaseRow { is_over_by_wall_clock: false, ..legacy };
-        assert_eq!(here(Some("a")).standing(&held, silence_ms), Standing::Held);
+        assert_eq!(here(Some("a")).lease_state(&held, silence_ms), LeaseState::Held);
     }
 
     #[test]
     fn a_renewed_lease_is_observed_anew() {
-        let observer = Observer::default();
+        let observer = LeaseObserver::default();
         let at = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
         let time = at.clone();
         let now = std::sync::Arc::new(move || time.load(std::sync::atomic::Ordering::Relaxed));
@@ -246,15 +253,15 @@ mod tests {
         let look = |beat: i64, now_ms: u64| {
             at.store(now_ms, std::sync::atomic::Ordering::Relaxed);
             let row = LeaseRow { lease_beat: beat, ..row(Some("b"), 0) };
-            observer.look(vec![row], Reach::OneMachine, &clock)[0].1
+            observer.observe_leases(vec![row], StoreReach::OneMachine, &clock)[0].1
         };
-        assert_eq!(look(1, 0), Standing::Silent { left_ms: 30 });
-        assert_eq!(look(1, 20), Standing::Silent { left_ms: 10 });
-        assert_eq!(look(2, 25), Standing::Silent { left_ms: 30 });
-        assert_eq!(look(2, 54), Standing::Silent { left_ms: 1 });
-        assert_eq!(look(2, 55), Standing::Over);
+        assert_eq!(look(1, 0), LeaseState::Silent { left_ms: 30 });
+        assert_eq!(look(1, 20), LeaseState::Silent { left_ms: 10 });
+        assert_eq!(look(2, 25), LeaseState::Silent { left_ms: 30 });
+        assert_eq!(look(2, 54), LeaseState::Silent { left_ms: 1 });
+        assert_eq!(look(2, 55), LeaseState::Over);
         // A lease that was missing in between is observed from the start again.
-        assert!(observer.look(Vec::new(), Reach::OneMachine, &clock).is_empty());
-        assert_eq!(look(2, 60), Standing::Silent { left_ms: 30 });
+        assert!(observer.observe_leases(Vec::new(), StoreReach::OneMachine, &clock).is_empty());
+        assert_eq!(look(2, 60), LeaseState::Silent { left_ms: 30 });
     }
 }

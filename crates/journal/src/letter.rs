@@ -23,7 +23,7 @@ pub struct DeadLetter {
     /// The title shown to people.
     pub title: String,
     /// The urgency of the letter.
-    pub priority: Priority,
+    pub priority: LetterPriority,
     /// The class of the failure: `permanent`, `substantive` and so on.
     pub class: String,
     /// The reason the work was given up.
@@ -41,7 +41,7 @@ pub struct DeadLetter {
     /// The number of retries.
     pub attempts: u64,
     /// The history of the letter, the oldest entry first.
-    pub history: Vec<Happened>,
+    pub history: Vec<LetterHistoryEntry>,
     /// The time the letter was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// The time of the last change, in milliseconds since 1970.
@@ -54,7 +54,7 @@ pub struct NewLetter {
     pub scope: String,
     pub source: LetterSource,
     pub title: String,
-    pub priority: Priority,
+    pub priority: LetterPriority,
     pub class: String,
     pub reason: String,
     pub question: String,
@@ -81,7 +81,7 @@ pub enum LetterSource {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Priority {
+pub enum LetterPriority {
     /// Can wait.
     Low,
     /// Should be looked at.
@@ -110,7 +110,7 @@ pub enum LetterStatus {
 
 /// An entry in the history of a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Happened {
+pub struct LetterHistoryEntry {
     /// The time, in milliseconds since 1970.
     pub at_ms: u64,
     /// The change.
@@ -143,14 +143,14 @@ impl LetterSource {
     }
 }
 
-impl Priority {
+impl LetterPriority {
     /// The name used in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
-            Priority::Low => "low",
-            Priority::Medium => "medium",
-            Priority::High => "high",
-            Priority::Critical => "critical",
+            LetterPriority::Low => "low",
+            LetterPriority::Medium => "medium",
+            LetterPriority::High => "high",
+            LetterPriority::Critical => "critical",
         }
     }
 }
@@ -180,7 +180,7 @@ impl LetterStatus {
     }
 
     /// Returns the reason if the transition to `to` is not allowed.
-    pub fn refuse(self, to: LetterStatus) -> Result<(), &'static str> {
+    pub fn check_transition(self, to: LetterStatus) -> Result<(), &'static str> {
         use LetterStatus::{Abandoned, Queued, Resolved, Retrying};
         match (self, to) {
             (Resolved, _) => Err("it is resolved, and that is the end of it"),
@@ -216,7 +216,13 @@ impl DeadLetter {
     }
 
     /// Records another occurrence of the same failure. If a retry was in progress, it has failed.
-    pub(crate) fn again(&mut self, reason: String, run: Option<RunId>, by: String, at_ms: u64) {
+    pub(crate) fn record_occurrence(
+        &mut self,
+        reason: String,
+        run: Option<RunId>,
+        by: String,
+        at_ms: u64,
+    ) {
         self.times += 1;
         self.reason = reason;
         self.run = run.or(self.run.take());
@@ -227,15 +233,15 @@ impl DeadLetter {
             }
             _ => format!("the same came again: {}", self.reason),
         };
-        self.note(at_ms, what, by);
+        self.add_history(at_ms, what, by);
     }
 
     /// Adds an entry to the history. The first one, which tells how the letter came about, is never
     /// dropped.
-    pub(crate) fn note(&mut self, at_ms: u64, what: String, by: String) {
+    pub(crate) fn add_history(&mut self, at_ms: u64, what: String, by: String) {
         let at_ms = at_ms.max(self.updated_ms);
         self.updated_ms = at_ms;
-        self.history.push(Happened { at_ms, what, by });
+        self.history.push(LetterHistoryEntry { at_ms, what, by });
         if self.history.len() > HISTORY_MAX {
             self.history.remove(1);
         }
@@ -250,10 +256,12 @@ mod tests {
     fn what_may_become_of_a_letter() {
         use LetterStatus::{Abandoned, Queued, Resolved, Retrying};
         for to in LetterStatus::ALL {
-            assert!(Resolved.refuse(*to).is_err(), "{to}");
-            assert_eq!(Abandoned.refuse(*to).is_ok(), *to == Queued, "{to}");
-            assert_eq!(Retrying.refuse(*to).is_ok(), *to != Retrying, "{to}");
+            assert!(Resolved.check_transition(*to).is_err(), "{to}");
+            assert_eq!(Abandoned.check_transition(*to).is_ok(), *to == Queued, "{to}");
+            assert_eq!(Retrying.check_transition(*to).is_ok(), *to != Retrying, "{to}");
         }
-        assert!(Queued.refuse(Retrying).is_ok() && Queued.refuse(Queued).is_err());
+        assert!(
+            Queued.check_transition(Retrying).is_ok() && Queued.check_transition(Queued).is_err()
+        );
     }
 }

@@ -19,9 +19,9 @@ pub const CONFIDENCE_RATE: f64 = 0.3;
 
 /// A possible fix for a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Fix {
+pub struct FailureFix {
     /// The action to take.
-    pub remedy: Remedy,
+    pub remedy: FixRemedy,
     /// The conditions that must hold before, for instance `exists PATH`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preconditions: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Fix {
 /// The action a fix takes against a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", content = "content", rename_all = "snake_case")]
-pub enum Remedy {
+pub enum FixRemedy {
     /// A change in `git diff` format.
     Patch(String),
     /// A program with its arguments, run without a shell.
@@ -68,7 +68,7 @@ pub enum FixOutcome {
 
 /// A failure that was observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Failure {
+pub struct KnownFailure {
     /// The repository the failure belongs to.
     pub scope: String,
     /// The signature of the failure.
@@ -95,7 +95,7 @@ pub struct KnownFix {
     /// The digest of the remedy.
     pub id: String,
     /// The fix.
-    pub fix: Fix,
+    pub fix: FailureFix,
     /// The number of times the fix was verified: the sum of `worked` and `failed`.
     pub tried: u64,
     /// The number of times the fix worked.
@@ -119,7 +119,7 @@ pub struct KnownFix {
 /// A single observation. The memory is a fold over these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Observation {
+pub enum MemoryObservation {
     Seen {
         category: String,
         code: Option<String>,
@@ -127,38 +127,38 @@ pub enum Observation {
         example: String,
     },
     Tried {
-        fix: Fix,
+        fix: FailureFix,
         outcome: FixOutcome,
         reason: String,
         run: Option<RunId>,
     },
     /// A person taught the failure, or it was imported from another memory.
     Taught {
-        failure: Failure,
+        failure: KnownFailure,
         fixes: Vec<KnownFix>,
     },
 }
 
-impl Remedy {
+impl FixRemedy {
     /// The `kind` tag used in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
-            Remedy::Patch(_) => "patch",
-            Remedy::Command(_) => "command",
-            Remedy::Advice(_) => "advice",
+            FixRemedy::Patch(_) => "patch",
+            FixRemedy::Command(_) => "command",
+            FixRemedy::Advice(_) => "advice",
         }
     }
 
     /// Returns the content as one text.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self {
-            Remedy::Patch(text) | Remedy::Advice(text) => text.clone(),
-            Remedy::Command(words) => words.join(" "),
+            FixRemedy::Patch(text) | FixRemedy::Advice(text) => text.clone(),
+            FixRemedy::Command(words) => words.join(" "),
         }
     }
 }
 
-impl Fix {
+impl FailureFix {
     /// Returns the digest of the remedy: equal remedies are the same fix, whatever their origin.
     pub fn id(&self) -> String {
         let json = serde_json::json!(self.remedy).to_string();
@@ -169,7 +169,7 @@ impl Fix {
 
 impl KnownFix {
     /// Creates the record of a fix that was never verified.
-    pub fn new(fix: Fix, at_ms: u64) -> Self {
+    pub fn new(fix: FailureFix, at_ms: u64) -> Self {
         KnownFix {
             id: fix.id(),
             fix,
@@ -186,7 +186,13 @@ impl KnownFix {
     }
 
     /// Updates the counts and the confidence with one more outcome.
-    fn follow(&mut self, outcome: FixOutcome, reason: &str, run: Option<&RunId>, at_ms: u64) {
+    fn record_outcome(
+        &mut self,
+        outcome: FixOutcome,
+        reason: &str,
+        run: Option<&RunId>,
+        at_ms: u64,
+    ) {
         reason.clone_into(&mut self.last_reason);
         let target = match outcome {
             FixOutcome::Worked => 1.0,
@@ -213,19 +219,25 @@ impl KnownFix {
 
 /// The known fixes of one failure signature.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct FailureKnowledge {
     /// `None` before the first observation.
-    pub failure: Option<Failure>,
+    pub failure: Option<KnownFailure>,
     pub fixes: BTreeMap<String, KnownFix>,
 }
 
-impl Known {
+impl FailureKnowledge {
     /// Folds one more observation.
-    pub fn apply(&mut self, scope: &str, signature: &str, observation: &Observation, at_ms: u64) {
+    pub fn apply(
+        &mut self,
+        scope: &str,
+        signature: &str,
+        observation: &MemoryObservation,
+        at_ms: u64,
+    ) {
         match observation {
-            Observation::Seen { category, code, tool, example } => {
+            MemoryObservation::Seen { category, code, tool, example } => {
                 let has_fixes = !self.fixes.is_empty();
-                let failure = self.failure_at(scope, signature, at_ms);
+                let failure = self.failure_or_insert(scope, signature, at_ms);
                 failure.category.clone_from(category);
                 failure.code.clone_from(code);
                 failure.example.clone_from(example);
@@ -236,24 +248,24 @@ impl Known {
                 failure.seen += 1;
                 failure.last_ms = at_ms.max(failure.last_ms);
             }
-            Observation::Tried { fix, outcome, reason, run } => {
-                self.failure_at(scope, signature, at_ms);
+            MemoryObservation::Tried { fix, outcome, reason, run } => {
+                self.failure_or_insert(scope, signature, at_ms);
                 let known = self.fixes.entry(fix.id());
                 let known = known.or_insert_with(|| KnownFix::new(fix.clone(), at_ms));
-                known.follow(*outcome, reason, run.as_ref(), at_ms);
+                known.record_outcome(*outcome, reason, run.as_ref(), at_ms);
             }
-            Observation::Taught { failure, fixes } => {
+            MemoryObservation::Taught { failure, fixes } => {
                 self.merge_failure(failure, scope, signature, at_ms);
                 for fix in fixes {
                     self.merge_fix(fix);
                 }
             }
         }
-        self.make_room();
+        self.drop_weakest_fixes();
     }
 
-    fn failure_at(&mut self, scope: &str, signature: &str, at_ms: u64) -> &mut Failure {
-        self.failure.get_or_insert_with(|| Failure {
+    fn failure_or_insert(&mut self, scope: &str, signature: &str, at_ms: u64) -> &mut KnownFailure {
+        self.failure.get_or_insert_with(|| KnownFailure {
             scope: scope.to_owned(),
             signature: signature.to_owned(),
             category: "unknown".to_owned(),
@@ -268,12 +280,12 @@ impl Known {
 
     /// Fills in what is missing; existing values win. Importing the same lesson twice changes
     /// nothing.
-    fn merge_failure(&mut self, taught: &Failure, scope: &str, signature: &str, at_ms: u64) {
+    fn merge_failure(&mut self, taught: &KnownFailure, scope: &str, signature: &str, at_ms: u64) {
         let is_new = self.failure.is_none();
-        let failure = self.failure_at(scope, signature, at_ms);
+        let failure = self.failure_or_insert(scope, signature, at_ms);
         if is_new {
             let (scope, signature) = (failure.scope.clone(), failure.signature.clone());
-            *failure = Failure { scope, signature, ..taught.clone() };
+            *failure = KnownFailure { scope, signature, ..taught.clone() };
             return;
         }
         failure.seen = failure.seen.max(taught.seen);
@@ -299,7 +311,7 @@ impl Known {
         }
     }
 
-    fn make_room(&mut self) {
+    fn drop_weakest_fixes(&mut self) {
         while self.fixes.len() > FIXES_MAX {
             let weakest = self.fixes.values().min_by(|a, b| {
                 let age = |fix: &KnownFix| fix.last_ms.unwrap_or(fix.added_ms);

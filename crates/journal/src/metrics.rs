@@ -15,43 +15,43 @@ use prometheus_client::registry::Registry;
 
 use crate::error::JournalError;
 use crate::event::{Event, Payload, StepOutcome};
-use crate::journal::{Cursor, Filter, Journal};
+use crate::journal::{EventCursor, Filter, Journal};
 use crate::limits::{METRIC_STEPS_MAX, METRIC_WORD_CHARS_MAX, METRIC_WORDS_MAX};
-use crate::run::{RunId, RunStatus, Spent};
+use crate::run::{RunId, RunStatus, RunUsage};
 
 /// Label names with their values.
-type Labels = Vec<(&'static str, String)>;
+type MetricLabelSet = Vec<(&'static str, String)>;
 
 /// The counters and gauges of one process.
-pub struct Metrics {
+pub struct JournalMetrics {
     registry: Registry,
     skills_discovered: Counter,
     skills_selected: Counter,
     skills_load_failed: Counter,
     skills_truncated: Counter,
-    runs_ended: Family<Labels, Counter>,
-    steps_ended: Family<Labels, Counter>,
-    watchdog_signals: Family<Labels, Counter>,
+    runs_ended: Family<MetricLabelSet, Counter>,
+    steps_ended: Family<MetricLabelSet, Counter>,
+    watchdog_signals: Family<MetricLabelSet, Counter>,
     watchdog_rewrites: Counter,
     leases_expired: Counter,
-    tokens: Family<Labels, Counter>,
+    tokens: Family<MetricLabelSet, Counter>,
     cost_usd: Counter<f64, AtomicU64>,
-    runs: Family<Labels, Gauge>,
+    runs: Family<MetricLabelSet, Gauge>,
     words: Mutex<BTreeSet<String>>,
     /// The kinds of the open steps, because the event that ends a step does not contain its kind.
     open: Mutex<BTreeMap<RunId, String>>,
 }
 
-impl Default for Metrics {
+impl Default for JournalMetrics {
     fn default() -> Self {
-        Metrics::new()
+        JournalMetrics::new()
     }
 }
 
-impl Metrics {
+impl JournalMetrics {
     /// Creates all metrics with the value zero.
     pub fn new() -> Self {
-        let mut metrics = Metrics {
+        let mut metrics = JournalMetrics {
             registry: Registry::default(),
             skills_discovered: Counter::default(),
             skills_selected: Counter::default(),
@@ -68,12 +68,12 @@ impl Metrics {
             words: Mutex::default(),
             open: Mutex::default(),
         };
-        metrics.register();
+        metrics.register_all();
         metrics
     }
 
     /// Counts an event. Call this once per event.
-    pub fn note(&self, event: &Event) {
+    pub fn count_event(&self, event: &Event) {
         match &event.payload {
             Payload::SkillsDiscovered { count, .. } => drop(self.skills_discovered.inc_by(*count)),
             Payload::SkillsSelected { skills, .. } => {
@@ -81,17 +81,17 @@ impl Metrics {
             }
             Payload::SkillsLoadFailed { .. } => drop(self.skills_load_failed.inc()),
             Payload::SkillsTruncated { .. } => drop(self.skills_truncated.inc()),
-            Payload::RunCompleted { .. } => self.run_ended(RunStatus::Completed),
-            Payload::RunFailed { .. } => self.run_ended(RunStatus::Failed),
-            Payload::RunCancelled { .. } => self.run_ended(RunStatus::Cancelled),
-            Payload::StepStarted { kind, .. } => self.step_started(&event.run, kind),
+            Payload::RunCompleted { .. } => self.count_run_end(RunStatus::Completed),
+            Payload::RunFailed { .. } => self.count_run_end(RunStatus::Failed),
+            Payload::RunCancelled { .. } => self.count_run_end(RunStatus::Cancelled),
+            Payload::StepStarted { kind, .. } => self.open_step(&event.run, kind),
             Payload::StepFinished { outcome, spent, .. } => {
-                self.step_ended(&event.run, outcome_word(*outcome));
-                self.spent(spent);
+                self.count_step_end(&event.run, outcome_label(*outcome));
+                self.add_usage(spent);
             }
-            Payload::StepInterrupted { .. } => self.step_ended(&event.run, "interrupted"),
+            Payload::StepInterrupted { .. } => self.count_step_end(&event.run, "interrupted"),
             Payload::WatchdogSignal { signal, .. } => {
-                let labels = vec![("signal", self.word(signal))];
+                let labels = vec![("signal", self.label_value(signal))];
                 self.watchdog_signals.get_or_create(&labels).inc();
             }
             Payload::WatchdogRewrite { .. } => drop(self.watchdog_rewrites.inc()),
@@ -110,17 +110,17 @@ impl Metrics {
     }
 
     /// Encodes the metrics in the Prometheus text format.
-    pub fn encode(&self) -> String {
+    pub fn encode_prometheus(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes everything");
         text
     }
 
-    fn run_ended(&self, status: RunStatus) {
+    fn count_run_end(&self, status: RunStatus) {
         self.runs_ended.get_or_create(&vec![("status", status.to_string())]).inc();
     }
 
-    fn step_started(&self, run: &RunId, kind: &str) {
+    fn open_step(&self, run: &RunId, kind: &str) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= METRIC_STEPS_MAX {
             open.pop_first();
@@ -128,14 +128,14 @@ impl Metrics {
         open.insert(run.clone(), kind.to_owned());
     }
 
-    fn step_ended(&self, run: &RunId, outcome: &str) {
+    fn count_step_end(&self, run: &RunId, outcome: &str) {
         let kind = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
-        let kind = self.word(kind.as_deref().unwrap_or("unknown"));
+        let kind = self.label_value(kind.as_deref().unwrap_or("unknown"));
         let labels = vec![("kind", kind), ("outcome", outcome.to_owned())];
         self.steps_ended.get_or_create(&labels).inc();
     }
 
-    fn spent(&self, spent: &Spent) {
+    fn add_usage(&self, spent: &RunUsage) {
         for (direction, tokens) in [("in", spent.input_tokens), ("out", spent.output_tokens)] {
             let labels = vec![("direction", direction.to_owned())];
             self.tokens.get_or_create(&labels).inc_by(tokens);
@@ -145,7 +145,7 @@ impl Metrics {
 
     /// Returns a driver-defined word as a label value, or `other` if there are too many distinct
     /// ones already.
-    fn word(&self, word: &str) -> String {
+    fn label_value(&self, word: &str) -> String {
         let word: String = word.chars().take(METRIC_WORD_CHARS_MAX).collect();
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         if words.len() < METRIC_WORDS_MAX {
@@ -154,7 +154,7 @@ impl Metrics {
         if words.contains(&word) { word } else { "other".to_owned() }
     }
 
-    fn register(&mut self) {
+    fn register_all(&mut self) {
         let to = &mut self.registry;
         // The text format appends `_total` to the names of counters.
         let mut add = |name: &str, help: &str, counter: &Counter| {
@@ -166,7 +166,7 @@ impl Metrics {
         add("skills_truncated", "Skills that were cut to their budget", &self.skills_truncated);
         add("rep_watchdog_rewrites", "Prompts that were rewritten", &self.watchdog_rewrites);
         add("rep_leases_expired", "Workers that were not heard of in time", &self.leases_expired);
-        let mut add = |name: &str, help: &str, family: &Family<Labels, Counter>| {
+        let mut add = |name: &str, help: &str, family: &Family<MetricLabelSet, Counter>| {
             to.register(name, help, family.clone());
         };
         add("rep_runs_ended", "Runs that ended, by how", &self.runs_ended);
@@ -178,7 +178,7 @@ impl Metrics {
     }
 }
 
-fn outcome_word(outcome: StepOutcome) -> &'static str {
+fn outcome_label(outcome: StepOutcome) -> &'static str {
     match outcome {
         StepOutcome::Ok => "ok",
         StepOutcome::Failed => "failed",
@@ -188,17 +188,17 @@ fn outcome_word(outcome: StepOutcome) -> &'static str {
 }
 
 /// Metrics together with the position up to which events were counted.
-pub struct Counted {
-    metrics: Metrics,
-    at: Cursor,
+pub struct MetricsCollector {
+    metrics: JournalMetrics,
+    at: EventCursor,
 }
 
-impl Counted {
+impl MetricsCollector {
     /// Creates metrics that have counted no events yet.
     pub fn new() -> Self {
-        let metrics = Metrics::new();
+        let metrics = JournalMetrics::new();
         metrics.set_runs(&BTreeMap::new());
-        Counted { metrics, at: Cursor::default() }
+        MetricsCollector { metrics, at: EventCursor::default() }
     }
 
     /// Counts the events since the last call.
@@ -206,14 +206,14 @@ impl Counted {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn go_on(&mut self, journal: &Journal) -> Result<(), JournalError> {
+    pub async fn collect_new_events(&mut self, journal: &Journal) -> Result<(), JournalError> {
         loop {
-            let (events, next) = journal.events_all(self.at, 0).await?;
+            let (events, next) = journal.list_all_events(self.at, 0).await?;
             if events.is_empty() {
                 break;
             }
             self.at = next;
-            events.iter().for_each(|event| self.metrics.note(event));
+            events.iter().for_each(|event| self.metrics.count_event(event));
         }
         let mut by_status = BTreeMap::new();
         let mut filter = Filter::default();
@@ -232,14 +232,14 @@ impl Counted {
     }
 
     /// Encodes the metrics in the Prometheus text format.
-    pub fn text(&self) -> String {
-        self.metrics.encode()
+    pub fn encode_prometheus(&self) -> String {
+        self.metrics.encode_prometheus()
     }
 }
 
-impl Default for Counted {
+impl Default for MetricsCollector {
     fn default() -> Self {
-        Counted::new()
+        MetricsCollector::new()
     }
 }
 
@@ -248,9 +248,9 @@ mod tests {
     use super::*;
     use crate::event::{EVENT_VERSION, SelectedSkill};
 
-    fn note(metrics: &Metrics, payload: Payload) {
+    fn note(metrics: &JournalMetrics, payload: Payload) {
         let run = RunId::known("r");
-        metrics.note(&Event { v: EVENT_VERSION, run, seq: 1, at_ms: 0, payload });
+        metrics.count_event(&Event { v: EVENT_VERSION, run, seq: 1, at_ms: 0, payload });
     }
 
     fn step(kind: &str) -> Payload {
@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn events_are_counted_under_their_names() {
-        let metrics = Metrics::new();
+        let metrics = JournalMetrics::new();
         let skill = SelectedSkill { name: "a".into(), reason: "match".into() };
-        let spent = Spent { cost_micro_usd: 250_000, input_tokens: 7, ..Spent::default() };
+        let spent = RunUsage { cost_micro_usd: 250_000, input_tokens: 7, ..RunUsage::default() };
         let lost = Payload::LeaseExpired { worker: "w".into(), token: 1 };
         for payload in [
             Payload::SkillsDiscovered { count: 3, locations: vec![], names: vec![] },
@@ -295,7 +295,7 @@ mod tests {
             note(&metrics, payload);
         }
         metrics.set_runs(&[(RunStatus::Queued, 2)].into());
-        let text = metrics.encode();
+        let text = metrics.encode_prometheus();
         for line in [
             "skills_discovered_total 3",
             "skills_selected_total 2",
@@ -315,12 +315,12 @@ mod tests {
 
     #[test]
     fn too_many_words_become_one_label() {
-        let metrics = Metrics::new();
+        let metrics = JournalMetrics::new();
         for at in 0..METRIC_WORDS_MAX + 50 {
             note(&metrics, step(&format!("kind {at}")));
             note(&metrics, Payload::StepInterrupted { step: 1, reason: "r".into() });
         }
-        let text = metrics.encode();
+        let text = metrics.encode_prometheus();
         let lines = text.lines().filter(|line| line.starts_with("rep_steps_ended_total"));
         assert_eq!(lines.count(), METRIC_WORDS_MAX + 1);
         assert!(text.contains("{kind=\"other\",outcome=\"interrupted\"} 50"), "{text}");

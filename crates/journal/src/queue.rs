@@ -8,20 +8,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::error::{JournalError, standing};
+use crate::error::{JournalError, describe_holder};
 use crate::event::Payload;
 use crate::journal::Journal;
-use crate::lease::{LeaseRow, Standing};
+use crate::lease::{LeaseRow, LeaseState};
 use crate::limits::{LABELS_MAX, LEASE_MAX, LEASE_WAIT_POLL};
-use crate::run::{Run, RunId, Wish};
-use crate::store::read::{RunRow, run_of};
-use crate::store::{Fault, LeaseChange, Tx, Wanted};
-use crate::text;
-use crate::write::{Done, Draft, Operation, Work};
+use crate::run::{Run, RunId, RunStopRequest};
+use crate::sanitise;
+use crate::store::read::{StoredRunRow, decode_run};
+use crate::store::{ClaimConditions, LeaseChange, StoreFault, StoreTx};
+use crate::transaction::{EventDraft, OperationContext, OperationResult, StoreOperation};
 
 /// The worker that claims runs.
 #[derive(Clone, Debug)]
-pub struct Worker {
+pub struct QueueWorker {
     /// The name shown to people. Two workers with the same name are still distinguished by their
     /// tokens.
     pub name: String,
@@ -35,9 +35,9 @@ pub struct Worker {
 
 /// The order of the queue, and the limits on concurrent runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct ClaimRules {
     /// The order of runs with the same priority.
-    pub order: Order,
+    pub order: QueueOrder,
     /// The maximum number of running runs in total.
     pub total_max: Option<u32>,
     /// The maximum number of running runs per workspace.
@@ -46,7 +46,7 @@ pub struct Rules {
 
 /// The order of runs with the same priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum QueueOrder {
     /// Oldest first.
     #[default]
     Fifo,
@@ -55,15 +55,15 @@ pub enum Order {
 
 /// A run claimed by a worker.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedRun {
     pub run: Run,
     /// The lease with which the worker writes to the run.
-    pub lease: Lease,
+    pub lease: RunLease,
 }
 
 /// The exclusive right to write to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct RunLease {
     pub run: RunId,
     /// The fencing token.
     pub token: u64,
@@ -72,9 +72,9 @@ pub struct Lease {
     pub length: Duration,
 }
 
-impl Lease {
+impl RunLease {
     /// Returns [`JournalError::Fenced`] if this lease no longer holds the run.
-    pub(crate) fn check(&self, run: &Run) -> Result<(), JournalError> {
+    pub(crate) fn check_holder(&self, run: &Run) -> Result<(), JournalError> {
         if run.token == self.token && run.worker.as_ref() == Some(&self.worker) {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Lease {
             run: self.run.clone(),
             worker: self.worker.clone(),
             token: self.token,
-            now: standing(run),
+            now: describe_holder(run),
         })
     }
 }
@@ -96,15 +96,15 @@ impl Journal {
     /// If the store cannot be used.
     pub async fn claim(
         &self,
-        who: &Worker,
-        rules: &Rules,
-    ) -> Result<Option<Claimed>, JournalError> {
-        self.reap().await?;
+        who: &QueueWorker,
+        rules: &ClaimRules,
+    ) -> Result<Option<ClaimedRun>, JournalError> {
+        self.requeue_expired().await?;
         // Idle workers poll often. Check with a read first, so that they don't block writers.
-        if !self.read(|| self.store().has_queued()).await? {
+        if !self.perform_read(|| self.store().has_queued()).await? {
             return Ok(None);
         }
-        self.write(&Claim { who: &clean(who)?, rules, only: None }).await
+        self.perform_write(&ClaimOperation { who: &sanitise_worker(who)?, rules, only: None }).await
     }
 
     /// Claims this run if it is queued or its lease has expired, and the worker's labels and kinds
@@ -116,14 +116,15 @@ impl Journal {
     pub async fn claim_run(
         &self,
         id: &RunId,
-        who: &Worker,
-        rules: &Rules,
-    ) -> Result<Option<Claimed>, JournalError> {
-        if !text::is_id(id.as_str()) {
+        who: &QueueWorker,
+        rules: &ClaimRules,
+    ) -> Result<Option<ClaimedRun>, JournalError> {
+        if !sanitise::is_id(id.as_str()) {
             return Ok(None);
         }
-        self.reap().await?;
-        self.write(&Claim { who: &clean(who)?, rules, only: Some(id) }).await
+        self.requeue_expired().await?;
+        self.perform_write(&ClaimOperation { who: &sanitise_worker(who)?, rules, only: Some(id) })
+            .await
     }
 
     /// Renews the lease, and returns a pending request to pause or cancel the run.
@@ -131,8 +132,11 @@ impl Journal {
     /// # Errors
     ///
     /// [`JournalError::Fenced`] if the lease no longer holds the run.
-    pub async fn heartbeat(&self, lease: &Lease) -> Result<Option<Wish>, JournalError> {
-        self.write(&Heartbeat { lease }).await
+    pub async fn renew_lease(
+        &self,
+        lease: &RunLease,
+    ) -> Result<Option<RunStopRequest>, JournalError> {
+        self.perform_write(&HeartbeatOperation { lease }).await
     }
 
     /// Returns a pending request to pause or cancel the run, without renewing the lease.
@@ -140,9 +144,13 @@ impl Journal {
     /// # Errors
     ///
     /// [`JournalError::Fenced`] if the lease no longer holds the run.
-    pub async fn wish(&self, lease: &Lease) -> Result<Option<Wish>, JournalError> {
-        let run = self.run(&lease.run).await?.ok_or_else(|| JournalError::unknown(&lease.run))?;
-        lease.check(&run)?;
+    pub async fn pending_request(
+        &self,
+        lease: &RunLease,
+    ) -> Result<Option<RunStopRequest>, JournalError> {
+        let run =
+            self.run(&lease.run).await?.ok_or_else(|| JournalError::unknown_run(&lease.run))?;
+        lease.check_holder(&run)?;
         Ok(run.wish)
     }
 
@@ -151,8 +159,8 @@ impl Journal {
     /// # Errors
     ///
     /// [`JournalError::Fenced`] if the lease no longer holds the run.
-    pub async fn release(&self, lease: &Lease, reason: &str) -> Result<(), JournalError> {
-        self.write(&Release { lease, reason }).await
+    pub async fn release_run(&self, lease: &RunLease, reason: &str) -> Result<(), JournalError> {
+        self.perform_write(&ReleaseOperation { lease, reason }).await
     }
 
     /// Puts runs with expired leases back into the queue, and returns them. Any number of processes
@@ -166,9 +174,9 @@ impl Journal {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn reap(&self) -> Result<Vec<RunId>, JournalError> {
-        let leases = self.look_at_leases().await?;
-        self.put_back_all(&leases).await
+    pub async fn requeue_expired(&self) -> Result<Vec<RunId>, JournalError> {
+        let leases = self.observe_leases().await?;
+        self.requeue_leases(&leases).await
     }
 
     /// Puts runs with expired leases back into the queue. If the lease of this run is over by the
@@ -178,17 +186,17 @@ impl Journal {
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn settle(
+    pub async fn wait_for_lease(
         &self,
         id: &RunId,
         on_wait: &mut dyn FnMut(Duration),
     ) -> Result<(), JournalError> {
         let mut watched = None;
         loop {
-            let leases = self.look_at_leases().await?;
-            self.put_back_all(&leases).await?;
+            let leases = self.observe_leases().await?;
+            self.requeue_leases(&leases).await?;
             let of_run = leases.iter().find(|(row, _)| row.id == id.as_str());
-            let Some((row, Standing::Silent { left_ms })) = of_run else { return Ok(()) };
+            let Some((row, LeaseState::Silent { left_ms })) = of_run else { return Ok(()) };
             let is_renewed = watched.is_some_and(|mark| mark != row.mark());
             if is_renewed || !row.is_over_by_wall_clock {
                 return Ok(());
@@ -202,80 +210,91 @@ impl Journal {
         }
     }
 
-    async fn put_back_all(
+    async fn requeue_leases(
         &self,
-        leases: &[(LeaseRow, Standing)],
+        leases: &[(LeaseRow, LeaseState)],
     ) -> Result<Vec<RunId>, JournalError> {
         let mut reaped = Vec::new();
         for (lease, standing) in leases {
-            if *standing == Standing::Over {
-                reaped.extend(self.write(&Reap { lease }).await?);
+            if *standing == LeaseState::Over {
+                reaped.extend(self.perform_write(&ReapOperation { lease }).await?);
             }
         }
         Ok(reaped)
     }
 }
 
-fn clean(who: &Worker) -> Result<Worker, JournalError> {
+fn sanitise_worker(who: &QueueWorker) -> Result<QueueWorker, JournalError> {
     for names in [&who.labels, &who.kinds] {
         if names.len() > LABELS_MAX {
             let what = "the list of labels or kinds of a worker".to_owned();
             return Err(JournalError::TooLarge { what, size: names.len(), limit: LABELS_MAX });
         }
     }
-    let names = |names: &BTreeSet<String>| names.iter().map(|name| text::name(name)).collect();
-    Ok(Worker {
-        name: text::name(&who.name),
+    let names = |names: &BTreeSet<String>| names.iter().map(|name| sanitise::name(name)).collect();
+    Ok(QueueWorker {
+        name: sanitise::name(&who.name),
         labels: names(&who.labels),
         kinds: names(&who.kinds),
         lease: who.lease.min(LEASE_MAX),
     })
 }
 
-struct Claim<'a> {
-    who: &'a Worker,
-    rules: &'a Rules,
+struct ClaimOperation<'a> {
+    who: &'a QueueWorker,
+    rules: &'a ClaimRules,
     only: Option<&'a RunId>,
 }
 
-impl Operation for Claim<'_> {
-    type Out = Option<Claimed>;
+impl StoreOperation for ClaimOperation<'_> {
+    type Out = Option<ClaimedRun>;
 
-    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
+    async fn perform(
+        &self,
+        tx: &mut StoreTx,
+        work: &OperationContext<'_>,
+    ) -> Result<OperationResult<Self::Out>, StoreFault> {
         if self.rules.total_max.is_some() || self.rules.per_workspace_max.is_some() {
             tx.lock_caps().await?;
         }
         if let Some(most) = self.rules.total_max
             && tx.running().await? >= u64::from(most)
         {
-            return Ok(Done::plain(None));
+            return Ok(OperationResult::without_receipt(None));
         }
-        let Some(run) = self.next(tx).await? else { return Ok(Done::plain(None)) };
+        let Some(run) = self.next(tx).await? else {
+            return Ok(OperationResult::without_receipt(None));
+        };
         let token = run.token + 1;
-        let mut draft = Draft::of(run, tx, work.clock).await?;
-        draft.add(Payload::LeaseTaken { worker: self.who.name.clone(), token })?;
-        let Done { out: run, receipt } =
-            draft.store(tx, work, LeaseChange::From(work.lease_term(self.who.lease))).await?;
-        let lease = Lease {
+        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        draft.add_event(Payload::LeaseTaken { worker: self.who.name.clone(), token })?;
+        let OperationResult { out: run, receipt } = draft
+            .store_events(tx, work, LeaseChange::From(work.lease_term(self.who.lease)))
+            .await?;
+        let lease = RunLease {
             run: run.id.clone(),
             token,
             worker: self.who.name.clone(),
             length: self.who.lease,
         };
-        Ok(Done { out: Some(Claimed { run, lease }), receipt })
+        Ok(OperationResult { out: Some(ClaimedRun { run, lease }), receipt })
     }
 }
 
-impl Claim<'_> {
+impl ClaimOperation<'_> {
     /// Returns the next run that can be decoded. A damaged run, or one written by a later version,
     /// does not block the others.
-    async fn next(&self, tx: &mut Tx) -> Result<Option<Run>, Fault> {
+    async fn next(&self, tx: &mut StoreTx) -> Result<Option<Run>, StoreFault> {
         let mut except = BTreeSet::new();
         loop {
-            let wanted =
-                Wanted { worker: self.who, rules: self.rules, only: self.only, except: &except };
-            let Some(row) = tx.candidate(&wanted).await? else { return Ok(None) };
-            match run_of(&row) {
+            let wanted = ClaimConditions {
+                worker: self.who,
+                rules: self.rules,
+                only: self.only,
+                except: &except,
+            };
+            let Some(row) = tx.next_candidate(&wanted).await? else { return Ok(None) };
+            match decode_run(&row) {
                 Err(_) if self.only.is_none() => drop(except.insert(row.0)),
                 run => return Ok(Some(run?)),
             }
@@ -283,53 +302,69 @@ impl Claim<'_> {
     }
 }
 
-struct Heartbeat<'a> {
-    lease: &'a Lease,
+struct HeartbeatOperation<'a> {
+    lease: &'a RunLease,
 }
 
-impl Operation for Heartbeat<'_> {
-    type Out = Option<Wish>;
+impl StoreOperation for HeartbeatOperation<'_> {
+    type Out = Option<RunStopRequest>;
 
-    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
-        let run = locked(tx, &self.lease.run).await?;
-        self.lease.check(&run)?;
-        tx.renew(&self.lease.run, work.lease_term(self.lease.length)).await?;
-        Ok(Done::plain(run.wish))
+    async fn perform(
+        &self,
+        tx: &mut StoreTx,
+        work: &OperationContext<'_>,
+    ) -> Result<OperationResult<Self::Out>, StoreFault> {
+        let run = lock_run(tx, &self.lease.run).await?;
+        self.lease.check_holder(&run)?;
+        tx.renew_lease(&self.lease.run, work.lease_term(self.lease.length)).await?;
+        Ok(OperationResult::without_receipt(run.wish))
     }
 }
 
-struct Release<'a> {
-    lease: &'a Lease,
+struct ReleaseOperation<'a> {
+    lease: &'a RunLease,
     reason: &'a str,
 }
 
-impl Operation for Release<'_> {
+impl StoreOperation for ReleaseOperation<'_> {
     type Out = ();
 
-    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<()>, Fault> {
-        let run = locked(tx, &self.lease.run).await?;
-        self.lease.check(&run)?;
-        let mut draft = Draft::of(run, tx, work.clock).await?;
-        draft.interrupt(self.reason)?;
+    async fn perform(
+        &self,
+        tx: &mut StoreTx,
+        work: &OperationContext<'_>,
+    ) -> Result<OperationResult<()>, StoreFault> {
+        let run = lock_run(tx, &self.lease.run).await?;
+        self.lease.check_holder(&run)?;
+        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        draft.interrupt_step(self.reason)?;
         end_lease(&mut draft, self.lease, self.reason)?;
-        let done = draft.store(tx, work, LeaseChange::End).await?;
-        Ok(Done { out: (), receipt: done.receipt })
+        let done = draft.store_events(tx, work, LeaseChange::End).await?;
+        Ok(OperationResult { out: (), receipt: done.receipt })
     }
 }
 
-struct Reap<'a> {
+struct ReapOperation<'a> {
     lease: &'a LeaseRow,
 }
 
-impl Operation for Reap<'_> {
+impl StoreOperation for ReapOperation<'_> {
     type Out = Option<RunId>;
 
-    async fn perform(&self, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Self::Out>, Fault> {
+    async fn perform(
+        &self,
+        tx: &mut StoreTx,
+        work: &OperationContext<'_>,
+    ) -> Result<OperationResult<Self::Out>, StoreFault> {
         // The lease may have been renewed or ended since it was read.
-        let Some(row) = tx.unchanged(self.lease).await? else { return Ok(Done::plain(None)) };
-        match put_back(&row, tx, work).await {
-            Ok(Done { out, receipt }) => Ok(Done { out: Some(out.id), receipt }),
-            Err(Fault::Journal(_)) => Ok(Done::plain(None)),
+        let Some(row) = tx.lock_unchanged_lease(self.lease).await? else {
+            return Ok(OperationResult::without_receipt(None));
+        };
+        match requeue_run(&row, tx, work).await {
+            Ok(OperationResult { out, receipt }) => {
+                Ok(OperationResult { out: Some(out.id), receipt })
+            }
+            Err(StoreFault::Journal(_)) => Ok(OperationResult::without_receipt(None)),
             Err(fault) => Err(fault),
         }
     }
@@ -337,35 +372,39 @@ impl Operation for Reap<'_> {
 
 /// Puts a run back into the queue after its lease expired. A [`Fault::Journal`] is returned before
 /// anything is written.
-async fn put_back(row: &RunRow, tx: &mut Tx, work: &Work<'_>) -> Result<Done<Run>, Fault> {
-    let run = run_of(row)?;
+async fn requeue_run(
+    row: &StoredRunRow,
+    tx: &mut StoreTx,
+    work: &OperationContext<'_>,
+) -> Result<OperationResult<Run>, StoreFault> {
+    let run = decode_run(row)?;
     let worker = run.worker.clone().unwrap_or_default();
     let token = run.token;
-    let mut draft = Draft::of(run, tx, work.clock).await?;
-    draft.interrupt(&format!("its worker `{worker}` was not heard of in time"))?;
-    draft.add(Payload::LeaseExpired { worker, token })?;
-    draft.honour_wish()?;
-    draft.store(tx, work, LeaseChange::End).await
+    let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+    draft.interrupt_step(&format!("its worker `{worker}` was not heard of in time"))?;
+    draft.add_event(Payload::LeaseExpired { worker, token })?;
+    draft.apply_stop_request()?;
+    draft.store_events(tx, work, LeaseChange::End).await
 }
 
 /// Loads and locks a run; a missing run is an error.
-pub(crate) async fn locked(tx: &mut Tx, id: &RunId) -> Result<Run, Fault> {
-    if !text::is_id(id.as_str()) {
-        return Err(JournalError::unknown(id).into());
+pub(crate) async fn lock_run(tx: &mut StoreTx, id: &RunId) -> Result<Run, StoreFault> {
+    if !sanitise::is_id(id.as_str()) {
+        return Err(JournalError::unknown_run(id).into());
     }
-    Ok(tx.run(id).await?.ok_or_else(|| JournalError::unknown(id))?)
+    Ok(tx.run(id).await?.ok_or_else(|| JournalError::unknown_run(id))?)
 }
 
 /// Adds the release of the lease to a draft.
 pub(crate) fn end_lease(
-    draft: &mut Draft,
-    lease: &Lease,
+    draft: &mut EventDraft,
+    lease: &RunLease,
     reason: &str,
 ) -> Result<(), JournalError> {
-    draft.add(Payload::LeaseReleased {
+    draft.add_event(Payload::LeaseReleased {
         worker: lease.worker.clone(),
         token: lease.token,
         reason: reason.to_owned(),
     })?;
-    draft.honour_wish()
+    draft.apply_stop_request()
 }

@@ -4,27 +4,27 @@ use serde_json::{Value, json};
 
 use crate::error::JournalError;
 use crate::event::{Event, Payload};
-use crate::fold::Folded;
+use crate::fold::FoldedRun;
 use crate::journal::Journal;
 use crate::limits::{PAGE_MAX, REPLAY_ATTEMPTS_MAX};
 use crate::run::{Run, RunId};
-use crate::store::read::{Columns, UNKNOWN};
-use crate::store::tx::number;
+use crate::store::read::{QueueColumns, UNKNOWN};
+use crate::store::tx::to_signed;
 
 /// The result of replaying a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replayed {
+pub struct ReplayReport {
     /// The number of events that were replayed.
     pub events: u64,
     /// The number of steps the events resulted in.
     pub steps: u64,
     /// The differences between the stored and the replayed state; empty if they agree.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ReplayDifference>,
 }
 
 /// A difference between the stored and the replayed state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct ReplayDifference {
     /// The name of the value, for instance `run.status` or `step 3.outcome`.
     pub what: String,
     /// The stored value.
@@ -39,9 +39,9 @@ impl Journal {
     /// # Errors
     ///
     /// If there is no such run, or the store cannot be used.
-    pub async fn replay(&self, id: &RunId) -> Result<Replayed, JournalError> {
+    pub async fn replay_run(&self, id: &RunId) -> Result<ReplayReport, JournalError> {
         for _ in 0..REPLAY_ATTEMPTS_MAX {
-            let stored = self.run(id).await?.ok_or_else(|| JournalError::unknown(id))?;
+            let stored = self.run(id).await?.ok_or_else(|| JournalError::unknown_run(id))?;
             let replayed = self.replay_once(&stored).await?;
             // If the run changed in the meantime, the parts that were read are not one consistent
             // state.
@@ -52,33 +52,42 @@ impl Journal {
         Err(JournalError::refused(id, "it goes on too fast to be replayed; pause it first"))
     }
 
-    async fn replay_once(&self, stored: &Run) -> Result<Replayed, JournalError> {
-        let mut folded = Folded::default();
+    async fn replay_once(&self, stored: &Run) -> Result<ReplayReport, JournalError> {
+        let mut folded = FoldedRun::default();
         let mut differences = Vec::new();
         let events = self.fold_events(stored, &mut folded, &mut differences).await?;
         let steps = folded.steps.len() as u64;
         if events < stored.seq {
             let (there, here) = (stored.seq.to_string(), events.to_string());
-            differences.push(Difference { what: "run.seq".into(), stored: there, replayed: here });
-            return Ok(Replayed { events, steps, differences });
+            differences.push(ReplayDifference {
+                what: "run.seq".into(),
+                stored: there,
+                replayed: here,
+            });
+            return Ok(ReplayReport { events, steps, differences });
         }
         let there = self.steps(&stored.id).await?;
-        let columns = self.read(|| self.store().columns(&stored.id)).await?;
-        compare("run", &json!(stored), &json!(folded.run), &mut differences);
+        let columns = self.perform_read(|| self.store().load_queue_columns(&stored.id)).await?;
+        compare_values("run", &json!(stored), &json!(folded.run), &mut differences);
         for at in 0..there.len().max(folded.steps.len()) {
             let (there, here) = (there.get(at), folded.steps.get(at));
-            compare(&format!("step {}", at + 1), &json!(there), &json!(here), &mut differences);
+            compare_values(
+                &format!("step {}", at + 1),
+                &json!(there),
+                &json!(here),
+                &mut differences,
+            );
         }
-        differences.extend(columns.and_then(|columns| queued_otherwise(&columns, stored)));
-        Ok(Replayed { events, steps, differences })
+        differences.extend(columns.and_then(|columns| queue_difference(&columns, stored)));
+        Ok(ReplayReport { events, steps, differences })
     }
 
     /// Folds events up to the first that does not fit, and returns the number of folded events.
     async fn fold_events(
         &self,
         stored: &Run,
-        folded: &mut Folded,
-        differences: &mut Vec<Difference>,
+        folded: &mut FoldedRun,
+        differences: &mut Vec<ReplayDifference>,
     ) -> Result<u64, JournalError> {
         let mut events = 0;
         loop {
@@ -87,9 +96,9 @@ impl Journal {
                 return Ok(events);
             }
             for event in &page {
-                differences.extend(cannot_be_told(event));
+                differences.extend(unreadable_event(event));
                 if let Err(error) = folded.apply(event) {
-                    differences.push(stopped(event, error.to_string()));
+                    differences.push(fold_difference(event, error.to_string()));
                     return Ok(events);
                 }
                 events += 1;
@@ -98,18 +107,18 @@ impl Journal {
     }
 }
 
-fn cannot_be_told(event: &Event) -> Option<Difference> {
+fn unreadable_event(event: &Event) -> Option<ReplayDifference> {
     let Payload::Note { name, .. } = &event.payload else { return None };
     let name = name.strip_prefix(UNKNOWN)?;
-    Some(Difference {
+    Some(ReplayDifference {
         what: format!("event {}", event.seq),
         stored: format!("{name}, version {}", event.v),
         replayed: "cannot be told: this version of `rep` cannot read this event".to_owned(),
     })
 }
 
-fn stopped(event: &Event, why: String) -> Difference {
-    Difference {
+fn fold_difference(event: &Event, why: String) -> ReplayDifference {
+    ReplayDifference {
         what: format!("event {}", event.seq),
         stored: event.payload.name().to_owned(),
         replayed: why,
@@ -117,13 +126,13 @@ fn stopped(event: &Event, why: String) -> Difference {
 }
 
 /// Compares the columns that the queue uses with the state of the run.
-fn queued_otherwise(columns: &Columns, run: &Run) -> Option<Difference> {
-    let expected = Columns {
+fn queue_difference(columns: &QueueColumns, run: &Run) -> Option<ReplayDifference> {
+    let expected = QueueColumns {
         status: run.status.as_str().to_owned(),
-        seq: number(run.seq),
-        token: number(run.token),
+        seq: to_signed(run.seq),
+        token: to_signed(run.token),
         worker: run.worker.clone(),
-        not_before_ms: number(run.not_before_ms),
+        not_before_ms: to_signed(run.not_before_ms),
         kind: run.kind.clone(),
         name: run.name.clone(),
         workspace: run.workspace.clone(),
@@ -131,33 +140,37 @@ fn queued_otherwise(columns: &Columns, run: &Run) -> Option<Difference> {
         priority: run.priority.into(),
         has_lease: run.worker.is_some(),
     };
-    (*columns != expected).then(|| Difference {
+    (*columns != expected).then(|| ReplayDifference {
         what: "the run's place in the queue".to_owned(),
         stored: format!("{columns:?}"),
         replayed: format!("{expected:?}"),
     })
 }
 
-pub(crate) fn compare(
+pub(crate) fn compare_values(
     what: &str,
     stored: &Value,
     replayed: &Value,
-    differences: &mut Vec<Difference>,
+    differences: &mut Vec<ReplayDifference>,
 ) {
     match (stored, replayed) {
         (Value::Object(stored), Value::Object(replayed)) => {
             for (key, there) in stored {
                 let here = replayed.get(key).unwrap_or(&Value::Null);
                 if there != here {
-                    differences.push(difference(&format!("{what}.{key}"), there, here));
+                    differences.push(value_difference(&format!("{what}.{key}"), there, here));
                 }
             }
         }
-        (there, here) if there != here => differences.push(difference(what, there, here)),
+        (there, here) if there != here => differences.push(value_difference(what, there, here)),
         _ => {}
     }
 }
 
-fn difference(what: &str, stored: &Value, replayed: &Value) -> Difference {
-    Difference { what: what.to_owned(), stored: stored.to_string(), replayed: replayed.to_string() }
+fn value_difference(what: &str, stored: &Value, replayed: &Value) -> ReplayDifference {
+    ReplayDifference {
+        what: what.to_owned(),
+        stored: stored.to_string(),
+        replayed: replayed.to_string(),
+    }
 }

@@ -108,7 +108,7 @@ impl fmt::Display for RunStatus {
 /// A pending request to a run that a worker holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Wish {
+pub enum RunStopRequest {
     /// Pause after the current step.
     Pause,
     /// Stop now.
@@ -131,7 +131,7 @@ pub struct Limits {
 
 /// The resources used by a step or run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Spent {
+pub struct RunUsage {
     /// The cost in millionths of a US dollar, as far as prices are known. Integers keep sums exact.
     #[serde(default)]
     pub cost_micro_usd: u64,
@@ -149,21 +149,21 @@ pub struct Spent {
     pub time_ms: u64,
 }
 
-impl Spent {
+impl RunUsage {
     /// Returns the cost in US dollars.
     pub fn cost_usd(&self) -> f64 {
         self.cost_micro_usd as f64 / 1e6
     }
 
     /// Returns the sum of input and output tokens.
-    pub fn tokens(&self) -> u64 {
+    pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
     /// Returns the sum of both.
     #[must_use]
-    pub fn plus(self, more: Spent) -> Spent {
-        Spent {
+    pub fn plus(self, more: RunUsage) -> RunUsage {
+        RunUsage {
             cost_micro_usd: self.cost_micro_usd.saturating_add(more.cost_micro_usd),
             unpriced: self.unpriced || more.unpriced,
             input_tokens: self.input_tokens.saturating_add(more.input_tokens),
@@ -195,7 +195,7 @@ pub struct Run {
     /// The choices of the person the run waits for.
     pub choices: Vec<String>,
     /// A pending request to pause or cancel the run.
-    pub wish: Option<Wish>,
+    pub wish: Option<RunStopRequest>,
     /// The number of events so far.
     pub seq: u64,
     /// The fencing token of the last lease; 0 before the first.
@@ -207,13 +207,13 @@ pub struct Run {
     /// The limits of the run.
     pub limits: Limits,
     /// The resources used so far.
-    pub spent: Spent,
+    pub spent: RunUsage,
     /// The number of steps so far.
     pub steps: u32,
     /// The number of the step in progress.
     pub open_step: Option<u32>,
     /// The worktree the run works in.
-    pub worktree: Option<Worktree>,
+    pub worktree: Option<JournalWorktree>,
     /// The time the run was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// The time the run was first started, in milliseconds since 1970.
@@ -228,7 +228,7 @@ pub struct Run {
 
 /// The worktree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Worktree {
+pub struct JournalWorktree {
     /// The path of the worktree.
     pub path: String,
     /// The branch of the worktree.
@@ -281,7 +281,7 @@ pub struct Step {
     /// The commit the step ended on.
     pub head_after: Option<String>,
     /// The resources the step used.
-    pub spent: Spent,
+    pub spent: RunUsage,
     /// The time the step started, in milliseconds since 1970.
     pub started_ms: u64,
     /// The time the step ended, in milliseconds since 1970.

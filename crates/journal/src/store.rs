@@ -8,7 +8,7 @@ use crate::error::JournalError;
 use crate::fold::FoldError;
 use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
 
-pub(crate) mod answer;
+pub(crate) mod complete_query;
 pub(crate) mod letters;
 pub(crate) mod memory;
 pub(crate) mod migrate;
@@ -17,10 +17,10 @@ pub(crate) mod read;
 pub(crate) mod sqlite;
 pub(crate) mod tx;
 
-pub(crate) use tx::{LeaseChange, LeaseTerm, Tx, Wanted};
+pub(crate) use tx::{ClaimConditions, LeaseChange, LeaseTerm, StoreTx};
 
 /// A clock that returns milliseconds since 1970.
-pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+pub type JournalClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Checks a SQLite file for damage, including its indexes, and stops at the first problem.
 pub(crate) const CHECK: &str = "PRAGMA integrity_check(1)";
@@ -57,45 +57,45 @@ macro_rules! postgres_now {
 pub(crate) use postgres_now;
 
 /// An open store.
-pub(crate) enum Store {
+pub(crate) enum JournalStore {
     Sqlite(sqlite::SqliteStore),
     Postgres(Box<postgres::PostgresStore>),
 }
 
-impl Store {
+impl JournalStore {
     /// Begins a write transaction.
-    pub(crate) async fn begin(&self) -> Result<Tx, Fault> {
+    pub(crate) async fn begin_write(&self) -> Result<StoreTx, StoreFault> {
         Ok(match self {
-            Store::Sqlite(store) => Tx::Sqlite(store.begin().await?),
-            Store::Postgres(store) => Tx::Postgres(store.begin().await?),
+            JournalStore::Sqlite(store) => StoreTx::Sqlite(store.begin().await?),
+            JournalStore::Postgres(store) => StoreTx::Postgres(store.begin().await?),
         })
     }
 
     pub(crate) async fn close(&self) {
         match self {
-            Store::Sqlite(store) => store.close().await,
-            Store::Postgres(store) => store.close().await,
+            JournalStore::Sqlite(store) => store.close().await,
+            JournalStore::Postgres(store) => store.close().await,
         }
     }
 
     /// Returns the error for rows that contradict each other.
-    pub(crate) fn contradiction(&self, what: String) -> JournalError {
+    pub(crate) fn contradiction_error(&self, what: String) -> JournalError {
         match self {
-            Store::Sqlite(store) => store.found_damage(what),
-            Store::Postgres(_) => JournalError::Store { source: what.into() },
+            JournalStore::Sqlite(store) => store.found_damage(what),
+            JournalStore::Postgres(_) => JournalError::Store { source: what.into() },
         }
     }
 
     /// Converts a permanent fault to an error.
-    pub(crate) fn explain(&self, fault: Fault) -> JournalError {
+    pub(crate) fn explain_fault(&self, fault: StoreFault) -> JournalError {
         match fault {
-            Fault::Journal(error) => error,
-            Fault::Sql(source) => match self {
-                Store::Sqlite(store) if sqlite::is_damage(&source) => {
+            StoreFault::Journal(error) => error,
+            StoreFault::Sql(source) => match self {
+                JournalStore::Sqlite(store) if sqlite::is_damage(&source) => {
                     store.found_damage(source.to_string())
                 }
-                Store::Sqlite(store) if matches!(source, sqlx::Error::WorkerCrashed) => {
-                    store.crashed()
+                JournalStore::Sqlite(store) if matches!(source, sqlx::Error::WorkerCrashed) => {
+                    store.crashed_error()
                 }
                 _ => JournalError::Store { source: source.into() },
             },
@@ -105,18 +105,18 @@ impl Store {
 
 /// Opens a store. Retries while other processes hold the same file, or the server is still
 /// starting.
-pub(crate) async fn patiently<T, F>(
+pub(crate) async fn retry_open<T, F>(
     may_pass: fn(&sqlx::Error) -> bool,
     mut open: impl FnMut() -> F,
-) -> Result<T, Fault>
+) -> Result<T, StoreFault>
 where
-    F: Future<Output = Result<T, Fault>>,
+    F: Future<Output = Result<T, StoreFault>>,
 {
     let mut attempts = 1;
     loop {
         match open().await {
-            Err(Fault::Sql(error)) if may_pass(&error) && attempts < ATTEMPTS_MAX => {
-                tokio::time::sleep(wait_after(attempts)).await;
+            Err(StoreFault::Sql(error)) if may_pass(&error) && attempts < ATTEMPTS_MAX => {
+                tokio::time::sleep(retry_delay(attempts)).await;
                 attempts += 1;
             }
             done => return done,
@@ -125,45 +125,45 @@ where
 }
 
 /// Returns the delay after this number of attempts.
-pub(crate) fn wait_after(attempts: u32) -> Duration {
+pub(crate) fn retry_delay(attempts: u32) -> Duration {
     ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
 }
 
 /// The cause of a failed transaction: an error of the store, or a violation of the journal's rules.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum StoreFault {
     Sql(sqlx::Error),
     Journal(JournalError),
 }
 
-impl Fault {
+impl StoreFault {
     /// Returns true for a transient error: a lost connection, a conflict, a busy file.
-    pub(crate) fn sql_may_pass(error: &sqlx::Error) -> bool {
-        sqlite::is_busy(error) || postgres::may_pass(error)
+    pub(crate) fn is_transient_sql(error: &sqlx::Error) -> bool {
+        sqlite::is_busy(error) || postgres::is_transient(error)
     }
 }
 
-impl From<sqlx::Error> for Fault {
+impl From<sqlx::Error> for StoreFault {
     fn from(error: sqlx::Error) -> Self {
-        Fault::Sql(error)
+        StoreFault::Sql(error)
     }
 }
 
-impl From<std::io::Error> for Fault {
+impl From<std::io::Error> for StoreFault {
     fn from(error: std::io::Error) -> Self {
-        Fault::Sql(error.into())
+        StoreFault::Sql(error.into())
     }
 }
 
-impl From<JournalError> for Fault {
+impl From<JournalError> for StoreFault {
     fn from(error: JournalError) -> Self {
-        Fault::Journal(error)
+        StoreFault::Journal(error)
     }
 }
 
-impl From<FoldError> for Fault {
+impl From<FoldError> for StoreFault {
     fn from(error: FoldError) -> Self {
-        Fault::Journal(error.into())
+        StoreFault::Journal(error.into())
     }
 }
 
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn waits_grow_and_end() {
-        assert_eq!(wait_after(1), ATTEMPT_WAIT);
-        assert_eq!(wait_after(3), ATTEMPT_WAIT * 4);
-        assert_eq!(wait_after(40), ATTEMPT_WAIT_MAX);
+        assert_eq!(retry_delay(1), ATTEMPT_WAIT);
+        assert_eq!(retry_delay(3), ATTEMPT_WAIT * 4);
+        assert_eq!(retry_delay(40), ATTEMPT_WAIT_MAX);
     }
 }

@@ -11,11 +11,13 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub use self::decode::Decoder;
+pub use self::decode::AnthropicDecoder;
 use crate::limits::THINKING_TOKENS_MIN;
 use crate::message::{AssistantPart, ToolResult};
-use crate::request::{Caching, Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
-use crate::turns::{Conversation, Turn, arguments_sent_back, effort};
+use crate::request::{
+    ModelRequest, PromptCaching, ResponseFormat, ThinkingMode, ToolChoice, ToolSpec,
+};
+use crate::turns::{NormalisedConversation, NormalisedTurn, arguments_to_send, effort_level};
 
 /// The version of the protocol, as sent in its header.
 pub const VERSION: &str = "2023-06-01";
@@ -25,8 +27,8 @@ pub const STRUCTURED_OUTPUT: &str = "structured_output";
 
 /// Builds the body of a request. `output_tokens_max` is the model's limit, for requests that set
 /// none.
-pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Value {
-    let conversation = Conversation::of(request.messages);
+pub fn body(request: &ModelRequest<'_>, output_tokens_max: u32, stream: bool) -> Value {
+    let conversation = NormalisedConversation::from_messages(request.messages);
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.model));
     add_budget(&mut body, request, output_tokens_max);
@@ -36,14 +38,14 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
         body.insert("system".into(), Value::Array(system));
     }
     add_tools(&mut body, request);
-    let messages = messages(&conversation, request.caching);
+    let messages = build_messages(&conversation, request.caching);
     body.insert("messages".into(), Value::Array(messages));
     Value::Object(body)
 }
 
 /// The thinking mode of a model, which determines the parameters that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Generation {
+enum ThinkingGeneration {
     /// Thinks on request, within a token budget. Also applies to other vendors' models that speak
     /// the protocol.
     Budgeted,
@@ -52,38 +54,38 @@ enum Generation {
     Adaptive,
 }
 
-impl Generation {
-    fn of(request: &Request<'_>) -> Self {
+impl ThinkingGeneration {
+    fn of_request(request: &ModelRequest<'_>) -> Self {
         const BUDGETED: [&str; 5] =
             ["claude-2", "claude-3", "claude-opus-4", "claude-sonnet-4", "claude-haiku-4"];
         const ADAPTIVE: [&str; 2] = ["claude-opus-4-7", "claude-opus-4-8"];
         let name = request.model.model.as_str();
         let is_one_of = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
         if name.starts_with("claude-") && (!is_one_of(&BUDGETED) || is_one_of(&ADAPTIVE)) {
-            Generation::Adaptive
+            ThinkingGeneration::Adaptive
         } else {
-            Generation::Budgeted
+            ThinkingGeneration::Budgeted
         }
     }
 }
 
 /// Adds the token limit, the thinking settings, and the sampling parameters.
-fn add_budget(body: &mut Map<String, Value>, request: &Request<'_>, output_tokens_max: u32) {
+fn add_budget(body: &mut Map<String, Value>, request: &ModelRequest<'_>, output_tokens_max: u32) {
     let answer = request.max_tokens.unwrap_or(output_tokens_max);
-    let (tokens, thinking) = match (request.thinking, Generation::of(request)) {
-        (Thinking::Off, Generation::Budgeted) => {
+    let (tokens, thinking) = match (request.thinking, ThinkingGeneration::of_request(request)) {
+        (ThinkingMode::Off, ThinkingGeneration::Budgeted) => {
             add_sampling(body, request);
             (answer, None)
         }
-        (Thinking::Off, Generation::Adaptive) => (answer, None),
-        (Thinking::Budget(budget), Generation::Budgeted) => {
+        (ThinkingMode::Off, ThinkingGeneration::Adaptive) => (answer, None),
+        (ThinkingMode::Budget(budget), ThinkingGeneration::Budgeted) => {
             let budget = budget.max(THINKING_TOKENS_MIN);
             let thinking = json!({ "type": "enabled", "budget_tokens": budget });
-            (above(budget, answer), Some(thinking))
+            (raise_limit(budget, answer), Some(thinking))
         }
-        (Thinking::Budget(budget), Generation::Adaptive) => {
-            body.insert("output_config".into(), json!({ "effort": effort(budget) }));
-            (above(budget, answer), Some(json!({ "type": "adaptive" })))
+        (ThinkingMode::Budget(budget), ThinkingGeneration::Adaptive) => {
+            body.insert("output_config".into(), json!({ "effort": effort_level(budget) }));
+            (raise_limit(budget, answer), Some(json!({ "type": "adaptive" })))
         }
     };
     body.insert("max_tokens".into(), json!(tokens));
@@ -91,12 +93,12 @@ fn add_budget(body: &mut Map<String, Value>, request: &Request<'_>, output_token
 }
 
 /// Raises the limit of the answer above the thinking budget, since thinking counts towards it.
-fn above(budget: u32, answer: u32) -> u32 {
+fn raise_limit(budget: u32, answer: u32) -> u32 {
     if answer > budget { answer } else { budget.saturating_add(answer) }
 }
 
 /// Adds the temperature or else top-p: some models reject both at once.
-fn add_sampling(body: &mut Map<String, Value>, request: &Request<'_>) {
+fn add_sampling(body: &mut Map<String, Value>, request: &ModelRequest<'_>) {
     if let Some(temperature) = request.sampling.temperature {
         body.insert("temperature".into(), json!(temperature.clamp(0.0, 1.0)));
     } else if let Some(top_p) = request.sampling.top_p {
@@ -104,7 +106,7 @@ fn add_sampling(body: &mut Map<String, Value>, request: &Request<'_>) {
     }
 }
 
-fn system_blocks(conversation: &Conversation<'_>, caching: Caching) -> Vec<Value> {
+fn system_blocks(conversation: &NormalisedConversation<'_>, caching: PromptCaching) -> Vec<Value> {
     let texts = conversation.system.iter();
     let mut blocks: Vec<Value> =
         texts.map(|text| json!({ "type": "text", "text": text })).collect();
@@ -112,9 +114,9 @@ fn system_blocks(conversation: &Conversation<'_>, caching: Caching) -> Vec<Value
     blocks
 }
 
-fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
-    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
-    let shape = structured_output(&request.format);
+fn add_tools(body: &mut Map<String, Value>, request: &ModelRequest<'_>) {
+    let mut tools: Vec<Value> = request.tools.iter().map(tool_definition).collect();
+    let shape = structured_output_tool(&request.format);
     let shaped = shape.is_some();
     tools.extend(shape);
     if tools.is_empty() {
@@ -127,14 +129,14 @@ fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
     }
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+fn tool_definition(spec: &ToolSpec) -> Value {
     // Assigned directly, since `json!` would serialise the schema again.
     let mut tool = json!({ "name": spec.name, "description": spec.description });
     tool["input_schema"] = spec.parameters.clone();
     tool
 }
 
-fn structured_output(format: &ResponseFormat) -> Option<Value> {
+fn structured_output_tool(format: &ResponseFormat) -> Option<Value> {
     let schema = match format {
         ResponseFormat::Text => return None,
         ResponseFormat::Json => json!({ "type": "object" }),
@@ -149,35 +151,36 @@ fn structured_output(format: &ResponseFormat) -> Option<Value> {
 }
 
 /// Selects the tool choice. Where a tool cannot be forced, it is only offered.
-fn tool_choice(request: &Request<'_>, shaped: bool) -> Option<Value> {
-    let can_force =
-        request.thinking == Thinking::Off && Generation::of(request) == Generation::Budgeted;
+fn tool_choice(request: &ModelRequest<'_>, shaped: bool) -> Option<Value> {
+    let can_force = request.thinking == ThinkingMode::Off
+        && ThinkingGeneration::of_request(request) == ThinkingGeneration::Budgeted;
     let shape_only = shaped
         && (request.tool_choice == ToolChoice::None
             || (request.tool_choice == ToolChoice::Auto && request.tools.is_empty()));
     match &request.tool_choice {
-        _ if shape_only => can_force.then(|| forced(STRUCTURED_OUTPUT)),
+        _ if shape_only => can_force.then(|| forced_choice(STRUCTURED_OUTPUT)),
         ToolChoice::Auto => None,
         ToolChoice::None => Some(json!({ "type": "none" })),
-        ToolChoice::Tool(name) => can_force.then(|| forced(name)),
+        ToolChoice::Tool(name) => can_force.then(|| forced_choice(name)),
     }
 }
 
-fn forced(name: &str) -> Value {
+fn forced_choice(name: &str) -> Value {
     json!({ "type": "tool", "name": name })
 }
 
-fn messages(conversation: &Conversation<'_>, caching: Caching) -> Vec<Value> {
+fn build_messages(conversation: &NormalisedConversation<'_>, caching: PromptCaching) -> Vec<Value> {
     let turns = &conversation.turns;
-    let users = turns.iter().enumerate().filter(|(_, turn)| matches!(turn, Turn::User { .. }));
+    let users =
+        turns.iter().enumerate().filter(|(_, turn)| matches!(turn, NormalisedTurn::User { .. }));
     // Mark the last two user turns: the older one is where the previous request wrote its cache.
     let marked: Vec<usize> = users.map(|(at, _)| at).rev().take(2).collect();
     let mut messages = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
         let (role, mut blocks) = match turn {
-            Turn::User { results, texts } => ("user", user_blocks(results, texts)),
-            Turn::Assistant(parts) => {
-                ("assistant", parts.iter().filter_map(|part| block(part)).collect())
+            NormalisedTurn::User { results, texts } => ("user", user_blocks(results, texts)),
+            NormalisedTurn::Assistant(parts) => {
+                ("assistant", parts.iter().filter_map(|part| content_block(part)).collect())
             }
         };
         if marked.contains(&at) {
@@ -225,7 +228,7 @@ fn tool_result(result: &ToolResult) -> Value {
 
 /// Converts a part to a content block. Thinking without a signature is from another provider or was
 /// truncated; Anthropic would reject it.
-fn block(part: &AssistantPart) -> Option<Value> {
+fn content_block(part: &AssistantPart) -> Option<Value> {
     Some(match part {
         AssistantPart::Text { text } => json!({ "type": "text", "text": text }),
         AssistantPart::Thinking { text, signature } => {
@@ -236,14 +239,14 @@ fn block(part: &AssistantPart) -> Option<Value> {
         }
         AssistantPart::ToolCall(call) => {
             let mut block = json!({ "type": "tool_use", "id": call.id, "name": call.name });
-            block["input"] = arguments_sent_back(call);
+            block["input"] = arguments_to_send(call);
             block
         }
     })
 }
 
-fn mark_last(blocks: &mut [Value], caching: Caching) {
-    if let (Caching::On, Some(last)) = (caching, blocks.last_mut()) {
+fn mark_last(blocks: &mut [Value], caching: PromptCaching) {
+    if let (PromptCaching::On, Some(last)) = (caching, blocks.last_mut()) {
         last["cache_control"] = json!({ "type": "ephemeral" });
     }
 }

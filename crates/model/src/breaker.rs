@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::Error;
-use crate::name::Service;
+use crate::error::ModelError;
+use crate::name::ModelService;
 
 /// The thresholds of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct BreakerThresholds {
     /// The number of failures that open a circuit.
     pub failures: usize,
     /// The period in which these failures must occur.
@@ -20,23 +20,23 @@ pub struct Thresholds {
     pub successes: u32,
 }
 
-impl Default for Thresholds {
+impl Default for BreakerThresholds {
     fn default() -> Self {
-        Thresholds { failures: 5, window_ms: 60_000, open_ms: 60_000, successes: 3 }
+        BreakerThresholds { failures: 5, window_ms: 60_000, open_ms: 60_000, successes: 3 }
     }
 }
 
 /// The circuit breakers of all services.
 #[derive(Debug, Default)]
-pub struct Breakers {
-    thresholds: Thresholds,
-    circuits: Mutex<[Circuit; Service::ALL.len()]>,
+pub struct CircuitBreakers {
+    thresholds: BreakerThresholds,
+    circuits: Mutex<[CircuitState; ModelService::ALL.len()]>,
 }
 
-impl Breakers {
+impl CircuitBreakers {
     /// Creates breakers with the given thresholds.
-    pub fn new(thresholds: Thresholds) -> Self {
-        Breakers { thresholds, ..Breakers::default() }
+    pub fn new(thresholds: BreakerThresholds) -> Self {
+        CircuitBreakers { thresholds, ..CircuitBreakers::default() }
     }
 
     /// Checks whether a call may be made now.
@@ -44,47 +44,47 @@ impl Breakers {
     /// # Errors
     ///
     /// Returns [`Error::CircuitOpen`] if not.
-    pub fn admit(&self, service: Service, now_ms: u64) -> Result<(), Error> {
-        let admitted = self.circuits()[service as usize].admit(&self.thresholds, now_ms);
-        admitted.map_err(|retry_in_ms| Error::CircuitOpen { service, retry_in_ms })
+    pub fn admit(&self, service: ModelService, now_ms: u64) -> Result<(), ModelError> {
+        let admitted = self.lock_circuits()[service as usize].admit(&self.thresholds, now_ms);
+        admitted.map_err(|retry_in_ms| ModelError::CircuitOpen { service, retry_in_ms })
     }
 
     /// Records the outcome of an admitted call.
-    pub fn record(&self, service: Service, outcome: Result<(), &Error>, now_ms: u64) {
-        let circuit = &mut self.circuits()[service as usize];
+    pub fn record(&self, service: ModelService, outcome: Result<(), &ModelError>, now_ms: u64) {
+        let circuit = &mut self.lock_circuits()[service as usize];
         match outcome {
             Ok(()) => circuit.succeeded(&self.thresholds),
-            Err(error) if counts(error) => circuit.failed(&self.thresholds, now_ms),
+            Err(error) if counts_as_failure(error) => circuit.failed(&self.thresholds, now_ms),
             Err(_) => circuit.undecided(),
         }
     }
 
     /// Records that an admitted call was dropped before its end.
-    pub fn abandon(&self, service: Service) {
-        self.circuits()[service as usize].undecided();
+    pub fn record_abandoned(&self, service: ModelService) {
+        self.lock_circuits()[service as usize].undecided();
     }
 
     /// Ignores poison: every update leaves a circuit in a valid state.
-    fn circuits(&self) -> MutexGuard<'_, [Circuit; Service::ALL.len()]> {
+    fn lock_circuits(&self) -> MutexGuard<'_, [CircuitState; ModelService::ALL.len()]> {
         self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns true if an error counts as a failure of the service. A service that understood and
 /// rejected the request works.
-fn counts(error: &Error) -> bool {
+fn counts_as_failure(error: &ModelError) -> bool {
     matches!(
         error,
-        Error::Server { .. }
-            | Error::Connection { .. }
-            | Error::Stalled { .. }
-            | Error::BrokenOff { .. }
-            | Error::TimedOut { .. }
+        ModelError::Server { .. }
+            | ModelError::Connection { .. }
+            | ModelError::Stalled { .. }
+            | ModelError::BrokenOff { .. }
+            | ModelError::TimedOut { .. }
     )
 }
 
 #[derive(Debug)]
-enum Circuit {
+enum CircuitState {
     /// All calls pass; the times of recent failures are kept.
     Closed { failures_ms: VecDeque<u64> },
     /// All calls are blocked.
@@ -93,23 +93,23 @@ enum Circuit {
     HalfOpen { successes: u32, probe_ms: Option<u64> },
 }
 
-impl Default for Circuit {
+impl Default for CircuitState {
     fn default() -> Self {
-        Circuit::Closed { failures_ms: VecDeque::new() }
+        CircuitState::Closed { failures_ms: VecDeque::new() }
     }
 }
 
-impl Circuit {
+impl CircuitState {
     /// Returns the delay in milliseconds if the call may not be made now.
-    fn admit(&mut self, thresholds: &Thresholds, now_ms: u64) -> Result<(), u64> {
+    fn admit(&mut self, thresholds: &BreakerThresholds, now_ms: u64) -> Result<(), u64> {
         match self {
-            Circuit::Closed { .. } => Ok(()),
-            Circuit::Open { until_ms } if now_ms < *until_ms => Err(*until_ms - now_ms),
-            Circuit::Open { .. } => {
-                *self = Circuit::HalfOpen { successes: 0, probe_ms: Some(now_ms) };
+            CircuitState::Closed { .. } => Ok(()),
+            CircuitState::Open { until_ms } if now_ms < *until_ms => Err(*until_ms - now_ms),
+            CircuitState::Open { .. } => {
+                *self = CircuitState::HalfOpen { successes: 0, probe_ms: Some(now_ms) };
                 Ok(())
             }
-            Circuit::HalfOpen { probe_ms, .. } => {
+            CircuitState::HalfOpen { probe_ms, .. } => {
                 // A dropped probe never reports its outcome, so it blocks others for a limited time
                 // only.
                 let given_up_ms = probe_ms.map(|began| began.saturating_add(thresholds.open_ms));
@@ -124,34 +124,34 @@ impl Circuit {
         }
     }
 
-    fn succeeded(&mut self, thresholds: &Thresholds) {
-        if let Circuit::HalfOpen { successes, probe_ms } = self {
+    fn record_success(&mut self, thresholds: &BreakerThresholds) {
+        if let CircuitState::HalfOpen { successes, probe_ms } = self {
             *successes += 1;
             *probe_ms = None;
             if *successes >= thresholds.successes {
-                *self = Circuit::default();
+                *self = CircuitState::default();
             }
         }
     }
 
-    fn failed(&mut self, thresholds: &Thresholds, now_ms: u64) {
+    fn record_failure(&mut self, thresholds: &BreakerThresholds, now_ms: u64) {
         let opens = match self {
-            Circuit::Closed { failures_ms } => {
+            CircuitState::Closed { failures_ms } => {
                 failures_ms.push_back(now_ms);
                 failures_ms.retain(|at| at.saturating_add(thresholds.window_ms) > now_ms);
                 failures_ms.len() >= thresholds.failures
             }
             // Calls that started before the circuit opened don't extend the open period.
-            Circuit::Open { .. } => false,
-            Circuit::HalfOpen { .. } => true,
+            CircuitState::Open { .. } => false,
+            CircuitState::HalfOpen { .. } => true,
         };
         if opens {
-            *self = Circuit::Open { until_ms: now_ms.saturating_add(thresholds.open_ms) };
+            *self = CircuitState::Open { until_ms: now_ms.saturating_add(thresholds.open_ms) };
         }
     }
 
-    fn undecided(&mut self) {
-        if let Circuit::HalfOpen { probe_ms, .. } = self {
+    fn clear_probe(&mut self) {
+        if let CircuitState::HalfOpen { probe_ms, .. } = self {
             *probe_ms = None;
         }
     }
@@ -163,23 +163,23 @@ const PROBE_WAIT_MS: u64 = 1000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Service::{Anthropic, OpenAi};
+    use crate::name::ModelService::{Anthropic, OpenAi};
 
-    fn failure() -> Error {
-        Error::BrokenOff { service: Anthropic }
+    fn failure() -> ModelError {
+        ModelError::BrokenOff { service: Anthropic }
     }
 
-    fn fail(breakers: &Breakers, moments: &[u64]) {
+    fn fail(breakers: &CircuitBreakers, moments: &[u64]) {
         for at in moments {
             breakers.record(Anthropic, Err(&failure()), *at);
         }
     }
 
     #[track_caller]
-    fn check(breakers: &Breakers, now_ms: u64, wait_ms: Option<u64>) {
+    fn check(breakers: &CircuitBreakers, now_ms: u64, wait_ms: Option<u64>) {
         let wait = match breakers.admit(Anthropic, now_ms) {
             Ok(()) => None,
-            Err(Error::CircuitOpen { retry_in_ms, .. }) => Some(retry_in_ms),
+            Err(ModelError::CircuitOpen { retry_in_ms, .. }) => Some(retry_in_ms),
             Err(other) => panic!("{other}"),
         };
         assert_eq!(wait, wait_ms);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn five_failures_within_a_minute_open_it_for_that_service_alone() {
-        let breakers = Breakers::default();
+        let breakers = CircuitBreakers::default();
         fail(&breakers, &[0, 1, 2, 3]);
         check(&breakers, 4, None);
         fail(&breakers, &[4]);
@@ -197,14 +197,14 @@ mod tests {
 
     #[test]
     fn failures_that_are_long_ago_do_not_count() {
-        let breakers = Breakers::default();
+        let breakers = CircuitBreakers::default();
         fail(&breakers, &[0, 1, 2, 3, 60_003]);
         check(&breakers, 60_004, None);
     }
 
     #[test]
     fn three_calls_one_at_a_time_close_it_again() {
-        let breakers = Breakers::default();
+        let breakers = CircuitBreakers::default();
         fail(&breakers, &[0; 5]);
         check(&breakers, 59_999, Some(1));
         for at in [60_000, 60_010, 60_020] {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_failure_while_it_is_tried_opens_it_again() {
-        let breakers = Breakers::default();
+        let breakers = CircuitBreakers::default();
         fail(&breakers, &[0; 5]);
         check(&breakers, 60_000, None);
         fail(&breakers, &[60_500]);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_call_that_was_dropped_does_not_block_it_for_ever() {
-        let breakers = Breakers::default();
+        let breakers = CircuitBreakers::default();
         fail(&breakers, &[0; 5]);
         check(&breakers, 60_000, None);
         check(&breakers, 119_999, Some(1));
@@ -236,10 +236,10 @@ mod tests {
 
     #[test]
     fn a_call_that_was_given_up_lets_the_next_one_try() {
-        let breakers = Breakers::default();
+        let breakers = CircuitBreakers::default();
         fail(&breakers, &[0; 5]);
         check(&breakers, 60_000, None);
-        breakers.abandon(Anthropic);
+        breakers.record_abandoned(Anthropic);
         check(&breakers, 60_001, None);
     }
 
@@ -248,12 +248,12 @@ mod tests {
         let message = || "x".to_owned();
         let (service, status) = (Anthropic, 400);
         for error in [
-            Error::Rejected { service, status, message: message() },
-            Error::RateLimited { service, status, message: message(), retry_after_ms: None },
-            Error::Unauthorised { service, status, message: message() },
-            Error::ContextTooLong { message: message() },
+            ModelError::Rejected { service, status, message: message() },
+            ModelError::RateLimited { service, status, message: message(), retry_after_ms: None },
+            ModelError::Unauthorised { service, status, message: message() },
+            ModelError::ContextTooLong { message: message() },
         ] {
-            let breakers = Breakers::default();
+            let breakers = CircuitBreakers::default();
             (0..9).for_each(|at| breakers.record(Anthropic, Err(&error), at));
             check(&breakers, 9, None);
         }

@@ -9,15 +9,15 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub use self::decode::Decoder;
+pub use self::decode::ChatDecoder;
 use crate::message::{AssistantPart, ToolCall};
-use crate::name::Service;
-use crate::request::{Request, ResponseFormat, Thinking, ToolChoice, ToolSpec};
-use crate::turns::{Conversation, Turn, arguments_sent_back, effort};
+use crate::name::ModelService;
+use crate::request::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice, ToolSpec};
+use crate::turns::{NormalisedConversation, NormalisedTurn, arguments_to_send, effort_level};
 
 /// Builds the body of a request. Without a limit in the request, none is sent and the model's own
 /// applies; `output_tokens_max` only caps a requested limit.
-pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Value {
+pub fn body(request: &ModelRequest<'_>, output_tokens_max: u32, stream: bool) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.model));
     body.insert("stream".into(), json!(stream));
@@ -27,26 +27,26 @@ pub fn body(request: &Request<'_>, output_tokens_max: u32, stream: bool) -> Valu
     add_limits(&mut body, request, output_tokens_max);
     add_tools(&mut body, request);
     let words;
-    let mut conversation = Conversation::of(request.messages);
+    let mut conversation = NormalisedConversation::from_messages(request.messages);
     if let Some(format) = response_format(&request.format) {
-        if is_shape_told(request) {
-            words = shape_in_words(&request.format);
+        if is_format_in_prompt(request) {
+            words = format_instructions(&request.format);
             conversation.system.push(&words);
         } else {
             body.insert("response_format".into(), format);
         }
     }
-    body.insert("messages".into(), Value::Array(messages(&conversation)));
+    body.insert("messages".into(), Value::Array(build_messages(&conversation)));
     Value::Object(body)
 }
 
 /// Returns true if the format is described in the prompt instead. Some servers constrain all output
 /// to the schema, so the model could not call tools.
-fn is_shape_told(request: &Request<'_>) -> bool {
-    request.model.service == Service::Compat && !request.tools.is_empty()
+fn is_format_in_prompt(request: &ModelRequest<'_>) -> bool {
+    request.model.service == ModelService::Compat && !request.tools.is_empty()
 }
 
-fn shape_in_words(format: &ResponseFormat) -> String {
+fn format_instructions(format: &ResponseFormat) -> String {
     let what = match format {
         ResponseFormat::Schema { schema, .. } => {
             format!(
@@ -58,15 +58,15 @@ fn shape_in_words(format: &ResponseFormat) -> String {
     format!("Call tools as you need them. When the work is done, answer with {what}")
 }
 
-fn add_limits(body: &mut Map<String, Value>, request: &Request<'_>, output_tokens_max: u32) {
-    let is_openai = request.model.service == Service::OpenAi;
+fn add_limits(body: &mut Map<String, Value>, request: &ModelRequest<'_>, output_tokens_max: u32) {
+    let is_openai = request.model.service == ModelService::OpenAi;
     if let Some(tokens) = request.max_tokens {
         let field = if is_openai { "max_completion_tokens" } else { "max_tokens" };
         body.insert(field.into(), json!(tokens.min(output_tokens_max)));
     }
-    if let (Thinking::Budget(tokens), true) = (request.thinking, is_openai) {
+    if let (ThinkingMode::Budget(tokens), true) = (request.thinking, is_openai) {
         // Reasoning models reject sampling parameters.
-        body.insert("reasoning_effort".into(), json!(effort(tokens)));
+        body.insert("reasoning_effort".into(), json!(effort_level(tokens)));
         return;
     }
     if let Some(temperature) = request.sampling.temperature {
@@ -77,11 +77,11 @@ fn add_limits(body: &mut Map<String, Value>, request: &Request<'_>, output_token
     }
 }
 
-fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
+fn add_tools(body: &mut Map<String, Value>, request: &ModelRequest<'_>) {
     if request.tools.is_empty() {
         return;
     }
-    body.insert("tools".into(), request.tools.iter().map(tool).collect());
+    body.insert("tools".into(), request.tools.iter().map(tool_definition).collect());
     let choice = match &request.tool_choice {
         ToolChoice::Auto => return,
         ToolChoice::None => json!("none"),
@@ -90,7 +90,7 @@ fn add_tools(body: &mut Map<String, Value>, request: &Request<'_>) {
     body.insert("tool_choice".into(), choice);
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+fn tool_definition(spec: &ToolSpec) -> Value {
     // Assigned directly, since `json!` would serialise the schema again.
     let mut tool = json!({ "type": "function" });
     tool["function"] = json!({ "name": spec.name, "description": spec.description });
@@ -120,14 +120,14 @@ fn name_char(c: char) -> char {
     if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
 }
 
-fn messages(conversation: &Conversation<'_>) -> Vec<Value> {
+fn build_messages(conversation: &NormalisedConversation<'_>) -> Vec<Value> {
     let mut messages = Vec::new();
     if !conversation.system.is_empty() {
         messages.push(json!({ "role": "system", "content": conversation.system.join("\n\n") }));
     }
     for turn in &conversation.turns {
         match turn {
-            Turn::User { results, texts } => {
+            NormalisedTurn::User { results, texts } => {
                 messages.extend(results.iter().map(|result| {
                     json!({ "role": "tool", "tool_call_id": result.call_id, "content": result.text })
                 }));
@@ -135,14 +135,14 @@ fn messages(conversation: &Conversation<'_>) -> Vec<Value> {
                     messages.push(json!({ "role": "user", "content": texts.join("\n\n") }));
                 }
             }
-            Turn::Assistant(parts) => messages.extend(assistant(parts)),
+            NormalisedTurn::Assistant(parts) => messages.extend(assistant_message(parts)),
         }
     }
     messages
 }
 
 /// Converts an assistant turn. Thinking is not sent back: the protocol has no field for it.
-fn assistant(parts: &[&AssistantPart]) -> Option<Value> {
+fn assistant_message(parts: &[&AssistantPart]) -> Option<Value> {
     let text: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {
@@ -171,9 +171,9 @@ fn assistant(parts: &[&AssistantPart]) -> Option<Value> {
 /// Converts a tool call. Valid arguments are sent back as the model wrote them; servers that insert
 /// them into a chat template fail on invalid ones.
 fn tool_call(call: &ToolCall) -> Value {
-    let as_written = call.parsed().is_ok() && !call.arguments.trim().is_empty();
+    let as_written = call.parse_arguments().is_ok() && !call.arguments.trim().is_empty();
     let arguments =
-        if as_written { call.arguments.clone() } else { arguments_sent_back(call).to_string() };
+        if as_written { call.arguments.clone() } else { arguments_to_send(call).to_string() };
     let function = json!({ "name": call.name, "arguments": arguments });
     json!({ "id": call.id, "type": "function", "function": function })
 }

@@ -7,37 +7,37 @@ use futures_util::stream::{self, BoxStream};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use self::call::{Call, Decoder};
-use crate::error::Error;
+use self::call::{ModelCallRequest, StreamDecoder};
+use crate::error::ModelError;
 use crate::limits::OUTPUT_TOKENS_DEFAULT;
-use crate::name::Service;
-use crate::prices::Prices;
-use crate::request::Request;
-use crate::response::Delta;
-use crate::secret::Secret;
-use crate::transport::Transport;
+use crate::name::ModelService;
+use crate::prices::ModelPrices;
+use crate::request::ModelRequest;
+use crate::response::ResponseDelta;
+use crate::secret::ApiSecret;
+use crate::transport::HttpTransport;
 use crate::{anthropic, chat};
 
 /// The deltas of an answer. Dropping the stream ends the call.
-pub type DeltaStream = BoxStream<'static, Result<Delta, Error>>;
+pub type DeltaStream = BoxStream<'static, Result<ResponseDelta, ModelError>>;
 
 /// Answers model requests.
-pub trait Provider: Send + Sync {
+pub trait ModelProvider: Send + Sync {
     /// Starts a call. The request is not borrowed after this returns; errors are the last item of
     /// the stream.
-    fn stream(&self, request: &Request<'_>) -> DeltaStream;
+    fn stream(&self, request: &ModelRequest<'_>) -> DeltaStream;
 }
 
 /// The address and credentials of a service.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct ModelEndpoint {
     /// The URL to which the protocol's paths are appended.
     pub base_url: String,
     /// The API key, if one is needed.
-    pub key: Option<Secret>,
+    pub key: Option<ApiSecret>,
 }
 
-impl std::fmt::Debug for Endpoint {
+impl std::fmt::Debug for ModelEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let base_url = without_secrets(&self.base_url);
         f.debug_struct("Endpoint").field("base_url", &base_url).field("key", &self.key).finish()
@@ -46,27 +46,27 @@ impl std::fmt::Debug for Endpoint {
 
 /// The endpoints of all services.
 #[derive(Clone, Debug, Default)]
-pub struct Endpoints {
-    pub anthropic: Option<Endpoint>,
-    pub openai: Option<Endpoint>,
+pub struct ModelEndpoints {
+    pub anthropic: Option<ModelEndpoint>,
+    pub openai: Option<ModelEndpoint>,
     /// Any OpenAI-compatible server.
-    pub compat: Option<Endpoint>,
+    pub compat: Option<ModelEndpoint>,
 }
 
-impl Endpoints {
+impl ModelEndpoints {
     /// The endpoint of a service, if it is configured.
-    pub fn get(&self, service: Service) -> Option<&Endpoint> {
+    pub fn get(&self, service: ModelService) -> Option<&ModelEndpoint> {
         match service {
-            Service::Anthropic => self.anthropic.as_ref(),
-            Service::OpenAi => self.openai.as_ref(),
-            Service::Compat => self.compat.as_ref(),
+            ModelService::Anthropic => self.anthropic.as_ref(),
+            ModelService::OpenAi => self.openai.as_ref(),
+            ModelService::Compat => self.compat.as_ref(),
         }
     }
 }
 
 /// The timeouts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct CallTimeouts {
     /// The timeout for connecting.
     pub connect_ms: u64,
     /// The timeout for the first byte, and between bytes.
@@ -75,29 +75,29 @@ pub struct Timeouts {
     pub absolute_ms: u64,
 }
 
-impl Default for Timeouts {
+impl Default for CallTimeouts {
     fn default() -> Self {
-        Timeouts { connect_ms: 10_000, idle_ms: 120_000, absolute_ms: 20 * 60_000 }
+        CallTimeouts { connect_ms: 10_000, idle_ms: 120_000, absolute_ms: 20 * 60_000 }
     }
 }
 
 /// The client for all services. Cheap to create: network resources are set up on the first call.
 #[derive(Clone, Debug)]
-pub struct Client {
-    endpoints: Endpoints,
-    timeouts: Timeouts,
+pub struct ModelClient {
+    endpoints: ModelEndpoints,
+    timeouts: CallTimeouts,
     /// The model table; the built-in one, loaded on the first call, if absent.
-    prices: Option<Prices>,
+    prices: Option<ModelPrices>,
     streaming: bool,
     clock: fn() -> u64,
-    transport: Transport,
+    transport: HttpTransport,
 }
 
-impl Client {
+impl ModelClient {
     /// Creates a client for the given services.
-    pub fn new(endpoints: Endpoints, timeouts: Timeouts) -> Self {
-        let transport = Transport::new(timeouts.connect_ms);
-        Client {
+    pub fn new(endpoints: ModelEndpoints, timeouts: CallTimeouts) -> Self {
+        let transport = HttpTransport::new(timeouts.connect_ms);
+        ModelClient {
             endpoints,
             timeouts,
             prices: None,
@@ -117,7 +117,7 @@ impl Client {
 
     /// Sets the table with the models' limits.
     #[must_use]
-    pub fn with_prices(mut self, prices: Prices) -> Self {
+    pub fn with_prices(mut self, prices: ModelPrices) -> Self {
         self.prices = Some(prices);
         self
     }
@@ -129,27 +129,27 @@ impl Client {
         self
     }
 
-    fn call(&self, request: &Request<'_>) -> Result<Call, Error> {
+    fn build_call(&self, request: &ModelRequest<'_>) -> Result<ModelCallRequest, ModelError> {
         let service = request.model.service;
-        let missing = |message: String| Error::NotConfigured { service, message };
+        let missing = |message: String| ModelError::NotConfigured { service, message };
         let endpoint = self.endpoints.get(service);
         let endpoint = endpoint.ok_or_else(|| missing("there is no address for it".to_owned()))?;
-        let url = url_of(service, &endpoint.base_url).map_err(missing)?;
-        let headers = headers(service, endpoint.key.as_ref()).map_err(missing)?;
-        let prices = self.prices.clone().unwrap_or_else(Prices::builtin);
+        let url = api_url(service, &endpoint.base_url).map_err(missing)?;
+        let headers = build_headers(service, endpoint.key.as_ref()).map_err(missing)?;
+        let prices = self.prices.clone().unwrap_or_else(ModelPrices::builtin);
         let limit = prices.get(request.model).map(|info| info.output_tokens_max);
         let (body, decoder) = match service {
-            Service::Anthropic => {
+            ModelService::Anthropic => {
                 let limit = limit.unwrap_or(OUTPUT_TOKENS_DEFAULT);
                 let body = anthropic::body(request, limit, self.streaming);
-                (body, Decoder::Anthropic(anthropic::Decoder::new(request)))
+                (body, StreamDecoder::Anthropic(anthropic::AnthropicDecoder::new(request)))
             }
-            Service::OpenAi | Service::Compat => {
+            ModelService::OpenAi | ModelService::Compat => {
                 let body = chat::body(request, limit.unwrap_or(u32::MAX), self.streaming);
-                (body, Decoder::Chat(chat::Decoder::new(request)))
+                (body, StreamDecoder::Chat(chat::ChatDecoder::new(request)))
             }
         };
-        Ok(Call {
+        Ok(ModelCallRequest {
             service,
             url,
             headers,
@@ -164,9 +164,9 @@ impl Client {
     }
 }
 
-impl Provider for Client {
-    fn stream(&self, request: &Request<'_>) -> DeltaStream {
-        match self.call(request) {
+impl ModelProvider for ModelClient {
+    fn stream(&self, request: &ModelRequest<'_>) -> DeltaStream {
+        match self.build_call(request) {
             Ok(call) => call.start(),
             Err(error) => stream::once(std::future::ready(Err(error))).boxed(),
         }
@@ -179,7 +179,7 @@ fn wall_clock_ms() -> u64 {
 
 /// The URL of the API. Anthropic's base URL is usually given without its version, the others' with
 /// it.
-fn url_of(service: Service, base_url: &str) -> Result<Url, String> {
+fn api_url(service: ModelService, base_url: &str) -> Result<Url, String> {
     let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base_url));
     let mut url = Url::parse(base_url.trim()).map_err(|_| refused("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -187,8 +187,10 @@ fn url_of(service: Service, base_url: &str) -> Result<Url, String> {
     }
     let base = url.path().trim_end_matches('/');
     let path = match service {
-        Service::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
-        Service::OpenAi | Service::Compat => format!("{base}/chat/completions"),
+        ModelService::Anthropic => {
+            format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
+        }
+        ModelService::OpenAi | ModelService::Compat => format!("{base}/chat/completions"),
     };
     url.set_path(&path);
     url.set_fragment(None);
@@ -201,18 +203,18 @@ fn without_secrets(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or_default()
 }
 
-fn headers(service: Service, key: Option<&Secret>) -> Result<HeaderMap, String> {
+fn build_headers(service: ModelService, key: Option<&ApiSecret>) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
-    if service == Service::Anthropic {
+    if service == ModelService::Anthropic {
         headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
     }
     let Some(key) = key.map(|key| key.reveal().trim()).filter(|key| !key.is_empty()) else {
         return Ok(headers);
     };
     let (name, text) = match service {
-        Service::Anthropic => ("x-api-key", key.to_owned()),
-        Service::OpenAi | Service::Compat => ("authorization", format!("Bearer {key}")),
+        ModelService::Anthropic => ("x-api-key", key.to_owned()),
+        ModelService::OpenAi | ModelService::Compat => ("authorization", format!("Bearer {key}")),
     };
     let mut value = HeaderValue::from_str(&text)
         .map_err(|_| "its key has characters that cannot be sent".to_owned())?;
@@ -222,12 +224,17 @@ fn headers(service: Service, key: Option<&Secret>) -> Result<HeaderMap, String> 
 }
 
 /// Builds the body of a streamed request, for previews.
-pub fn body(request: &Request<'_>, info: Option<&crate::prices::ModelInfo>) -> serde_json::Value {
+pub fn body(
+    request: &ModelRequest<'_>,
+    info: Option<&crate::prices::ModelInfo>,
+) -> serde_json::Value {
     let limit = info.map(|info| info.output_tokens_max);
     match request.model.service {
-        Service::Anthropic => {
+        ModelService::Anthropic => {
             anthropic::body(request, limit.unwrap_or(OUTPUT_TOKENS_DEFAULT), true)
         }
-        Service::OpenAi | Service::Compat => chat::body(request, limit.unwrap_or(u32::MAX), true),
+        ModelService::OpenAi | ModelService::Compat => {
+            chat::body(request, limit.unwrap_or(u32::MAX), true)
+        }
     }
 }

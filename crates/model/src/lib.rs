@@ -51,7 +51,7 @@ pub mod breaker;
 pub mod chat;
 pub mod client;
 pub mod error;
-mod fault;
+mod error_parsing;
 pub mod limits;
 pub mod message;
 pub mod name;
@@ -59,15 +59,19 @@ pub mod prices;
 pub mod request;
 pub mod response;
 pub mod retry;
+mod retry_headers;
 pub mod secret;
 mod transport;
 mod turns;
-mod waiting;
 
-pub use client::{Client, DeltaStream, Endpoint, Endpoints, Provider, Timeouts};
-pub use error::Error;
-pub use message::{AssistantPart, Message, ToolCall, ToolResult, UserPart};
-pub use name::{ModelName, Service};
-pub use request::{Caching, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolSpec};
-pub use response::{Assembler, Delta, Response, StopReason, Usage};
-pub use secret::Secret;
+pub use client::{
+    CallTimeouts, DeltaStream, ModelClient, ModelEndpoint, ModelEndpoints, ModelProvider,
+};
+pub use error::ModelError;
+pub use message::{AssistantPart, ModelMessage, ToolCall, ToolResult, UserPart};
+pub use name::{ModelName, ModelService};
+pub use request::{
+    ModelRequest, PromptCaching, ResponseFormat, SamplingParams, ThinkingMode, ToolChoice, ToolSpec,
+};
+pub use response::{ModelResponse, ResponseAssembler, ResponseDelta, StopReason, TokenUsage};
+pub use secret::ApiSecret;

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "lowercase")]
-pub enum Message {
+pub enum ModelMessage {
     /// A system message. The first ones of a conversation are the system prompt; later ones are
     /// sent where the provider allows them.
     System {
@@ -26,39 +26,39 @@ pub enum Message {
     },
 }
 
-impl Message {
+impl ModelMessage {
     /// Creates a system message.
     pub fn system(text: impl Into<String>) -> Self {
-        Message::System { text: text.into() }
+        ModelMessage::System { text: text.into() }
     }
 
     /// Creates a user message.
     pub fn user(text: impl Into<String>) -> Self {
-        Message::User { content: vec![UserPart::Text { text: text.into() }] }
+        ModelMessage::User { content: vec![UserPart::Text { text: text.into() }] }
     }
 
     /// Creates a text message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Message::Assistant { content: vec![AssistantPart::Text { text: text.into() }] }
+        ModelMessage::Assistant { content: vec![AssistantPart::Text { text: text.into() }] }
     }
 
     /// Creates a message with tool results.
-    pub fn results(results: Vec<ToolResult>) -> Self {
-        Message::User { content: results.into_iter().map(UserPart::ToolResult).collect() }
+    pub fn tool_results(results: Vec<ToolResult>) -> Self {
+        ModelMessage::User { content: results.into_iter().map(UserPart::ToolResult).collect() }
     }
 
     /// The visible text of the message: all text parts, concatenated.
     pub fn text(&self) -> String {
         match self {
-            Message::System { text } => text.clone(),
-            Message::User { content } => content
+            ModelMessage::System { text } => text.clone(),
+            ModelMessage::User { content } => content
                 .iter()
                 .filter_map(|part| match part {
                     UserPart::Text { text } => Some(text.as_str()),
                     UserPart::ToolResult(_) => None,
                 })
                 .collect(),
-            Message::Assistant { content } => content
+            ModelMessage::Assistant { content } => content
                 .iter()
                 .filter_map(|part| match part {
                     AssistantPart::Text { text } => Some(text.as_str()),
@@ -71,7 +71,7 @@ impl Message {
     /// The tool calls in the message.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         let parts = match self {
-            Message::Assistant { content } => content.as_slice(),
+            ModelMessage::Assistant { content } => content.as_slice(),
             _ => &[],
         };
         parts.iter().filter_map(|part| match part {
@@ -137,7 +137,7 @@ impl ToolCall {
     /// # Errors
     ///
     /// Returns the problem, worded so that the model can correct it.
-    pub fn parsed(&self) -> Result<Value, String> {
+    pub fn parse_arguments(&self) -> Result<Value, String> {
         if self.arguments.trim().is_empty() {
             return Ok(Value::Object(serde_json::Map::new()));
         }

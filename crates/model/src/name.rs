@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Service {
+pub enum ModelService {
     /// Anthropic's Messages API.
     Anthropic,
     /// OpenAI's Chat Completions API.
@@ -20,20 +20,21 @@ pub enum Service {
     Compat,
 }
 
-impl Service {
-    pub const ALL: [Service; 3] = [Service::Anthropic, Service::OpenAi, Service::Compat];
+impl ModelService {
+    pub const ALL: [ModelService; 3] =
+        [ModelService::Anthropic, ModelService::OpenAi, ModelService::Compat];
 
     /// The name before the slash.
     pub fn as_str(self) -> &'static str {
         match self {
-            Service::Anthropic => "anthropic",
-            Service::OpenAi => "openai",
-            Service::Compat => "compat",
+            ModelService::Anthropic => "anthropic",
+            ModelService::OpenAi => "openai",
+            ModelService::Compat => "compat",
         }
     }
 }
 
-impl fmt::Display for Service {
+impl fmt::Display for ModelService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -51,7 +52,7 @@ impl fmt::Display for Service {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelName {
-    pub service: Service,
+    pub service: ModelService,
     /// The service's name for the model; may contain slashes.
     pub model: String,
 }
@@ -60,15 +61,15 @@ pub struct ModelName {
 #[error(
     "`{0}` is not the name of a model: write anthropic/NAME, openai/NAME or compat/NAME (any OpenAI-compatible server)"
 )]
-pub struct BadModelName(pub String);
+pub struct ModelNameError(pub String);
 
 impl FromStr for ModelName {
-    type Err = BadModelName;
+    type Err = ModelNameError;
 
-    fn from_str(text: &str) -> Result<Self, BadModelName> {
-        let bad = || BadModelName(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ModelNameError> {
+        let bad = || ModelNameError(text.to_owned());
         let (service, model) = text.split_once('/').ok_or_else(bad)?;
-        let service = Service::ALL.into_iter().find(|known| known.as_str() == service);
+        let service = ModelService::ALL.into_iter().find(|known| known.as_str() == service);
         let service = service.filter(|_| !model.trim().is_empty()).ok_or_else(bad)?;
         Ok(ModelName { service, model: model.trim().to_owned() })
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
 
 use crate::name::ModelName;
-use crate::response::Usage;
+use crate::response::TokenUsage;
 
 /// The limits and prices of a model. Prices are in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub struct ModelInfo {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
     #[error(transparent)]
-    Name(#[from] crate::name::BadModelName),
+    Name(#[from] crate::name::ModelNameError),
     #[error("`{model}` must be a table, as {{ context_tokens = 200000, input_usd = 1.0, … }}")]
     NotATable { model: String },
     #[error("`{model}` has a field `{field}` that is not known; the fields are {fields}", fields = FIELDS.join(", "))]
@@ -58,28 +58,28 @@ const FIELDS: [&str; 9] = [
 
 /// The table of models. Copy-on-write: copies share the data until one is changed.
 #[derive(Clone, Debug, Default)]
-pub struct Prices {
-    models: Arc<BTreeMap<String, Known>>,
+pub struct ModelPrices {
+    models: Arc<BTreeMap<String, ModelPricing>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct ModelPricing {
     info: ModelInfo,
-    long: Option<LongPrompts>,
+    long: Option<LongPromptSurcharge>,
 }
 
 /// A surcharge for long prompts.
 #[derive(Clone, Copy, Debug)]
-struct LongPrompts {
+struct LongPromptSurcharge {
     above_tokens: u64,
     input_factor: f64,
     output_factor: f64,
 }
 
-impl Prices {
+impl ModelPrices {
     /// The built-in table.
     pub fn builtin() -> Self {
-        static BUILTIN: OnceLock<Prices> = OnceLock::new();
+        static BUILTIN: OnceLock<ModelPrices> = OnceLock::new();
         BUILTIN.get_or_init(read_builtin).clone()
     }
 
@@ -93,8 +93,11 @@ impl Prices {
         let mut models = self.models.as_ref().clone();
         for (model, value) in table {
             model.parse::<ModelName>()?;
-            let row = Row { model, fields: value.as_table().ok_or_else(|| not_a_table(model))? };
-            models.insert(model.clone(), row.known(self.models.get(model))?);
+            let row = ModelTableRow {
+                model,
+                fields: value.as_table().ok_or_else(|| not_a_table(model))?,
+            };
+            models.insert(model.clone(), row.parse_pricing(self.models.get(model))?);
         }
         self.models = Arc::new(models);
         Ok(())
@@ -102,13 +105,13 @@ impl Prices {
 
     /// The limits and prices of a model.
     pub fn get(&self, model: &ModelName) -> Option<&ModelInfo> {
-        self.known(model).map(|known| &known.info)
+        self.find_pricing(model).map(|known| &known.info)
     }
 
     /// The cost of one call, if the price is known. A surcharge for long prompts applies to single
     /// calls, so don't sum the usage of several calls before this.
-    pub fn cost_usd(&self, model: &ModelName, usage: &Usage) -> Option<f64> {
-        let Known { info, long } = self.known(model)?;
+    pub fn cost_usd(&self, model: &ModelName, usage: &TokenUsage) -> Option<f64> {
+        let ModelPricing { info, long } = self.find_pricing(model)?;
         let prompt_tokens = usage.total().saturating_sub(usage.output_tokens);
         let long = long.filter(|long| prompt_tokens > long.above_tokens);
         let (input, output) =
@@ -122,24 +125,24 @@ impl Prices {
         Some(parts.iter().map(|(tokens, usd)| *tokens as f64 * usd / 1e6).sum())
     }
 
-    fn known(&self, model: &ModelName) -> Option<&Known> {
+    fn find_pricing(&self, model: &ModelName) -> Option<&ModelPricing> {
         let name = model.to_string();
         let names = (1..=name.len()).rev().filter_map(|end| name.split_at_checked(end));
-        let mut known = names.filter(|(_, rest)| is_date(rest));
+        let mut known = names.filter(|(_, rest)| is_version_suffix(rest));
         known.find_map(|(key, _)| self.models.get(key))
     }
 }
 
-fn read_builtin() -> Prices {
+fn read_builtin() -> ModelPrices {
     let table = include_str!("../data/models.toml").parse().expect("a test reads the table");
-    let mut prices = Prices::default();
+    let mut prices = ModelPrices::default();
     prices.extend(&table).expect("a test reads the table");
     prices
 }
 
 /// Returns true if the rest of a name is only a version of the model. `gpt-5-mini` is not a version
 /// of `gpt-5`.
-fn is_date(rest: &str) -> bool {
+fn is_version_suffix(rest: &str) -> bool {
     let Some(version) = rest.strip_prefix(['-', '@']) else {
         return rest.is_empty();
     };
@@ -152,78 +155,83 @@ fn not_a_table(model: &str) -> PriceError {
 }
 
 /// A row of a model table that is being parsed.
-struct Row<'a> {
+struct ModelTableRow<'a> {
     model: &'a str,
     fields: &'a Table,
 }
 
-impl Row<'_> {
-    fn known(&self, before: Option<&Known>) -> Result<Known, PriceError> {
+impl ModelTableRow<'_> {
+    fn parse_pricing(&self, before: Option<&ModelPricing>) -> Result<ModelPricing, PriceError> {
         if let Some(field) = self.fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
             let (model, field) = (self.model.to_owned(), field.clone());
             return Err(PriceError::UnknownField { model, field });
         }
-        let info = self.info(before.map(|before| &before.info))?;
-        let long = self.long(before.and_then(|before| before.long.as_ref()))?;
-        Ok(Known { info, long })
+        let info = self.parse_info(before.map(|before| &before.info))?;
+        let long = self.parse_surcharge(before.and_then(|before| before.long.as_ref()))?;
+        Ok(ModelPricing { info, long })
     }
 
-    fn info(&self, before: Option<&ModelInfo>) -> Result<ModelInfo, PriceError> {
+    fn parse_info(&self, before: Option<&ModelInfo>) -> Result<ModelInfo, PriceError> {
         let output_tokens_max = before.map(|info| u64::from(info.output_tokens_max));
-        let output_tokens_max = self.tokens("output_tokens_max", output_tokens_max)?;
-        let input_usd = self.number("input_usd", before.map(|info| info.input_usd))?;
+        let output_tokens_max = self.parse_tokens("output_tokens_max", output_tokens_max)?;
+        let input_usd = self.parse_number("input_usd", before.map(|info| info.input_usd))?;
         let cache_read_usd = before.map_or(input_usd, |info| info.cache_read_usd);
         let cache_write_usd = before.map_or(input_usd, |info| info.cache_write_usd);
         Ok(ModelInfo {
             context_tokens: self
-                .tokens("context_tokens", before.map(|info| info.context_tokens))?,
+                .parse_tokens("context_tokens", before.map(|info| info.context_tokens))?,
             output_tokens_max: u32::try_from(output_tokens_max)
-                .map_err(|_| self.bad("output_tokens_max", TOKENS))?,
+                .map_err(|_| self.bad_value("output_tokens_max", TOKENS))?,
             input_usd,
-            output_usd: self.number("output_usd", before.map(|info| info.output_usd))?,
-            cache_read_usd: self.number("cache_read_usd", Some(cache_read_usd))?,
-            cache_write_usd: self.number("cache_write_usd", Some(cache_write_usd))?,
+            output_usd: self.parse_number("output_usd", before.map(|info| info.output_usd))?,
+            cache_read_usd: self.parse_number("cache_read_usd", Some(cache_read_usd))?,
+            cache_write_usd: self.parse_number("cache_write_usd", Some(cache_write_usd))?,
         })
     }
 
     /// Parses the surcharge: all three fields are needed, or none.
-    fn long(&self, before: Option<&LongPrompts>) -> Result<Option<LongPrompts>, PriceError> {
+    fn parse_surcharge(
+        &self,
+        before: Option<&LongPromptSurcharge>,
+    ) -> Result<Option<LongPromptSurcharge>, PriceError> {
         let given = self.fields.keys().any(|field| field.starts_with("long_"));
         if !given && before.is_none() {
             return Ok(None);
         }
-        Ok(Some(LongPrompts {
-            above_tokens: self.tokens("long_above_tokens", before.map(|long| long.above_tokens))?,
-            input_factor: self.number("long_input_factor", before.map(|long| long.input_factor))?,
+        Ok(Some(LongPromptSurcharge {
+            above_tokens: self
+                .parse_tokens("long_above_tokens", before.map(|long| long.above_tokens))?,
+            input_factor: self
+                .parse_number("long_input_factor", before.map(|long| long.input_factor))?,
             output_factor: self
-                .number("long_output_factor", before.map(|long| long.output_factor))?,
+                .parse_number("long_output_factor", before.map(|long| long.output_factor))?,
         }))
     }
 
-    fn tokens(&self, field: &'static str, known: Option<u64>) -> Result<u64, PriceError> {
+    fn parse_tokens(&self, field: &'static str, known: Option<u64>) -> Result<u64, PriceError> {
         let Some(value) = self.fields.get(field) else {
-            return known.ok_or_else(|| self.missing(field));
+            return known.ok_or_else(|| self.missing_field(field));
         };
         let tokens = value.as_integer().and_then(|tokens| u64::try_from(tokens).ok());
-        tokens.filter(|tokens| *tokens > 0).ok_or_else(|| self.bad(field, TOKENS))
+        tokens.filter(|tokens| *tokens > 0).ok_or_else(|| self.bad_value(field, TOKENS))
     }
 
-    fn number(&self, field: &'static str, known: Option<f64>) -> Result<f64, PriceError> {
+    fn parse_number(&self, field: &'static str, known: Option<f64>) -> Result<f64, PriceError> {
         let number = match self.fields.get(field) {
-            None => return known.ok_or_else(|| self.missing(field)),
+            None => return known.ok_or_else(|| self.missing_field(field)),
             Some(Value::Float(number)) => Some(*number),
             Some(Value::Integer(number)) => Some(*number as f64),
             Some(_) => None,
         };
         let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-        number.ok_or_else(|| self.bad(field, "a number, 0 or more"))
+        number.ok_or_else(|| self.bad_value(field, "a number, 0 or more"))
     }
 
-    fn missing(&self, field: &'static str) -> PriceError {
+    fn missing_field(&self, field: &'static str) -> PriceError {
         PriceError::Missing { model: self.model.to_owned(), field }
     }
 
-    fn bad(&self, field: &'static str, expected: &'static str) -> PriceError {
+    fn bad_value(&self, field: &'static str, expected: &'static str) -> PriceError {
         PriceError::BadValue { model: self.model.to_owned(), field, expected }
     }
 }
@@ -240,13 +248,13 @@ mod tests {
 
     #[track_caller]
     fn check(table: &str, expect: &str) {
-        let error = Prices::builtin().extend(&table.parse().unwrap()).unwrap_err();
+        let error = ModelPrices::builtin().extend(&table.parse().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), expect);
     }
 
     #[test]
     fn every_model_of_the_table_is_found_and_has_sound_figures() {
-        let prices = Prices::builtin();
+        let prices = ModelPrices::builtin();
         assert!(prices.models.len() > 20);
         for (key, known) in prices.models.iter() {
             let info = prices.get(&name(key)).unwrap();
@@ -260,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_date_is_a_version_and_a_word_is_another_model() {
-        let prices = Prices::builtin();
+        let prices = ModelPrices::builtin();
         let input_usd = |text| prices.get(&name(text)).map(|info| info.input_usd);
         assert_eq!(input_usd("anthropic/claude-haiku-4-5-20251001"), Some(1.0));
         assert_eq!(input_usd("anthropic/claude-haiku-4-5@20251001"), Some(1.0));
@@ -276,8 +284,8 @@ mod tests {
 
     #[test]
     fn a_call_costs_what_its_tokens_cost() {
-        let prices = Prices::builtin();
-        let usage = Usage {
+        let prices = ModelPrices::builtin();
+        let usage = TokenUsage {
             input_tokens: 1_000,
             output_tokens: 2_000,
             cache_read_tokens: 10_000,
@@ -290,9 +298,10 @@ mod tests {
 
     #[test]
     fn long_prompts_cost_more_from_their_limit_on() {
-        let prices = Prices::builtin();
+        let prices = ModelPrices::builtin();
         let cost = |input_tokens| {
-            let usage = Usage { input_tokens, output_tokens: 1_000_000, ..Usage::default() };
+            let usage =
+                TokenUsage { input_tokens, output_tokens: 1_000_000, ..TokenUsage::default() };
             prices.cost_usd(&name("anthropic/claude-haiku-5-5"), &usage).unwrap()
         };
         assert!((cost(100_000) - 0.51).abs() < 1e-9);
@@ -301,16 +310,16 @@ mod tests {
 
     #[test]
     fn a_user_adds_and_replaces() {
-        let mut prices = Prices::builtin();
+        let mut prices = ModelPrices::builtin();
         let table = r#"
             "compat/qwen3:8b" = { context_tokens = 40960, output_tokens_max = 8192, input_usd = 0, output_usd = 0 }
             "anthropic/claude-haiku-4-5" = { input_usd = 0.5 }
         "#;
         prices.extend(&table.parse().unwrap()).unwrap();
-        assert_eq!(prices.cost_usd(&name("compat/qwen3:8b"), &Usage::default()), Some(0.0));
+        assert_eq!(prices.cost_usd(&name("compat/qwen3:8b"), &TokenUsage::default()), Some(0.0));
         let haiku = prices.get(&name("anthropic/claude-haiku-4-5")).unwrap();
         assert_eq!((haiku.input_usd, haiku.output_usd), (0.5, 5.0));
-        assert_eq!(Prices::builtin().get(&name("compat/qwen3:8b")), None);
+        assert_eq!(ModelPrices::builtin().get(&name("compat/qwen3:8b")), None);
     }
 
     #[test]

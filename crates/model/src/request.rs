@@ -4,38 +4,38 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::Message;
+use crate::message::ModelMessage;
 use crate::name::ModelName;
 
 /// A request to a model.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct ModelRequest<'a> {
     pub model: &'a ModelName,
-    pub messages: &'a [Message],
+    pub messages: &'a [ModelMessage],
     /// The tools that the model may call.
     pub tools: &'a [ToolSpec],
     pub tool_choice: ToolChoice,
     /// The maximum number of tokens of the answer; the model's own limit if absent.
     pub max_tokens: Option<u32>,
-    pub sampling: Sampling,
-    pub thinking: Thinking,
+    pub sampling: SamplingParams,
+    pub thinking: ThinkingMode,
     pub format: ResponseFormat,
-    pub caching: Caching,
+    pub caching: PromptCaching,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ModelRequest<'a> {
     /// Creates a request with default settings.
-    pub fn new(model: &'a ModelName, messages: &'a [Message]) -> Self {
-        Request {
+    pub fn new(model: &'a ModelName, messages: &'a [ModelMessage]) -> Self {
+        ModelRequest {
             model,
             messages,
             tools: &[],
             tool_choice: ToolChoice::Auto,
             max_tokens: None,
-            sampling: Sampling::default(),
-            thinking: Thinking::Off,
+            sampling: SamplingParams::default(),
+            thinking: ThinkingMode::Off,
             format: ResponseFormat::Text,
-            caching: Caching::On,
+            caching: PromptCaching::On,
         }
     }
 }
@@ -65,7 +65,7 @@ pub enum ToolChoice {
 
 /// Sampling parameters; absent values are the provider's defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sampling {
+pub struct SamplingParams {
     /// The temperature, from 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
@@ -77,7 +77,7 @@ pub struct Sampling {
 /// Controls whether the model thinks before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Thinking {
+pub enum ThinkingMode {
     /// No thinking.
     #[default]
     Off,
@@ -102,7 +102,7 @@ pub enum ResponseFormat {
 
 /// Controls prompt caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Caching {
+pub enum PromptCaching {
     /// Sets cache marks after the tools, the system prompt and the last two turns.
     #[default]
     On,

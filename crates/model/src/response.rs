@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{AssistantPart, Message, ToolCall};
+use crate::message::{AssistantPart, ModelMessage, ToolCall};
 
 /// A piece of an answer, in the order in which the provider sends it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Delta {
+pub enum ResponseDelta {
     Text(String),
     Thinking(String),
     /// The signature of the preceding thinking.
@@ -28,7 +28,7 @@ pub enum Delta {
         json: String,
     },
     /// The usage so far; non-zero fields replace earlier values.
-    Usage(Usage),
+    Usage(TokenUsage),
     /// The end of the answer.
     Stop(StopReason),
 }
@@ -52,7 +52,7 @@ pub enum StopReason {
 /// The tokens that a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Input tokens, without those read from a cache.
     pub input_tokens: u64,
     /// Output tokens.
@@ -63,13 +63,13 @@ pub struct Usage {
     pub cache_write_tokens: u64,
 }
 
-impl Usage {
+impl TokenUsage {
     pub fn total(&self) -> u64 {
         self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
     }
 
     /// Replaces the fields that are non-zero in a later report.
-    pub fn update(&mut self, later: Usage) {
+    pub fn update(&mut self, later: TokenUsage) {
         replace_if_nonzero(&mut self.input_tokens, later.input_tokens);
         replace_if_nonzero(&mut self.output_tokens, later.output_tokens);
         replace_if_nonzero(&mut self.cache_read_tokens, later.cache_read_tokens);
@@ -83,8 +83,8 @@ fn replace_if_nonzero(old: &mut u64, new: u64) {
     }
 }
 
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Usage) {
+impl std::ops::AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: TokenUsage) {
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;
         self.cache_read_tokens += other.cache_read_tokens;
@@ -93,44 +93,44 @@ impl std::ops::AddAssign for Usage {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Response {
-    pub message: Message,
+pub struct ModelResponse {
+    pub message: ModelMessage,
     pub stop: StopReason,
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 /// Assembles an answer from its deltas.
 #[derive(Clone, Debug, Default)]
-pub struct Assembler {
+pub struct ResponseAssembler {
     parts: Vec<AssistantPart>,
     /// Pairs of a call's index and its position in `parts`.
     calls: Vec<(usize, usize)>,
-    usage: Usage,
+    usage: TokenUsage,
     stop: Option<StopReason>,
 }
 
-impl Assembler {
-    pub fn push(&mut self, delta: &Delta) {
+impl ResponseAssembler {
+    pub fn push(&mut self, delta: &ResponseDelta) {
         match delta {
-            Delta::Text(more) => match self.parts.last_mut() {
+            ResponseDelta::Text(more) => match self.parts.last_mut() {
                 Some(AssistantPart::Text { text }) => text.push_str(more),
                 _ => self.parts.push(AssistantPart::Text { text: more.clone() }),
             },
-            Delta::Thinking(more) => match self.parts.last_mut() {
+            ResponseDelta::Thinking(more) => match self.parts.last_mut() {
                 Some(AssistantPart::Thinking { text, signature: None }) => text.push_str(more),
                 _ => {
                     self.parts.push(AssistantPart::Thinking { text: more.clone(), signature: None })
                 }
             },
-            Delta::ThinkingSignature(more) => {
+            ResponseDelta::ThinkingSignature(more) => {
                 if let Some(AssistantPart::Thinking { signature, .. }) = self.parts.last_mut() {
                     signature.get_or_insert_default().push_str(more);
                 }
             }
-            Delta::RedactedThinking(data) => {
+            ResponseDelta::RedactedThinking(data) => {
                 self.parts.push(AssistantPart::RedactedThinking { data: data.clone() });
             }
-            Delta::ToolCallStart { index, id, name } => {
+            ResponseDelta::ToolCallStart { index, id, name } => {
                 self.calls.push((*index, self.parts.len()));
                 self.parts.push(AssistantPart::ToolCall(ToolCall {
                     id: id.clone(),
@@ -138,7 +138,7 @@ impl Assembler {
                     arguments: String::new(),
                 }));
             }
-            Delta::ToolCallArguments { index, json } => {
+            ResponseDelta::ToolCallArguments { index, json } => {
                 let at = self.calls.iter().rev().find(|(call, _)| call == index);
                 if let Some(AssistantPart::ToolCall(call)) =
                     at.and_then(|(_, at)| self.parts.get_mut(*at))
@@ -146,20 +146,20 @@ impl Assembler {
                     call.arguments.push_str(json);
                 }
             }
-            Delta::Usage(usage) => self.usage.update(*usage),
-            Delta::Stop(reason) => self.stop = Some(reason.clone()),
+            ResponseDelta::Usage(usage) => self.usage.update(*usage),
+            ResponseDelta::Stop(reason) => self.stop = Some(reason.clone()),
         }
     }
 
     /// The usage so far, also of an incomplete answer.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> TokenUsage {
         self.usage
     }
 
     /// The answer; `None` if the provider never ended it.
-    pub fn finish(self) -> Option<Response> {
+    pub fn finish(self) -> Option<ModelResponse> {
         let stop = self.stop?;
-        let message = Message::Assistant { content: self.parts };
-        Some(Response { message, stop, usage: self.usage })
+        let message = ModelMessage::Assistant { content: self.parts };
+        Some(ModelResponse { message, stop, usage: self.usage })
     }
 }

@@ -1,11 +1,11 @@
 //! Decides what to do about a failed call. Pure: the time and the random number are passed in.
 
-use crate::error::Error;
+use crate::error::ModelError;
 use crate::limits::RETRY_WAIT_MS_MAX;
 
 /// The retry policy of model calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Policy {
+pub struct RetryPolicy {
     /// The maximum number of attempts, including the first.
     pub attempts_max: u32,
     /// The delay after the first failure.
@@ -16,15 +16,15 @@ pub struct Policy {
     pub jitter: f64,
 }
 
-impl Default for Policy {
+impl Default for RetryPolicy {
     fn default() -> Self {
-        Policy { attempts_max: 3, initial_ms: 1000, max_ms: 30_000, jitter: 0.1 }
+        RetryPolicy { attempts_max: 3, initial_ms: 1000, max_ms: 30_000, jitter: 0.1 }
     }
 }
 
 /// The reaction to a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
+pub enum RetryAdvice {
     Retry {
         after_ms: u64,
     },
@@ -37,38 +37,44 @@ pub enum Advice {
     GiveUp,
 }
 
-impl Policy {
+impl RetryPolicy {
     /// Decides what to do after `attempt` failed calls, the last with `error`. `random` is between
     /// 0 and 1.
     ///
     /// Delays double with each attempt. A delay requested by the server is the minimum; if it is
     /// longer than five minutes, the run pauses.
-    pub fn advise(&self, error: &Error, attempt: u32, random: f64, now_ms: u64) -> Advice {
+    pub fn advise(
+        &self,
+        error: &ModelError,
+        attempt: u32,
+        random: f64,
+        now_ms: u64,
+    ) -> RetryAdvice {
         let asked_ms = match error {
-            Error::UsageLimit { resets_at_ms, .. } => {
-                return resets_at_ms.map_or(Advice::GiveUp, |until_ms| Advice::Pause { until_ms });
+            ModelError::UsageLimit { resets_at_ms, .. } => {
+                return resets_at_ms
+                    .map_or(RetryAdvice::GiveUp, |until_ms| RetryAdvice::Pause { until_ms });
             }
-            Error::RateLimited { retry_after_ms, .. } | Error::Server { retry_after_ms, .. } => {
-                retry_after_ms.unwrap_or(0)
-            }
-            Error::CircuitOpen { retry_in_ms, .. } => *retry_in_ms,
-            Error::Connection { .. }
-            | Error::Stalled { .. }
-            | Error::BrokenOff { .. }
-            | Error::Protocol { .. } => 0,
-            Error::TimedOut { .. }
-            | Error::ContextTooLong { .. }
-            | Error::Unauthorised { .. }
-            | Error::NotConfigured { .. }
-            | Error::Rejected { .. } => return Advice::GiveUp,
+            ModelError::RateLimited { retry_after_ms, .. }
+            | ModelError::Server { retry_after_ms, .. } => retry_after_ms.unwrap_or(0),
+            ModelError::CircuitOpen { retry_in_ms, .. } => *retry_in_ms,
+            ModelError::Connection { .. }
+            | ModelError::Stalled { .. }
+            | ModelError::BrokenOff { .. }
+            | ModelError::Protocol { .. } => 0,
+            ModelError::TimedOut { .. }
+            | ModelError::ContextTooLong { .. }
+            | ModelError::Unauthorised { .. }
+            | ModelError::NotConfigured { .. }
+            | ModelError::Rejected { .. } => return RetryAdvice::GiveUp,
         };
         if asked_ms > RETRY_WAIT_MS_MAX {
-            return Advice::Pause { until_ms: now_ms.saturating_add(asked_ms) };
+            return RetryAdvice::Pause { until_ms: now_ms.saturating_add(asked_ms) };
         }
         if attempt >= self.attempts_max {
-            return Advice::GiveUp;
+            return RetryAdvice::GiveUp;
         }
-        Advice::Retry { after_ms: asked_ms.max(self.wait_ms(attempt, random)) }
+        RetryAdvice::Retry { after_ms: asked_ms.max(self.wait_ms(attempt, random)) }
     }
 
     fn wait_ms(&self, attempt: u32, random: f64) -> u64 {
@@ -83,66 +89,71 @@ impl Policy {
 mod tests {
     use super::*;
     use crate::error::Phase;
-    use crate::name::Service::Anthropic as A;
+    use crate::name::ModelService::Anthropic as A;
 
     const NOW: u64 = 1_000_000;
 
     #[track_caller]
-    fn check(error: Error, attempt: u32, expect: Advice) {
-        let advice = Policy::default().advise(&error, attempt, 0.5, NOW);
+    fn check(error: ModelError, attempt: u32, expect: RetryAdvice) {
+        let advice = RetryPolicy::default().advise(&error, attempt, 0.5, NOW);
         assert_eq!(advice, expect, "{error:?} after {attempt}");
     }
 
-    fn server(retry_after_ms: Option<u64>) -> Error {
-        Error::Server { service: A, status: 500, message: "x".into(), retry_after_ms }
+    fn server(retry_after_ms: Option<u64>) -> ModelError {
+        ModelError::Server { service: A, status: 500, message: "x".into(), retry_after_ms }
     }
 
-    fn limited(retry_after_ms: Option<u64>) -> Error {
-        Error::RateLimited { service: A, status: 429, message: "x".into(), retry_after_ms }
+    fn limited(retry_after_ms: Option<u64>) -> ModelError {
+        ModelError::RateLimited { service: A, status: 429, message: "x".into(), retry_after_ms }
     }
 
     #[test]
     fn what_may_pass_is_tried_again_with_doubling_waits() {
-        let retry = |after_ms| Advice::Retry { after_ms };
+        let retry = |after_ms| RetryAdvice::Retry { after_ms };
         check(server(None), 1, retry(1000));
         check(server(None), 2, retry(2000));
-        check(server(None), 3, Advice::GiveUp);
+        check(server(None), 3, RetryAdvice::GiveUp);
         check(limited(None), 1, retry(1000));
         check(limited(Some(20)), 1, retry(1000));
         check(limited(Some(120_000)), 1, retry(120_000));
-        check(limited(Some(300_001)), 1, Advice::Pause { until_ms: NOW + 300_001 });
-        check(limited(Some(300_001)), 9, Advice::Pause { until_ms: NOW + 300_001 });
-        check(Error::BrokenOff { service: A }, 1, retry(1000));
-        check(Error::Protocol { service: A, message: "x".into() }, 1, retry(1000));
-        check(Error::Stalled { service: A, phase: Phase::Stream, waited_ms: 5 }, 1, retry(1000));
-        let gone = Error::Connection { service: A, url: "u".into(), message: "x".into() };
+        check(limited(Some(300_001)), 1, RetryAdvice::Pause { until_ms: NOW + 300_001 });
+        check(limited(Some(300_001)), 9, RetryAdvice::Pause { until_ms: NOW + 300_001 });
+        check(ModelError::BrokenOff { service: A }, 1, retry(1000));
+        check(ModelError::Protocol { service: A, message: "x".into() }, 1, retry(1000));
+        check(
+            ModelError::Stalled { service: A, phase: Phase::Stream, waited_ms: 5 },
+            1,
+            retry(1000),
+        );
+        let gone = ModelError::Connection { service: A, url: "u".into(), message: "x".into() };
         check(gone, 2, retry(2000));
-        check(Error::CircuitOpen { service: A, retry_in_ms: 40_000 }, 1, retry(40_000));
+        check(ModelError::CircuitOpen { service: A, retry_in_ms: 40_000 }, 1, retry(40_000));
     }
 
     #[test]
     fn what_stays_as_it_is_is_not_tried_again() {
         let message = || "x".to_owned();
         for error in [
-            Error::TimedOut { service: A, limit_ms: 1 },
-            Error::ContextTooLong { message: message() },
-            Error::Unauthorised { service: A, status: 401, message: message() },
-            Error::NotConfigured { service: A, message: message() },
-            Error::Rejected { service: A, status: 400, message: message() },
-            Error::UsageLimit { service: A, message: message(), resets_at_ms: None },
+            ModelError::TimedOut { service: A, limit_ms: 1 },
+            ModelError::ContextTooLong { message: message() },
+            ModelError::Unauthorised { service: A, status: 401, message: message() },
+            ModelError::NotConfigured { service: A, message: message() },
+            ModelError::Rejected { service: A, status: 400, message: message() },
+            ModelError::UsageLimit { service: A, message: message(), resets_at_ms: None },
         ] {
-            check(error, 1, Advice::GiveUp);
+            check(error, 1, RetryAdvice::GiveUp);
         }
-        let paused = Error::UsageLimit { service: A, message: message(), resets_at_ms: Some(7) };
-        check(paused, 3, Advice::Pause { until_ms: 7 });
+        let paused =
+            ModelError::UsageLimit { service: A, message: message(), resets_at_ms: Some(7) };
+        check(paused, 3, RetryAdvice::Pause { until_ms: 7 });
     }
 
     #[test]
     fn waits_vary_and_have_an_end() {
-        let policy = Policy { attempts_max: 100, ..Policy::default() };
+        let policy = RetryPolicy { attempts_max: 100, ..RetryPolicy::default() };
         let wait = |attempt, random| policy.advise(&server(None), attempt, random, NOW);
-        assert_eq!(wait(1, 0.0), Advice::Retry { after_ms: 900 });
-        assert_eq!(wait(1, 1.0), Advice::Retry { after_ms: 1100 });
-        assert_eq!(wait(90, 0.5), Advice::Retry { after_ms: 30_000 });
+        assert_eq!(wait(1, 0.0), RetryAdvice::Retry { after_ms: 900 });
+        assert_eq!(wait(1, 1.0), RetryAdvice::Retry { after_ms: 1100 });
+        assert_eq!(wait(90, 0.5), RetryAdvice::Retry { after_ms: 30_000 });
     }
 }

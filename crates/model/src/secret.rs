@@ -4,11 +4,11 @@ use repertoire_text::secrets::EncodedSecret;
 
 /// A key or token. Its `Debug` output is `***`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct ApiSecret(String);
 
-impl Secret {
+impl ApiSecret {
     pub fn new(text: impl Into<String>) -> Self {
-        Secret(text.into())
+        ApiSecret(text.into())
     }
 
     /// Returns the text. Only for sending it to the service.
@@ -32,7 +32,7 @@ impl Secret {
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for ApiSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }

@@ -11,13 +11,13 @@ use reqwest::{Client, ClientBuilder, Url};
 
 /// The HTTP clients for all URLs. Clones share connections.
 #[derive(Clone, Debug)]
-pub(crate) struct Transport {
+pub(crate) struct HttpTransport {
     connect_ms: u64,
-    clients: Arc<Clients>,
+    clients: Arc<HttpClients>,
 }
 
 #[derive(Debug, Default)]
-struct Clients {
+struct HttpClients {
     /// For this machine: without certificates or proxy.
     local: OnceLock<Result<Client, String>>,
     /// For other `http://` URLs: without certificates.
@@ -26,9 +26,9 @@ struct Clients {
     secure: OnceLock<Result<Client, String>>,
 }
 
-impl Transport {
+impl HttpTransport {
     pub(crate) fn new(connect_ms: u64) -> Self {
-        Transport { connect_ms, clients: Arc::default() }
+        HttpTransport { connect_ms, clients: Arc::default() }
     }
 
     /// Returns the client for a URL.
@@ -38,13 +38,13 @@ impl Transport {
     /// Returns the reason why it could not be created: the system's certificates cannot be read.
     pub(crate) fn client(&self, url: &Url) -> Result<&Client, String> {
         let made = match (url.scheme(), is_local(url)) {
-            ("https", _) => self.clients.secure.get_or_init(|| build(self.builder())),
+            ("https", _) => self.clients.secure.get_or_init(|| build_client(self.builder())),
             (_, true) => self
                 .clients
                 .local
-                .get_or_init(|| build(self.builder().tls_certs_only([]).no_proxy())),
+                .get_or_init(|| build_client(self.builder().tls_certs_only([]).no_proxy())),
             (_, false) => {
-                self.clients.plain.get_or_init(|| build(self.builder().tls_certs_only([])))
+                self.clients.plain.get_or_init(|| build_client(self.builder().tls_certs_only([])))
             }
         };
         made.as_ref().map_err(Clone::clone)
@@ -61,8 +61,8 @@ impl Transport {
     }
 }
 
-fn build(builder: ClientBuilder) -> Result<Client, String> {
-    builder.build().map_err(|error| deepest(&error))
+fn build_client(builder: ClientBuilder) -> Result<Client, String> {
+    builder.build().map_err(|error| innermost_error(&error))
 }
 
 fn is_local(url: &Url) -> bool {
@@ -70,7 +70,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// The innermost source of an error: the outer ones only name the layers that passed it on.
-pub(crate) fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn innermost_error(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::document::{self, Choice, Mark, Plan};
+use crate::document::{self, PlanDocument, TaskChoice, TaskMark};
 use repertoire_journal::Payload;
 use repertoire_journal::event::{StepOutcome, TaskRef};
 
 use super::request::PlanRequest;
 use super::state::{
-    After, Ended, FINAL_LABEL, FINAL_TASK, Kind, Past, PlanState, mark_word, reference,
+    FINAL_LABEL, FINAL_TASK, PastStep, PlanState, PlanStepEnd, PlanStepKind, VerifiedAfter,
+    mark_word, task_reference,
 };
 use super::watchdog;
 use crate::limits::NAMES_SHOWN;
@@ -16,7 +17,7 @@ use crate::limits::{INTERRUPTIONS_MAX, RECOVER_CUT_SHORT_MAX};
 
 /// The next action of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next {
+pub enum PlanDecision {
     /// Let an agent work on a task; on one that it chooses itself, if the plan's tasks cannot be
     /// parsed.
     Implement { task: Option<TaskRef> },
@@ -24,13 +25,13 @@ pub enum Next {
     Verify {
         task: Option<TaskRef>,
         /// The step before.
-        after: After,
+        after: VerifiedAfter,
     },
     /// Try to repair the failed checks without an agent.
     Recover {
         task: Option<TaskRef>,
         /// The step before the failed checks.
-        after: After,
+        after: VerifiedAfter,
     },
     /// Let an agent review the work on a task.
     Review { task: Option<TaskRef> },
@@ -48,45 +49,56 @@ pub enum Next {
 }
 
 /// Decides on the next action.
-pub fn next(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
+pub fn decide_next(state: &PlanState, plan: &PlanDocument, request: &PlanRequest) -> PlanDecision {
     let bounds = &request.bounds;
     if let Some((kind, count)) = state.failures.iter().find(|(_, n)| **n >= bounds.failures_max) {
         let reason = format!("max_consecutive_failures:{}:{count}", kind.as_str());
-        return Next::Fail { reason };
+        return PlanDecision::Fail { reason };
     }
     if state.interruptions >= INTERRUPTIONS_MAX {
-        let task = state.last().and_then(|past| past.task.as_ref());
+        let task = state.last_step().and_then(|past| past.task.as_ref());
         let on = task.map_or(String::new(), |task| format!(" on \"{}\"", task.label));
         let reason = format!(
             "{} steps in a row{on} ended with their worker: look at what it does before it is tried again",
             state.interruptions
         );
-        return Next::Wait { reason };
+        return PlanDecision::Wait { reason };
     }
-    let next = match state.last() {
-        None => pick(state, plan, request),
-        Some(past) => follow(state, plan, request, past),
+    let next = match state.last_step() {
+        None => pick_task(state, plan, request),
+        Some(past) => next_after(state, plan, request, past),
     };
     let rounds = state.iterations.saturating_sub(state.iterations_seen);
     match next {
         // Verifications are not limited, so that the last iteration's work is still verified.
-        Next::Implement { .. } | Next::Review { .. } if rounds >= bounds.iterations_max => {
-            Next::Fail { reason: format!("iteration_limit_reached:{}", bounds.iterations_max) }
+        PlanDecision::Implement { .. } | PlanDecision::Review { .. }
+            if rounds >= bounds.iterations_max =>
+        {
+            PlanDecision::Fail {
+                reason: format!("iteration_limit_reached:{}", bounds.iterations_max),
+            }
         }
         next => next,
     }
 }
 
-fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) -> Next {
+fn next_after(
+    state: &PlanState,
+    plan: &PlanDocument,
+    request: &PlanRequest,
+    past: &PastStep,
+) -> PlanDecision {
     let task = past.task.clone();
-    let (Some(Ended::With(outcome)), false) = (past.ended, is_void(past)) else {
+    let (Some(PlanStepEnd::With(outcome)), false) = (past.ended, is_void(past)) else {
         // The step had no result, so repeat it.
         return match (past.kind, past.after) {
-            (Kind::Implementation, _) if !is_open(state, &task) => pick(state, plan, request),
-            (Kind::Implementation, _) => Next::Implement { task },
-            (Kind::Review, _) => Next::Review { task },
-            (Kind::Verification | Kind::Recovery, after) => {
-                Next::Verify { task, after: after.unwrap_or(After::Implementation) }
+            (PlanStepKind::Implementation, _) if !is_open(state, &task) => {
+                pick_task(state, plan, request)
+            }
+            (PlanStepKind::Implementation, _) => PlanDecision::Implement { task },
+            (PlanStepKind::Review, _) => PlanDecision::Review { task },
+            (PlanStepKind::Verification | PlanStepKind::Recovery, after) => {
+                PlanDecision::Verify { task, after: after.unwrap_or(VerifiedAfter::Implementation) }
             }
         };
     };
@@ -94,25 +106,33 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
     match (past.kind, past.after) {
         // A task that the agent has marked blocked is not done, whatever it has changed; nor is one
         // that is to be retried.
-        (Kind::Implementation, _)
+        (PlanStepKind::Implementation, _)
             if is_ok && is_open(state, &task) && !is_to_retry(state, &task) =>
         {
-            Next::Verify { task, after: After::Implementation }
+            PlanDecision::Verify { task, after: VerifiedAfter::Implementation }
         }
-        (Kind::Verification, Some(after)) if can_recover(state, request, past) => {
-            Next::Recover { task, after }
+        (PlanStepKind::Verification, Some(after)) if can_recover(state, request, past) => {
+            PlanDecision::Recover { task, after }
         }
-        (Kind::Recovery, Some(after)) if is_ok => Next::Verify { task, after },
-        (Kind::Verification, Some(After::Everything)) if is_ok => Next::Complete,
-        (Kind::Verification, Some(After::Implementation)) if is_ok && request.review => {
-            Next::Review { task }
+        (PlanStepKind::Recovery, Some(after)) if is_ok => PlanDecision::Verify { task, after },
+        (PlanStepKind::Verification, Some(VerifiedAfter::Everything)) if is_ok => {
+            PlanDecision::Complete
         }
-        (Kind::Review, _) if is_ok => Next::Verify { task, after: After::Review },
+        (PlanStepKind::Verification, Some(VerifiedAfter::Implementation))
+            if is_ok && request.review =>
+        {
+            PlanDecision::Review { task }
+        }
+        (PlanStepKind::Review, _) if is_ok => {
+            PlanDecision::Verify { task, after: VerifiedAfter::Review }
+        }
         // A review without a verdict does not send the task back: retry it until the watchdog or
         // `failures_max` stops the run.
-        (Kind::Review, _) if outcome == StepOutcome::Failed => Next::Review { task },
-        _ if !is_ok && task.is_some() && is_open(state, &task) => Next::Implement { task },
-        _ => pick(state, plan, request),
+        (PlanStepKind::Review, _) if outcome == StepOutcome::Failed => {
+            PlanDecision::Review { task }
+        }
+        _ if !is_ok && task.is_some() && is_open(state, &task) => PlanDecision::Implement { task },
+        _ => pick_task(state, plan, request),
     }
 }
 
@@ -120,7 +140,7 @@ fn follow(state: &PlanState, plan: &Plan, request: &PlanRequest, past: &Past) ->
 fn is_open(state: &PlanState, task: &Option<TaskRef>) -> bool {
     match task {
         None => true,
-        Some(task) => state.tasks.get(&task.id).is_some_and(|task| task.mark == Mark::Open),
+        Some(task) => state.tasks.get(&task.id).is_some_and(|task| task.mark == TaskMark::Open),
     }
 }
 
@@ -132,27 +152,28 @@ fn is_to_retry(state: &PlanState, task: &Option<TaskRef>) -> bool {
 
 /// Returns true if failed checks may be repaired without an agent: once after each agent step, if
 /// enabled. Deferred and interrupted recoveries do not count, up to [`RECOVER_CUT_SHORT_MAX`].
-fn can_recover(state: &PlanState, request: &PlanRequest, past: &Past) -> bool {
-    let is_red =
-        past.kind == Kind::Verification && past.ended == Some(Ended::With(StepOutcome::Failed));
+fn can_recover(state: &PlanState, request: &PlanRequest, past: &PastStep) -> bool {
+    let is_red = past.kind == PlanStepKind::Verification
+        && past.ended == Some(PlanStepEnd::With(StepOutcome::Failed));
     let since = state.history.iter().rev().take_while(|past| !past.kind.is_agent());
-    let recoveries: Vec<&Past> = since.filter(|past| past.kind == Kind::Recovery).collect();
+    let recoveries: Vec<&PastStep> =
+        since.filter(|past| past.kind == PlanStepKind::Recovery).collect();
     let all_cut_short =
-        recoveries.iter().all(|past| past.ended == Some(Ended::Interrupted) || is_void(past));
+        recoveries.iter().all(|past| past.ended == Some(PlanStepEnd::Interrupted) || is_void(past));
     request.improve.is_some() && is_red && all_cut_short && recoveries.len() < RECOVER_CUT_SHORT_MAX
 }
 
 /// Returns true if a step was stopped and has to be repeated.
-fn is_void(past: &Past) -> bool {
-    matches!(past.ended, Some(Ended::With(StepOutcome::Stopped)))
+fn is_void(past: &PastStep) -> bool {
+    matches!(past.ended, Some(PlanStepEnd::With(StepOutcome::Stopped)))
 }
 
-fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
+fn pick_task(state: &PlanState, plan: &PlanDocument, request: &PlanRequest) -> PlanDecision {
     if let Some(reason) = &state.fallback {
         return if state.history.is_empty() || state.looked {
-            Next::Implement { task: None }
+            PlanDecision::Implement { task: None }
         } else {
-            Next::Wait {
+            PlanDecision::Wait {
                 reason: format!(
                     "the tasks of the plan cannot be told ({reason}), so nobody but you can say whether it is done"
                 ),
@@ -163,65 +184,65 @@ fn pick(state: &PlanState, plan: &Plan, request: &PlanRequest) -> Next {
     if let Some(task) = ended.filter(|_| request.once) {
         let reason =
             format!("one task was asked for: \"{}\" is {}", task.label, mark_word(task.mark));
-        return Next::Pause { reason };
+        return PlanDecision::Pause { reason };
     }
     // Review implemented tasks before starting a new one.
     if request.review
-        && let Some((id, _)) = state.marked(Mark::Implemented).next()
+        && let Some((id, _)) = state.tasks_with_mark(TaskMark::Implemented).next()
     {
-        return Next::Review { task: state.task_ref(id) };
+        return PlanDecision::Review { task: state.task_ref(id) };
     }
     match document::select_task(plan) {
-        Choice::Task(id) => {
-            Next::Implement { task: state.task_ref(id.as_str()).or_else(|| task_of(plan, &id)) }
+        TaskChoice::Task(id) => PlanDecision::Implement {
+            task: state.task_ref(id.as_str()).or_else(|| task_of(plan, &id)),
+        },
+        TaskChoice::Stuck { waiting } => {
+            let why = join_some(waiting.iter().map(|(_, why)| why.clone()));
+            PlanDecision::Wait { reason: format!("every open task waits: {why}") }
         }
-        Choice::Stuck { waiting } => {
-            let why = some(waiting.iter().map(|(_, why)| why.clone()));
-            Next::Wait { reason: format!("every open task waits: {why}") }
-        }
-        Choice::Nothing => at_the_end(state, plan),
+        TaskChoice::Nothing => decide_at_end(state, plan),
     }
 }
 
 /// Returns true if nothing more is done for a task with this mark.
-fn is_over(mark: Mark, request: &PlanRequest) -> bool {
+fn is_over(mark: TaskMark, request: &PlanRequest) -> bool {
     match mark {
-        Mark::Implemented => !request.review,
-        Mark::Reviewed | Mark::Failed | Mark::Blocked => true,
-        Mark::Open | Mark::ManualQa => false,
+        TaskMark::Implemented => !request.review,
+        TaskMark::Reviewed | TaskMark::Failed | TaskMark::Blocked => true,
+        TaskMark::Open | TaskMark::ManualQa => false,
     }
 }
 
 /// Decides when no task is open and nothing waits for review.
-fn at_the_end(state: &PlanState, plan: &Plan) -> Next {
+fn decide_at_end(state: &PlanState, plan: &PlanDocument) -> PlanDecision {
     // The journal knows every task. A task that is missing in the file is not done.
     let in_plan: BTreeSet<&str> = plan.tasks.iter().map(|task| task.id.as_str()).collect();
     let lost = state
-        .marked(Mark::Open)
+        .tasks_with_mark(TaskMark::Open)
         .filter(|(id, _)| *id != FINAL_TASK && !in_plan.contains(id))
         .map(|(_, task)| format!("\"{}\" is open, but no longer in the plan", task.label));
-    let held: Vec<String> = [Mark::Failed, Mark::Blocked]
+    let held: Vec<String> = [TaskMark::Failed, TaskMark::Blocked]
         .into_iter()
-        .flat_map(|mark| state.marked(mark))
+        .flat_map(|mark| state.tasks_with_mark(mark))
         .map(|(_, task)| format!("\"{}\" is {}", task.label, mark_word(task.mark)))
         .chain(lost)
         .collect();
     if !held.is_empty() {
-        let reason = format!("nothing is left to do by itself: {}", some(held.into_iter()));
-        return Next::Wait { reason };
+        let reason = format!("nothing is left to do by itself: {}", join_some(held.into_iter()));
+        return PlanDecision::Wait { reason };
     }
     // An answer changes nothing, so there is nothing to check.
-    if state.last().is_some_and(|past| past.is_ok() && past.flag("answered")) {
-        return Next::Complete;
+    if state.last_step().is_some_and(|past| past.is_ok() && past.result_flag("answered")) {
+        return PlanDecision::Complete;
     }
     match state.tasks.get(FINAL_TASK).map(|task| task.mark) {
-        Some(Mark::Open) => Next::Implement { task: state.task_ref(FINAL_TASK) },
-        _ => Next::Verify { task: None, after: After::Everything },
+        Some(TaskMark::Open) => PlanDecision::Implement { task: state.task_ref(FINAL_TASK) },
+        _ => PlanDecision::Verify { task: None, after: VerifiedAfter::Everything },
     }
 }
 
 /// Joins the first few names for a message.
-pub(super) fn some(mut names: impl Iterator<Item = String>) -> String {
+pub(super) fn join_some(mut names: impl Iterator<Item = String>) -> String {
     let shown: Vec<String> = names.by_ref().take(NAMES_SHOWN).collect();
     match names.count() {
         0 => shown.join("; "),
@@ -229,24 +250,24 @@ pub(super) fn some(mut names: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn task_of(plan: &Plan, id: &document::TaskId) -> Option<TaskRef> {
-    plan.task(id).map(reference)
+fn task_of(plan: &PlanDocument, id: &document::TaskId) -> Option<TaskRef> {
+    plan.task(id).map(task_reference)
 }
 
 /// The events that follow from the step that has just ended: task marks, learnings, and actions of
 /// the watchdog.
-pub fn conclude(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
-    let Some(past) = state.last() else { return Vec::new() };
+pub fn conclude_step(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
+    let Some(past) = state.last_step() else { return Vec::new() };
     let mut out = Vec::new();
-    if let Some((task, mark, reason)) = marking(state, request, past) {
-        if mark == Mark::Failed {
+    if let Some((task, mark, reason)) = mark_after_step(state, request, past) {
+        if mark == TaskMark::Failed {
             let note = format!("\"{}\" failed: {reason}", task.label);
             out.push(Payload::Learned { task: Some(task.clone()), note });
         }
         out.push(Payload::TaskMarked { task, mark: mark_word(mark).to_owned(), reason });
     }
-    if past.kind == Kind::Review
-        && let Some(note) = past.text("learning").filter(|note| !note.trim().is_empty())
+    if past.kind == PlanStepKind::Review
+        && let Some(note) = past.result_text("learning").filter(|note| !note.trim().is_empty())
     {
         out.push(Payload::Learned { task: past.task.clone(), note: note.trim().to_owned() });
     }
@@ -255,74 +276,78 @@ pub fn conclude(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
         .any(|payload| matches!(payload, Payload::TaskMarked { mark, .. } if mark == "failed"));
     // Don't rewrite the prompt for a task that was just marked failed.
     if !has_failed && past.is_bad() {
-        out.extend(watchdog::act(state, request));
+        out.extend(watchdog::watchdog_events(state, request));
     }
     out
 }
 
 /// The commit before a task that was just marked failed, if no other task was worked on in between.
-pub fn given_up(state: &PlanState, happened: &[Payload]) -> Option<String> {
+pub fn base_of_failed_task(state: &PlanState, happened: &[Payload]) -> Option<String> {
     let id = happened.iter().find_map(|payload| match payload {
-        Payload::TaskMarked { task, mark, .. } if mark == mark_word(Mark::Failed) => Some(&task.id),
+        Payload::TaskMarked { task, mark, .. } if mark == mark_word(TaskMark::Failed) => {
+            Some(&task.id)
+        }
         _ => None,
     })?;
-    let is_its = |past: &&Past| past.task.as_ref().is_some_and(|task| task.id == *id);
+    let is_its = |past: &&PastStep| past.task.as_ref().is_some_and(|task| task.id == *id);
     let first = state.history.iter().rev().take_while(is_its).last()?;
     let base = state.tasks.get(id)?.begun.clone().or(state.tasks.get(id)?.base.clone())?;
     (id != FINAL_TASK && first.began_on.as_ref() == Some(&base)).then_some(base)
 }
 
-fn marking(
+fn mark_after_step(
     state: &PlanState,
     request: &PlanRequest,
-    past: &Past,
-) -> Option<(TaskRef, Mark, String)> {
-    let Some(Ended::With(outcome)) = past.ended else { return None };
+    past: &PastStep,
+) -> Option<(TaskRef, TaskMark, String)> {
+    let Some(PlanStepEnd::With(outcome)) = past.ended else { return None };
     let is_ok = outcome == StepOutcome::Ok;
     if can_recover(state, request, past) {
         return None;
     }
-    if past.after == Some(After::Everything) {
+    if past.after == Some(VerifiedAfter::Everything) {
         let task = TaskRef { id: FINAL_TASK.to_owned(), label: FINAL_LABEL.to_owned() };
         return (!is_ok && outcome != StepOutcome::Stopped)
-            .then(|| again(state, request, task, "the final checks are red".to_owned()));
+            .then(|| reopen_or_fail(state, request, task, "the final checks are red".to_owned()));
     }
     let task = past.task.clone()?;
     let reason = past.reason.clone();
     let or = |words: &str| reason.clone().unwrap_or_else(|| words.to_owned());
     match (past.kind, past.after, outcome) {
         (_, _, StepOutcome::Stopped) => None,
-        (Kind::Verification, Some(After::Review), StepOutcome::Ok) => {
-            Some((task, Mark::Reviewed, "reviewed, and the checks are green".to_owned()))
+        (PlanStepKind::Verification, Some(VerifiedAfter::Review), StepOutcome::Ok) => {
+            Some((task, TaskMark::Reviewed, "reviewed, and the checks are green".to_owned()))
         }
-        (Kind::Verification, _, StepOutcome::Ok) => {
-            Some((task, Mark::Implemented, "implemented, and the checks are green".to_owned()))
+        (PlanStepKind::Verification, _, StepOutcome::Ok) => {
+            Some((task, TaskMark::Implemented, "implemented, and the checks are green".to_owned()))
         }
-        (Kind::Implementation, _, StepOutcome::Ok) if past.flag("answered") => {
-            Some((task, Mark::Reviewed, "answered; nothing was changed".to_owned()))
+        (PlanStepKind::Implementation, _, StepOutcome::Ok) if past.result_flag("answered") => {
+            Some((task, TaskMark::Reviewed, "answered; nothing was changed".to_owned()))
         }
-        (Kind::Recovery, _, StepOutcome::Ok) => None,
-        (Kind::Verification | Kind::Recovery, ..) => {
-            Some(again(state, request, task, or("the checks are red")))
+        (PlanStepKind::Recovery, _, StepOutcome::Ok) => None,
+        (PlanStepKind::Verification | PlanStepKind::Recovery, ..) => {
+            Some(reopen_or_fail(state, request, task, or("the checks are red")))
         }
-        (Kind::Review, _, StepOutcome::SentBack) => {
-            Some(again(state, request, task, or("the reviewer sent it back")))
+        (PlanStepKind::Review, _, StepOutcome::SentBack) => {
+            Some(reopen_or_fail(state, request, task, or("the reviewer sent it back")))
         }
-        (Kind::Implementation, _, StepOutcome::Failed) if is_used_up(state, request, &task) => {
-            Some((task, Mark::Failed, or("the agent failed")))
+        (PlanStepKind::Implementation, _, StepOutcome::Failed)
+            if is_used_up(state, request, &task) =>
+        {
+            Some((task, TaskMark::Failed, or("the agent failed")))
         }
         _ => None,
     }
 }
 
 /// Reopens a task, or marks it failed if its attempts are used up.
-fn again(
+fn reopen_or_fail(
     state: &PlanState,
     request: &PlanRequest,
     task: TaskRef,
     reason: String,
-) -> (TaskRef, Mark, String) {
-    let mark = if is_used_up(state, request, &task) { Mark::Failed } else { Mark::Open };
+) -> (TaskRef, TaskMark, String) {
+    let mark = if is_used_up(state, request, &task) { TaskMark::Failed } else { TaskMark::Open };
     (task, mark, reason)
 }
 

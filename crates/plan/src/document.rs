@@ -18,28 +18,28 @@ mod edit;
 mod ids;
 mod inline;
 pub mod json;
-mod keys;
 mod labels;
 mod lines;
+mod metadata;
 mod opaque;
 mod read;
 mod select;
 mod specs;
 
-pub use check::check;
-pub use edit::{EditError, append_note, mark, mark_all};
-pub use select::{Choice, select_task};
+pub use check::check_plan;
+pub use edit::{PlanEditError, append_note, mark_task, mark_tasks};
+pub use select::{TaskChoice, select_task};
 
 /// A parsed plan file.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PlanDocument {
     /// The first heading of level 1.
     pub title: Option<String>,
     /// The headings in file order, including ignored sections.
-    pub sections: Vec<Section>,
+    pub sections: Vec<PlanSection>,
     /// In file order.
-    pub tasks: Vec<Task>,
-    pub format: Format,
+    pub tasks: Vec<PlanTask>,
+    pub format: PlanFormat,
     /// The reason why the tasks cannot be determined, in which case an agent has to choose.
     pub fallback: Option<String>,
     /// Problems of the file itself. [`check`] finds more.
@@ -49,7 +49,7 @@ pub struct Plan {
 
 /// A heading, and what it implies for the tasks below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Section {
+pub struct PlanSection {
     /// The heading level, starting at 1.
     pub level: u8,
     /// The text without priority and blockers.
@@ -59,9 +59,9 @@ pub struct Section {
     /// The index of the enclosing section.
     pub parent: Option<usize>,
     /// The default priority of the tasks below.
-    pub priority: Option<Priority>,
+    pub priority: Option<TaskPriority>,
     /// The blockers of all tasks below.
-    pub blocked_by: Vec<Blocker>,
+    pub blocked_by: Vec<TaskBlocker>,
     /// Skills for the tasks below.
     pub hints: Vec<String>,
     /// True if boxes below are not tasks: checklists for people, and legends.
@@ -77,22 +77,22 @@ pub struct Section {
 
 /// A task: one checkbox of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Task {
+pub struct PlanTask {
     /// Stable as long as the text does not change.
     pub id: TaskId,
     /// The label given by the author: `T001`, `1.2`, `Task 3`.
     pub label: Option<String>,
     /// The text without mark, label, priority, blockers and trailing notes; Markdown is kept.
     pub text: String,
-    pub mark: Mark,
+    pub mark: TaskMark,
     /// The index of the section the task is in.
     pub section: Option<usize>,
     /// The task this one is nested in.
     pub parent: Option<TaskId>,
     /// The task's own priority, else that of the task or section above it.
-    pub priority: Priority,
+    pub priority: TaskPriority,
     /// The task's own blockers; those of the tasks and sections above it apply as well.
-    pub blocked_by: Vec<Blocker>,
+    pub blocked_by: Vec<TaskBlocker>,
     /// Skills named by the author, followed by those of the task and the sections above.
     pub hints: Vec<String>,
     /// References to parts of a specification.
@@ -106,12 +106,12 @@ pub struct Task {
     /// Counted from 1.
     pub line: usize,
     #[serde(skip)]
-    at: Places,
+    at: TaskSpans,
 }
 
 /// The positions of a task's parts in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Places {
+struct TaskSpans {
     /// The box, including its `?`.
     mark: Span,
     /// True if the box holds a known mark.
@@ -163,7 +163,7 @@ impl std::fmt::Display for TaskId {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Mark {
+pub enum TaskMark {
     /// `[ ]`: to be done.
     Open,
     /// `[~]`: cannot be done now; a box with an unknown character counts as this.
@@ -178,43 +178,43 @@ pub enum Mark {
     Failed,
 }
 
-impl Mark {
-    pub const ALL: [Mark; 6] = [
-        Mark::Open,
-        Mark::Blocked,
-        Mark::Implemented,
-        Mark::Reviewed,
-        Mark::ManualQa,
-        Mark::Failed,
+impl TaskMark {
+    pub const ALL: [TaskMark; 6] = [
+        TaskMark::Open,
+        TaskMark::Blocked,
+        TaskMark::Implemented,
+        TaskMark::Reviewed,
+        TaskMark::ManualQa,
+        TaskMark::Failed,
     ];
 
     /// The box as written in the file.
     pub fn symbol(self) -> &'static str {
         match self {
-            Mark::Open => "[ ]",
-            Mark::Blocked => "[~]",
-            Mark::Implemented => "[x]",
-            Mark::Reviewed => "[R]",
-            Mark::ManualQa => "[ ]?",
-            Mark::Failed => "[!]",
+            TaskMark::Open => "[ ]",
+            TaskMark::Blocked => "[~]",
+            TaskMark::Implemented => "[x]",
+            TaskMark::Reviewed => "[R]",
+            TaskMark::ManualQa => "[ ]?",
+            TaskMark::Failed => "[!]",
         }
     }
 
     /// A word for use after "is".
     pub fn described(self) -> &'static str {
         match self {
-            Mark::Open => "open",
-            Mark::Blocked => "blocked",
-            Mark::Implemented => "implemented",
-            Mark::Reviewed => "reviewed",
-            Mark::ManualQa => "manual QA",
-            Mark::Failed => "failed",
+            TaskMark::Open => "open",
+            TaskMark::Blocked => "blocked",
+            TaskMark::Implemented => "implemented",
+            TaskMark::Reviewed => "reviewed",
+            TaskMark::ManualQa => "manual QA",
+            TaskMark::Failed => "failed",
         }
     }
 
     /// Returns true if the work is done, reviewed or not.
     pub fn is_done(self) -> bool {
-        matches!(self, Mark::Implemented | Mark::Reviewed)
+        matches!(self, TaskMark::Implemented | TaskMark::Reviewed)
     }
 }
 
@@ -234,7 +234,7 @@ impl Mark {
     JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Priority {
+pub enum TaskPriority {
     /// `P0`, `critical`.
     Critical,
     /// `P1`, `high`.
@@ -246,22 +246,22 @@ pub enum Priority {
     Low,
 }
 
-impl Priority {
+impl TaskPriority {
     pub fn as_str(self) -> &'static str {
         match self {
-            Priority::Critical => "critical",
-            Priority::High => "high",
-            Priority::Medium => "medium",
-            Priority::Low => "low",
+            TaskPriority::Critical => "critical",
+            TaskPriority::High => "high",
+            TaskPriority::Medium => "medium",
+            TaskPriority::Low => "low",
         }
     }
 
-    fn named(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         match word.to_ascii_lowercase().as_str() {
-            "p0" | "critical" | "urgent" | "highest" => Some(Priority::Critical),
-            "p1" | "high" => Some(Priority::High),
-            "p2" | "medium" | "normal" => Some(Priority::Medium),
-            "p3" | "low" | "lowest" => Some(Priority::Low),
+            "p0" | "critical" | "urgent" | "highest" => Some(TaskPriority::Critical),
+            "p1" | "high" => Some(TaskPriority::High),
+            "p2" | "medium" | "normal" => Some(TaskPriority::Medium),
+            "p3" | "low" | "lowest" => Some(TaskPriority::Low),
             _ => None,
         }
     }
@@ -269,10 +269,10 @@ impl Priority {
 
 /// A dependency of a task or section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Blocker {
+pub struct TaskBlocker {
     /// The text as written in the file.
     pub text: String,
-    pub on: BlockedOn,
+    pub on: BlockerTarget,
     #[serde(skip)]
     at: Span,
 }
@@ -280,7 +280,7 @@ pub struct Blocker {
 /// The target of a blocker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BlockedOn {
+pub enum BlockerTarget {
     /// Blocked until the task is implemented or reviewed.
     Task(TaskId),
     /// Blocked until all tasks of the section are, except those for people.
@@ -292,7 +292,7 @@ pub enum BlockedOn {
 /// The conventions a plan follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum PlanFormat {
     /// A plan for a loop: phases, priorities, blockers.
     Loop,
     /// A plain list of tasks.
@@ -303,20 +303,20 @@ pub enum Format {
     SpecKit,
 }
 
-impl Format {
+impl PlanFormat {
     pub fn as_str(self) -> &'static str {
         match self {
-            Format::Loop => "loop",
-            Format::Tasks => "tasks",
-            Format::OpenSpec => "openspec",
-            Format::SpecKit => "spec-kit",
+            PlanFormat::Loop => "loop",
+            PlanFormat::Tasks => "tasks",
+            PlanFormat::OpenSpec => "openspec",
+            PlanFormat::SpecKit => "spec-kit",
         }
     }
 }
 
 /// The number of tasks with each mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Progress {
+pub struct TaskMarkCounts {
     /// To be done.
     pub open: usize,
     /// Cannot be done now.
@@ -331,67 +331,67 @@ pub struct Progress {
     pub failed: usize,
 }
 
-impl Progress {
+impl TaskMarkCounts {
     /// Counts tasks by mark.
-    pub fn of<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Self {
-        let mut progress = Progress::default();
+    pub fn count_tasks<'a>(tasks: impl IntoIterator<Item = &'a PlanTask>) -> Self {
+        let mut progress = TaskMarkCounts::default();
         for task in tasks {
             *match task.mark {
-                Mark::Open => &mut progress.open,
-                Mark::Blocked => &mut progress.blocked,
-                Mark::Implemented => &mut progress.implemented,
-                Mark::Reviewed => &mut progress.reviewed,
-                Mark::ManualQa => &mut progress.manual_qa,
-                Mark::Failed => &mut progress.failed,
+                TaskMark::Open => &mut progress.open,
+                TaskMark::Blocked => &mut progress.blocked,
+                TaskMark::Implemented => &mut progress.implemented,
+                TaskMark::Reviewed => &mut progress.reviewed,
+                TaskMark::ManualQa => &mut progress.manual_qa,
+                TaskMark::Failed => &mut progress.failed,
             } += 1;
         }
         progress
     }
 
     /// The number of tasks that are done, reviewed or not.
-    pub fn done(self) -> usize {
+    pub fn done_count(self) -> usize {
         self.implemented + self.reviewed
     }
 
     /// The number of tasks for the engine: all except those for people.
-    pub fn total(self) -> usize {
-        self.done() + self.open + self.blocked + self.failed
+    pub fn task_count(self) -> usize {
+        self.done_count() + self.open + self.blocked + self.failed
     }
 
     /// Returns true if every task is done, except those for people.
     pub fn is_done(self) -> bool {
-        self.done() == self.total()
+        self.done_count() == self.task_count()
     }
 }
 
-impl Plan {
+impl PlanDocument {
     /// Counts the tasks by mark.
-    pub fn progress(&self) -> Progress {
-        Progress::of(&self.tasks)
+    pub fn count_marks(&self) -> TaskMarkCounts {
+        TaskMarkCounts::count_tasks(&self.tasks)
     }
 
-    pub fn task(&self, id: &TaskId) -> Option<&Task> {
+    pub fn task(&self, id: &TaskId) -> Option<&PlanTask> {
         self.tasks.iter().find(|task| &task.id == id)
     }
 
     /// The open tasks, in file order.
-    pub fn open(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.iter().filter(|task| task.mark == Mark::Open)
+    pub fn open_tasks(&self) -> impl Iterator<Item = &PlanTask> {
+        self.tasks.iter().filter(|task| task.mark == TaskMark::Open)
     }
 
     /// The tasks waiting for a review, in file order.
-    pub fn backlog(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.iter().filter(|task| task.mark == Mark::Implemented)
+    pub fn review_backlog(&self) -> impl Iterator<Item = &PlanTask> {
+        self.tasks.iter().filter(|task| task.mark == TaskMark::Implemented)
     }
 
     /// The tasks directly within a task, in file order.
-    pub fn children<'a>(&'a self, id: &'a TaskId) -> impl Iterator<Item = &'a Task> {
+    pub fn children<'a>(&'a self, id: &'a TaskId) -> impl Iterator<Item = &'a PlanTask> {
         self.tasks.iter().filter(move |task| task.parent.as_ref() == Some(id))
     }
 
     /// The reasons why a task cannot be chosen, one sentence each; empty if it can be started.
-    pub fn waits_for(&self, id: &TaskId) -> Vec<String> {
-        select::waits_for(self, id)
+    pub fn blocking_reasons(&self, id: &TaskId) -> Vec<String> {
+        select::blocking_reasons(self, id)
     }
 
     /// The text the plan was parsed from.
@@ -401,14 +401,14 @@ impl Plan {
 }
 
 /// Parses a plan. Every text gives a plan.
-pub fn parse(text: &str, path: &Utf8Path) -> Plan {
-    read::read(Source::new(path, text))
+pub fn parse_plan(text: &str, path: &Utf8Path) -> PlanDocument {
+    read::read_plan(Source::new(path, text))
 }
 
 /// Parses a plan from bytes that may not be UTF-8.
-pub fn parse_bytes(bytes: &[u8], path: &Utf8Path) -> Plan {
+pub fn parse_plan_bytes(bytes: &[u8], path: &Utf8Path) -> PlanDocument {
     match std::str::from_utf8(bytes) {
-        Ok(text) => parse(text, path),
-        Err(error) => read::not_text(path, error.valid_up_to()),
+        Ok(text) => parse_plan(text, path),
+        Err(error) => read::plan_not_text(path, error.valid_up_to()),
     }
 }

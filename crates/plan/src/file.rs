@@ -5,11 +5,11 @@ use std::io;
 
 use crate::limits::PLAN_BYTES_MAX;
 use camino::Utf8Path;
-use repertoire_text::fs::{Folder, Place, PlaceError};
+use repertoire_text::fs::{FileLocation, FolderHandle, LocationError};
 
 /// Reads a plan; `None` if it is missing or cannot be read.
-pub fn read(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
-    let place = Folder::open(dir).ok()?.place_without_links(plan).ok()?;
+pub fn read_plan(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
+    let place = FolderHandle::open(dir).ok()?.resolve_without_links(plan).ok()?;
     place.read_text(PLAN_BYTES_MAX as u64).ok()
 }
 
@@ -19,7 +19,7 @@ pub fn read(dir: &Utf8Path, plan: &Utf8Path) -> Option<String> {
 ///
 /// Fails if something else is in the way, or the file cannot be written.
 pub fn write(dir: &Utf8Path, plan: &Utf8Path, text: &str) -> io::Result<()> {
-    let written = Folder::open(dir).map_err(PlaceError::from).and_then(|folder| {
+    let written = FolderHandle::open(dir).map_err(LocationError::from).and_then(|folder| {
         let place = place_without_links(&folder, plan)?;
         Ok(place.write_atomic(text.as_bytes())?)
     });
@@ -30,15 +30,18 @@ pub fn write(dir: &Utf8Path, plan: &Utf8Path, text: &str) -> io::Result<()> {
 }
 
 /// Resolves the location of a plan, and removes symbolic links in its path.
-fn place_without_links(folder: &Folder, plan: &Utf8Path) -> Result<Place, PlaceError> {
+fn place_without_links(
+    folder: &FolderHandle,
+    plan: &Utf8Path,
+) -> Result<FileLocation, LocationError> {
     // An agent's program may create a new link each time, so give up after a limit.
     for _ in 0..LINKS_REMOVED_MAX {
-        match folder.place_without_links(plan) {
-            Err(PlaceError::Link { link }) => folder.remove_file(&link)?,
+        match folder.resolve_without_links(plan) {
+            Err(LocationError::Link { link }) => folder.remove_file(&link)?,
             resolved => return resolved,
         }
     }
-    folder.place_without_links(plan)
+    folder.resolve_without_links(plan)
 }
 
 /// Maximum number of links that are removed in the path of a plan.
@@ -66,9 +69,9 @@ mod tests {
         {
             symlink(to, dir.join(link)).unwrap();
             let plan = Utf8Path::new(plan);
-            assert_eq!(read(&dir, plan), None, "{plan}");
+            assert_eq!(read_plan(&dir, plan), None, "{plan}");
             write(&dir, plan, "- [ ] A\n").unwrap();
-            assert_eq!(read(&dir, plan).as_deref(), Some("- [ ] A\n"), "{plan}");
+            assert_eq!(read_plan(&dir, plan).as_deref(), Some("- [ ] A\n"), "{plan}");
             assert_eq!(fs::read_text(&secret, 100).unwrap(), "private\n", "{plan}");
         }
         let folder = dir.join("folder");

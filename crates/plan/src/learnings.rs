@@ -2,24 +2,24 @@
 //! prompts contain.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_skill::skill::Digest;
+use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
 
 use crate::limits::{LEARNING_CHARS_MAX, LEARNINGS_BYTES_MAX};
 
 #[derive(Clone, Debug)]
-pub struct Learnings {
+pub struct LearningsFile {
     path: Utf8PathBuf,
 }
 
 const HEAD: &str = "# Learnings\n\nNotes that later prompts in this workspace are shown. Change or remove them as you like.\n\n";
 
-impl Learnings {
+impl LearningsFile {
     /// The learnings of a workspace, in a file beneath `folder`.
     pub fn new(folder: &Utf8Path, workspace: &str) -> Self {
-        let digest = Digest::of(workspace.as_bytes()).to_string();
+        let digest = ContentDigest::hash_bytes(workspace.as_bytes()).to_string();
         let short = digest.trim_start_matches("sha256:").get(..16).unwrap_or_default().to_owned();
-        Learnings { path: folder.join(short).join("LEARNINGS.md") }
+        LearningsFile { path: folder.join(short).join("LEARNINGS.md") }
     }
 
     pub fn path(&self) -> &Utf8Path {
@@ -70,19 +70,19 @@ mod tests {
     fn notes_are_kept_once_and_on_one_line() {
         let keep = tempfile::tempdir().unwrap();
         let folder = Utf8Path::from_path(keep.path()).unwrap();
-        let learnings = Learnings::new(folder, "/repo");
+        let learnings = LearningsFile::new(folder, "/repo");
         assert_eq!(learnings.read(), Vec::<String>::new());
         learnings.add(&["use the\nother port".into(), "b".into()]).unwrap();
         learnings.add(&["b".into(), "c".into()]).unwrap();
         assert_eq!(learnings.read(), ["use the other port", "b", "c"]);
-        assert_eq!(Learnings::new(folder, "/other").read(), Vec::<String>::new());
+        assert_eq!(LearningsFile::new(folder, "/other").read(), Vec::<String>::new());
     }
 
     #[test]
     fn a_note_is_short_and_a_file_that_cannot_be_read_is_left_alone() {
         let keep = tempfile::tempdir().unwrap();
         let folder = Utf8Path::from_path(keep.path()).unwrap();
-        let learnings = Learnings::new(folder, "/repo");
+        let learnings = LearningsFile::new(folder, "/repo");
         learnings.add(&["x".repeat(100_000)]).unwrap();
         assert_eq!(learnings.read()[0].len(), LEARNING_CHARS_MAX);
         let theirs = vec![b'y'; LEARNINGS_BYTES_MAX as usize + 1];

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use repertoire_journal::event::StepOutcome;
 use serde_json::Value;
 
-use super::state::{After, Ended, Kind, Past};
+use super::state::{PastStep, PlanStepEnd, PlanStepKind, VerifiedAfter};
 
 /// A change that resolved failures, according to the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lesson {
+pub struct ProvenLesson {
     /// The signatures of the failures before the change.
     pub failures: BTreeSet<String>,
     /// The commit before the agent's step.
@@ -22,7 +22,7 @@ pub struct Lesson {
 
 /// The lesson of the last step, which must be a passed verification. There is none if a review is
 /// still to come, or if the success was used before.
-pub fn proved(history: &[Past], review: bool) -> Option<Lesson> {
+pub fn find_lesson(history: &[PastStep], review: bool) -> Option<ProvenLesson> {
     let (last, before) = history.split_last()?;
     if !is_proof(last, review) {
         return None;
@@ -31,15 +31,18 @@ pub fn proved(history: &[Past], review: bool) -> Option<Lesson> {
     let mut from = None;
     for past in before.iter().rev().filter(|past| !is_void(past)) {
         match (past.kind, &from) {
-            (Kind::Implementation, _) => from = past.began_on.clone(),
-            (Kind::Verification, None) if past.is_ok() && past.after != last.after => {
+            (PlanStepKind::Implementation, _) => from = past.began_on.clone(),
+            (PlanStepKind::Verification, None) if past.is_ok() && past.after != last.after => {
                 to = past.began_on.clone()?;
             }
             // A review without a verdict is repeated, and the work stays as it is.
-            (Kind::Review, None) if past.ended != Some(Ended::With(StepOutcome::SentBack)) => {}
-            (Kind::Verification | Kind::Recovery, Some(_)) if is_red_for(past, last) => {
-                let failures = signatures(past.result.get("failures")?)?;
-                return Some(Lesson { failures, from: from?, to });
+            (PlanStepKind::Review, None)
+                if past.ended != Some(PlanStepEnd::With(StepOutcome::SentBack)) => {}
+            (PlanStepKind::Verification | PlanStepKind::Recovery, Some(_))
+                if is_red_for(past, last) =>
+            {
+                let failures = parse_signatures(past.result.get("failures")?)?;
+                return Some(ProvenLesson { failures, from: from?, to });
             }
             _ => return None,
         }
@@ -48,23 +51,27 @@ pub fn proved(history: &[Past], review: bool) -> Option<Lesson> {
 }
 
 /// Returns true if this verification is the last step of a task, so that no review follows.
-fn is_proof(past: &Past, review: bool) -> bool {
-    let end = if review { After::Review } else { After::Implementation };
-    past.kind == Kind::Verification && [Some(After::Everything), Some(end)].contains(&past.after)
+fn is_proof(past: &PastStep, review: bool) -> bool {
+    let end = if review { VerifiedAfter::Review } else { VerifiedAfter::Implementation };
+    past.kind == PlanStepKind::Verification
+        && [Some(VerifiedAfter::Everything), Some(end)].contains(&past.after)
 }
 
 /// Only the same checks can tell that a failure is gone: the final verification runs more checks
 /// than that of a task.
-fn is_red_for(red: &Past, green: &Past) -> bool {
-    let is_final = |past: &Past| past.after == Some(After::Everything);
+fn is_red_for(red: &PastStep, green: &PastStep) -> bool {
+    let is_final = |past: &PastStep| past.after == Some(VerifiedAfter::Everything);
     red.is_bad() && is_final(red) == is_final(green) && (is_final(red) || red.task == green.task)
 }
 
-fn is_void(past: &Past) -> bool {
-    matches!(past.ended, None | Some(Ended::Interrupted | Ended::With(StepOutcome::Stopped)))
+fn is_void(past: &PastStep) -> bool {
+    matches!(
+        past.ended,
+        None | Some(PlanStepEnd::Interrupted | PlanStepEnd::With(StepOutcome::Stopped))
+    )
 }
 
-fn signatures(value: &Value) -> Option<BTreeSet<String>> {
+fn parse_signatures(value: &Value) -> Option<BTreeSet<String>> {
     let all: BTreeSet<String> = serde_json::from_value(value.clone()).ok()?;
     (!all.is_empty()).then_some(all)
 }
@@ -78,33 +85,33 @@ mod tests {
 
     /// Steps in short form: the kind, what it came after, and how it ended. The last one is in
     /// progress.
-    fn history(words: &[&str]) -> Vec<Past> {
+    fn history(words: &[&str]) -> Vec<PastStep> {
         let task = |id: &str| Some(TaskRef { id: id.to_owned(), label: id.to_owned() });
         let past = |(at, words): (usize, &&str)| {
             let mut parts = words.split(' ');
-            let kind = Kind::from_word(parts.next().unwrap()).unwrap();
+            let kind = PlanStepKind::from_word(parts.next().unwrap()).unwrap();
             let (mut ended, mut after, mut about) = (None, None, task("a"));
             for part in parts {
                 match part {
-                    "ok" => ended = Some(Ended::With(StepOutcome::Ok)),
-                    "red" => ended = Some(Ended::With(StepOutcome::Failed)),
-                    "back" => ended = Some(Ended::With(StepOutcome::SentBack)),
-                    "lost" => ended = Some(Ended::Interrupted),
-                    "done" => after = Some(After::Implementation),
-                    "reviewed" => after = Some(After::Review),
-                    "final" => (after, about) = (Some(After::Everything), None),
+                    "ok" => ended = Some(PlanStepEnd::With(StepOutcome::Ok)),
+                    "red" => ended = Some(PlanStepEnd::With(StepOutcome::Failed)),
+                    "back" => ended = Some(PlanStepEnd::With(StepOutcome::SentBack)),
+                    "lost" => ended = Some(PlanStepEnd::Interrupted),
+                    "done" => after = Some(VerifiedAfter::Implementation),
+                    "reviewed" => after = Some(VerifiedAfter::Review),
+                    "final" => (after, about) = (Some(VerifiedAfter::Everything), None),
                     other => about = task(other),
                 }
             }
             let number = u32::try_from(at).unwrap();
             let result = match ended {
-                Some(Ended::With(StepOutcome::Failed | StepOutcome::SentBack)) => {
+                Some(PlanStepEnd::With(StepOutcome::Failed | StepOutcome::SentBack)) => {
                     json!({ "failures": [format!("of {at}")] })
                 }
                 _ => Value::Null,
             };
             let (began_on, reason) = (Some(format!("c{at}")), None);
-            Past { number, kind, after, task: about, began_on, ended, reason, result }
+            PastStep { number, kind, after, task: about, began_on, ended, reason, result }
         };
         words.iter().enumerate().map(past).collect()
     }
@@ -112,7 +119,7 @@ mod tests {
     /// The step whose failures are gone, and the two commits; or nothing.
     #[track_caller]
     fn check(review: bool, words: &[&str], expected: Option<(&str, &str, &str)>) {
-        let lesson = proved(&history(words), review);
+        let lesson = find_lesson(&history(words), review);
         let found = lesson.as_ref().map(|lesson| {
             let failure = lesson.failures.first().unwrap();
             (failure.as_str(), lesson.from.as_str(), lesson.to.as_str())

@@ -7,15 +7,15 @@
 //! ends.
 
 pub mod codes;
+pub mod dead_letter;
 pub mod decide;
 pub mod document;
 pub mod file;
-pub mod keeper;
 pub mod learnings;
 pub mod lesson;
-pub mod letter;
 pub mod limits;
-pub mod places;
+pub mod locations;
+pub mod plan_sync;
 pub mod prompt;
 pub mod records;
 pub mod request;
@@ -26,6 +26,12 @@ pub mod verdict;
 pub mod watchdog;
 pub mod worktree_setup;
 
-pub use request::{Asked, Bounds, EndingWord, Hand, Improve, KIND, PlanRequest, SkillRules};
-pub use runner::{Crew, DriveError, Places, Preview, Runner, Station, deliver};
+pub use request::{
+    AdHocTask, KIND, PlanDeliveryMode, PlanLimits, PlanRequest, PlanStepAgent, RecoverySettings,
+    SkillRules,
+};
+pub use runner::{
+    DriveError, PlanAgentProvider, PlanAgentSetup, PlanPromptPreview, PlanRunner, RunFolders,
+    deliver_work,
+};
 pub use state::PlanState;

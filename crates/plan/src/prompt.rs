@@ -1,17 +1,17 @@
 //! The prompts of agents: files, notes, instructions, task and skills, in this order.
 
-use crate::document::{Plan, Task};
+use crate::document::{PlanDocument, PlanTask};
 use repertoire_journal::event::TaskRef;
 use repertoire_text::invisible;
 
 use super::request::PlanRequest;
-use super::skills::Chosen;
+use super::skills::StepSkills;
 use super::state::{FINAL_TASK, PlanState};
 use crate::limits::{DIFF_CHARS_MAX, LEARNINGS_SHOWN, NOTES_CHARS_MAX};
 
 /// A task as it appears in a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Assignment {
+pub struct TaskAssignment {
     /// `None` if the agent chooses the task.
     pub id: Option<String>,
     pub label: String,
@@ -28,20 +28,20 @@ pub struct Assignment {
     pub attempts_max: u32,
 }
 
-impl Assignment {
+impl TaskAssignment {
     /// A task of the plan, or one that is not in the plan, such as the final checks.
     pub fn new(
-        plan: &Plan,
+        plan: &PlanDocument,
         state: &PlanState,
         request: &PlanRequest,
         task: Option<&TaskRef>,
     ) -> Self {
-        let Some(task) = task else { return Assignment::default() };
+        let Some(task) = task else { return TaskAssignment::default() };
         let attempts = state.tasks.get(&task.id).map_or(0, |task| task.attempts);
         let known = plan.tasks.iter().find(|known| known.id.as_str() == task.id);
         let mut out = match known {
-            Some(known) => Assignment::of(plan, known),
-            None => Assignment { label: task.label.clone(), ..Assignment::default() },
+            Some(known) => TaskAssignment::from_task(plan, known),
+            None => TaskAssignment { label: task.label.clone(), ..TaskAssignment::default() },
         };
         out.id = Some(task.id.clone());
         out.attempt = attempts.saturating_add(1);
@@ -50,9 +50,9 @@ impl Assignment {
     }
 
     /// A task of the plan.
-    pub fn of(plan: &Plan, task: &Task) -> Self {
+    pub fn from_task(plan: &PlanDocument, task: &PlanTask) -> Self {
         let section = task.section.and_then(|at| plan.sections.get(at));
-        Assignment {
+        TaskAssignment {
             id: Some(task.id.as_str().to_owned()),
             label: task.text.clone(),
             details: task.details.clone(),
@@ -65,7 +65,7 @@ impl Assignment {
     }
 
     /// The full text of the task, for selecting skills.
-    pub fn words(&self) -> String {
+    pub fn full_text(&self) -> String {
         let parts = [self.label.as_str(), self.details.as_str()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
@@ -73,7 +73,7 @@ impl Assignment {
 
 /// The parts of a prompt besides the task.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct PlanPromptContext {
     /// The watchdog's text, which comes first.
     pub rewrite: Option<String>,
     /// The notes of the previous step.
@@ -88,16 +88,17 @@ pub struct Surroundings {
     pub interrupted: bool,
     /// Names and commands of the checks that have to pass.
     pub checks: Vec<(String, String)>,
-    pub skills: Chosen,
+    pub skills: StepSkills,
 }
 
-impl Surroundings {
+impl PlanPromptContext {
     /// Collects the context from the state of a run.
-    pub fn of(state: &PlanState, request: &PlanRequest, skills: Chosen) -> Self {
-        let interrupted =
-            state.last().is_some_and(|past| past.ended == Some(super::state::Ended::Interrupted));
+    pub fn from_state(state: &PlanState, request: &PlanRequest, skills: StepSkills) -> Self {
+        let interrupted = state
+            .last_step()
+            .is_some_and(|past| past.ended == Some(super::state::PlanStepEnd::Interrupted));
         let checks = request.checks.iter().chain(&request.final_checks);
-        Surroundings {
+        PlanPromptContext {
             rewrite: state.rewrite.clone(),
             notes: state.notes.clone(),
             steering: state.steering.clone(),
@@ -112,7 +113,7 @@ impl Surroundings {
 
 /// The commits that a reviewer looks at.
 #[derive(Clone, Debug, Default)]
-pub struct Range {
+pub struct PlanReviewRange {
     /// The commit before the work.
     pub base: String,
     /// The commit with the work.
@@ -156,43 +157,43 @@ Answer with a verdict: `approve` if it is good as it is, `fixed` if you mended i
 again; with the findings that the next one needs (problem, file, line), and a learning if later work should know it.";
 
 /// The prompt of an implementation.
-pub fn implementation(
+pub fn implementation_prompt(
     request: &PlanRequest,
-    assignment: &Assignment,
-    around: &Surroundings,
+    assignment: &TaskAssignment,
+    around: &PlanPromptContext,
 ) -> String {
     let instructions = match &request.instructions {
-        Some(own) => filled(own, request),
+        Some(own) => fill_instructions(own, request),
         None => match &request.asked {
             None => IMPLEMENT.to_owned(),
             Some(asked) if asked.answer => format!("{DO_WHAT_WAS_ASKED}\n{OR_ANSWER}"),
             Some(_) => DO_WHAT_WAS_ASKED.to_owned(),
         },
     };
-    let mut parts = opening(request, around);
-    parts.push(format!("# Instructions\n\n{instructions}{}", checks(around)));
-    parts.push(task(request, assignment, around));
-    parts.extend(skills(around));
-    joined(parts)
+    let mut parts = opening_parts(request, around);
+    parts.push(format!("# Instructions\n\n{instructions}{}", checks_part(around)));
+    parts.push(task_part(request, assignment, around));
+    parts.extend(skills_part(around));
+    join_parts(parts)
 }
 
 /// The prompt of a review.
-pub fn review(
+pub fn review_prompt(
     request: &PlanRequest,
-    assignment: &Assignment,
-    range: &Range,
-    around: &Surroundings,
+    assignment: &TaskAssignment,
+    range: &PlanReviewRange,
+    around: &PlanPromptContext,
 ) -> String {
-    let mut parts = opening(request, around);
-    parts.push(format!("# Instructions\n\n{REVIEW}{}", checks(around)));
-    parts.push(task(request, assignment, around));
-    parts.push(changes(range));
-    parts.extend(skills(around));
-    joined(parts)
+    let mut parts = opening_parts(request, around);
+    parts.push(format!("# Instructions\n\n{REVIEW}{}", checks_part(around)));
+    parts.push(task_part(request, assignment, around));
+    parts.push(changes_part(range));
+    parts.extend(skills_part(around));
+    join_parts(parts)
 }
 
 /// Joins the parts of a prompt and removes invisible characters.
-fn joined(parts: Vec<String>) -> String {
+fn join_parts(parts: Vec<String>) -> String {
     let mut out = parts.join("\n\n");
     out.push('\n');
     match invisible::removed(&out) {
@@ -204,7 +205,7 @@ fn joined(parts: Vec<String>) -> String {
 }
 
 /// The first parts of a prompt: the watchdog's text, files, notes and learnings.
-fn opening(request: &PlanRequest, around: &Surroundings) -> Vec<String> {
+fn opening_parts(request: &PlanRequest, around: &PlanPromptContext) -> Vec<String> {
     let mut parts: Vec<String> = around.rewrite.clone().into_iter().collect();
     let plan = request.asked.is_none().then_some(&request.plan);
     let files = request.specs.iter().chain(plan).chain(&request.context);
@@ -218,7 +219,7 @@ fn opening(request: &PlanRequest, around: &Surroundings) -> Vec<String> {
         parts.push(references.join(" "));
     }
     if let Some(notes) = &around.notes {
-        parts.push(format!("# Notes from the last step\n\n{}", cut(notes, NOTES_CHARS_MAX)));
+        parts.push(format!("# Notes from the last step\n\n{}", cut_text(notes, NOTES_CHARS_MAX)));
     }
     if !around.steering.is_empty() {
         let said: Vec<String> = around.steering.iter().map(|note| format!("- {note}")).collect();
@@ -233,14 +234,14 @@ fn opening(request: &PlanRequest, around: &Surroundings) -> Vec<String> {
     parts
 }
 
-fn filled(own: &str, request: &PlanRequest) -> String {
+fn fill_instructions(own: &str, request: &PlanRequest) -> String {
     let specs: Vec<&str> = request.specs.iter().map(|path| path.as_str()).collect();
     own.trim_end()
         .replace("SPEC_PATH", &specs.join(" "))
         .replace("PLAN_PATH", request.plan.as_str())
 }
 
-fn checks(around: &Surroundings) -> String {
+fn checks_part(around: &PlanPromptContext) -> String {
     if around.checks.is_empty() {
         return String::new();
     }
@@ -249,7 +250,11 @@ fn checks(around: &Surroundings) -> String {
     format!("\n\nThese checks have to pass:\n\n{}", lines.join("\n"))
 }
 
-fn task(request: &PlanRequest, assignment: &Assignment, around: &Surroundings) -> String {
+fn task_part(
+    request: &PlanRequest,
+    assignment: &TaskAssignment,
+    around: &PlanPromptContext,
+) -> String {
     let Some(id) = &assignment.id else {
         return format!(
             "# Selected task\n\nThe tasks of {} cannot be told by the engine. Choose the most important thing that \
@@ -291,7 +296,7 @@ fn task(request: &PlanRequest, assignment: &Assignment, around: &Surroundings) -
     out
 }
 
-fn changes(range: &Range) -> String {
+fn changes_part(range: &PlanReviewRange) -> String {
     if range.base == range.head {
         return format!(
             "# What to review\n\nNo commit of this run belongs to the task: it was marked as implemented before. \
@@ -301,7 +306,7 @@ fn changes(range: &Range) -> String {
     }
     let (base, head) = (&range.base, &range.head);
     let (diff, longer) = (
-        cut(&invisible::shown(&range.diff), DIFF_CHARS_MAX),
+        cut_text(&invisible::shown(&range.diff), DIFF_CHARS_MAX),
         range.diff.chars().count() > DIFF_CHARS_MAX,
     );
     let fence = "`".repeat(longest_run(&diff).max(2) + 1);
@@ -316,7 +321,7 @@ fn changes(range: &Range) -> String {
     )
 }
 
-fn skills(around: &Surroundings) -> Vec<String> {
+fn skills_part(around: &PlanPromptContext) -> Vec<String> {
     [&around.skills.available, &around.skills.loaded]
         .into_iter()
         .filter(|text| !text.is_empty())
@@ -329,7 +334,7 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-fn cut(text: &str, chars_max: usize) -> String {
+fn cut_text(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}\n[… cut]", &text[..at]),

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::Event;
-use repertoire_agent::event::{EventKind, Sink};
+use repertoire_agent::AgentEvent;
+use repertoire_agent::event::{EventKind, EventSink};
 use repertoire_journal::{Run, RunStatus, Step};
 use repertoire_text::fs;
 use serde_json::json;
@@ -15,23 +15,23 @@ use repertoire_text::fs::make_private_dir;
 
 /// The folder of a run.
 #[derive(Clone, Debug)]
-pub struct Records {
+pub struct RunRecords {
     dir: Utf8PathBuf,
 }
 
 /// The log of an agent's step: one JSON event per line.
 pub struct StepLog {
-    file: Mutex<Option<Writer>>,
+    file: Mutex<Option<StepLogWriter>>,
     /// The time at which the agent's rate limit resets, if it reported one.
     until_ms: Mutex<Option<u64>>,
 }
 
-struct Writer {
+struct StepLogWriter {
     file: std::fs::File,
     bytes: u64,
 }
 
-impl Records {
+impl RunRecords {
     /// Opens the folder of a run beneath `runs`, and creates it if needed.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Records {
     pub fn open(runs: &Utf8Path, run: &str) -> std::io::Result<Self> {
         let dir = runs.join(run);
         make_private_dir(&dir)?;
-        Ok(Records { dir })
+        Ok(RunRecords { dir })
     }
 
     pub fn dir(&self) -> &Utf8Path {
@@ -52,7 +52,7 @@ impl Records {
     /// # Errors
     ///
     /// Fails if the file cannot be written.
-    pub fn keep(&self, name: &str, text: &str) -> std::io::Result<String> {
+    pub fn write_file(&self, name: &str, text: &str) -> std::io::Result<String> {
         fs::write_atomic(&self.dir.join(name), text.as_bytes())?;
         Ok(name.to_owned())
     }
@@ -67,20 +67,20 @@ impl Records {
     /// # Errors
     ///
     /// Fails if the file cannot be opened.
-    pub fn log(&self, step: u32, kind: &str) -> std::io::Result<Arc<StepLog>> {
+    pub fn open_log(&self, step: u32, kind: &str) -> std::io::Result<Arc<StepLog>> {
         let path = self.dir.join(format!("{step:03}-{kind}.jsonl"));
         let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
         let bytes = file.metadata()?.len();
-        let file = Mutex::new(Some(Writer { file, bytes }));
+        let file = Mutex::new(Some(StepLogWriter { file, bytes }));
         Ok(Arc::new(StepLog { file, until_ms: Mutex::new(None) }))
     }
 }
 
 impl StepLog {
     /// A sink that writes events to the log.
-    pub fn sink(self: &Arc<Self>) -> Sink {
+    pub fn event_sink(self: &Arc<Self>) -> EventSink {
         let log = self.clone();
-        Arc::new(move |event: &Event| log.add(event))
+        Arc::new(move |event: &AgentEvent| log.add(event))
     }
 
     /// The time at which the agent's rate limit resets, if it reported one.
@@ -88,7 +88,7 @@ impl StepLog {
         *self.until_ms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, event: &Event) {
+    fn add(&self, event: &AgentEvent) {
         if let EventKind::Paused { until_ms, .. } = event.kind {
             *self.until_ms.lock().unwrap_or_else(PoisonError::into_inner) = Some(until_ms);
         }
@@ -109,7 +109,7 @@ impl StepLog {
 }
 
 /// A summary of a run and its steps as JSON.
-pub fn summary(run: &Run, steps: &[Step]) -> String {
+pub fn summary_json(run: &Run, steps: &[Step]) -> String {
     let count = |kind: &str| steps.iter().filter(|step| step.kind == kind).count();
     let value = json!({
         "run_id": run.id,
@@ -131,7 +131,7 @@ pub fn summary(run: &Run, steps: &[Step]) -> String {
 }
 
 /// The steps as tab-separated values.
-pub fn table(steps: &[Step]) -> String {
+pub fn steps_table(steps: &[Step]) -> String {
     let mut out = String::from(
         "step\tkind\ttask\tattempt\titeration\toutcome\ttime_ms\ttokens\tcost_usd\thead\treason\n",
     );
@@ -146,7 +146,7 @@ pub fn table(steps: &[Step]) -> String {
             step.iteration.to_string(),
             outcome.as_str().unwrap_or_default().to_owned(),
             step.spent.time_ms.to_string(),
-            step.spent.tokens().to_string(),
+            step.spent.total_tokens().to_string(),
             format!("{:.6}", step.spent.cost_usd()),
             step.head_after.clone().unwrap_or_default(),
             step.reason.clone().unwrap_or_default(),
@@ -169,8 +169,8 @@ pub fn post_mortem(run: &Run, steps: &[Step], learnings: &[String]) -> String {
     out.push_str(&format!(
         "{} steps, {}, {} tokens, ${:.4}{more}.\n",
         run.steps,
-        minutes(spent.time_ms),
-        spent.tokens(),
+        format_duration(spent.time_ms),
+        spent.total_tokens(),
         spent.cost_usd()
     ));
     if let Some(worktree) = &run.worktree {
@@ -181,18 +181,19 @@ pub fn post_mortem(run: &Run, steps: &[Step], learnings: &[String]) -> String {
     }
     out.push_str("\n## What each task cost\n\n| task | steps | time | tokens | $ | last |\n|---|---|---|---|---|---|\n");
     for (label, of) in by_task(steps) {
-        let spent =
-            of.iter().fold(repertoire_journal::run::Spent::default(), |sum, s| sum.plus(s.spent));
+        let spent = of
+            .iter()
+            .fold(repertoire_journal::run::RunUsage::default(), |sum, s| sum.plus(s.spent));
         let last = of.last().map_or_else(String::new, |step| {
             let how = step.outcome.map_or_else(|| json!(step.status), |outcome| json!(outcome));
             format!("{} {}", step.kind, how.as_str().unwrap_or_default())
         });
         out.push_str(&format!(
             "| {} | {} | {} | {} | {:.4} | {last} |\n",
-            cell(&label),
+            table_cell(&label),
             of.len(),
-            minutes(spent.time_ms),
-            spent.tokens(),
+            format_duration(spent.time_ms),
+            spent.total_tokens(),
             spent.cost_usd()
         ));
     }
@@ -201,12 +202,17 @@ pub fn post_mortem(run: &Run, steps: &[Step], learnings: &[String]) -> String {
         out.push_str("\n## What went wrong on the way\n\n");
         for step in bad {
             let reason = step.reason.as_deref().unwrap_or_default();
-            out.push_str(&format!("- Step {} ({}): {}\n", step.number, step.kind, cell(reason)));
+            out.push_str(&format!(
+                "- Step {} ({}): {}\n",
+                step.number,
+                step.kind,
+                table_cell(reason)
+            ));
         }
     }
     if !learnings.is_empty() {
         out.push_str("\n## Learnt\n\n");
-        out.extend(learnings.iter().map(|note| format!("- {}\n", cell(note))));
+        out.extend(learnings.iter().map(|note| format!("- {}\n", table_cell(note))));
     }
     if run.status == RunStatus::Waiting && !run.choices.is_empty() {
         out.push_str("\n## What can be done\n\n");
@@ -227,7 +233,7 @@ fn by_task(steps: &[Step]) -> Vec<(String, Vec<&Step>)> {
     out
 }
 
-fn minutes(ms: u64) -> String {
+fn format_duration(ms: u64) -> String {
     match ms / 1000 {
         0 => format!("{ms} ms"),
         seconds if seconds < 60 => format!("{seconds} s"),
@@ -236,6 +242,6 @@ fn minutes(ms: u64) -> String {
 }
 
 /// The text on one line, without table separators.
-fn cell(text: &str) -> String {
+fn table_cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::TASK_LABEL_CHARS_MAX as TITLE_CHARS_MAX;
-use repertoire_checks::declared::Check;
+use repertoire_checks::declared::CheckDefinition;
 
 /// The kind of this driver's runs in the journal.
 pub const KIND: &str = "plan";
@@ -17,7 +17,7 @@ pub struct PlanRequest {
     pub plan: Utf8PathBuf,
     /// The task, if it is not in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
+    pub asked: Option<AdHocTask>,
     /// Specifications that prompts refer to, relative to the workspace.
     pub specs: Vec<Utf8PathBuf>,
     /// Other files that prompts refer to.
@@ -25,14 +25,14 @@ pub struct PlanRequest {
     /// Replaces the default instructions. `SPEC_PATH` and `PLAN_PATH` are substituted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    pub implementer: Hand,
-    pub reviewer: Hand,
+    pub implementer: PlanStepAgent,
+    pub reviewer: PlanStepAgent,
     /// True if work has to be reviewed.
     pub review: bool,
     /// The checks that have to pass after every change.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckDefinition>,
     /// Additional checks that have to pass before the run is complete.
-    pub final_checks: Vec<Check>,
+    pub final_checks: Vec<CheckDefinition>,
     /// The branch to start from; the current one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<String>,
@@ -46,14 +46,14 @@ pub struct PlanRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// The delivery of the finished work.
-    pub ending: EndingWord,
+    pub ending: PlanDeliveryMode,
     /// True to stop after one task.
     pub once: bool,
-    pub bounds: Bounds,
+    pub bounds: PlanLimits,
     pub skills: SkillRules,
     /// Settings for recovery before an agent is asked; `None` to disable it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub improve: Option<Improve>,
+    pub improve: Option<RecoverySettings>,
 }
 
 impl Default for PlanRequest {
@@ -64,8 +64,8 @@ impl Default for PlanRequest {
             specs: Vec::new(),
             context: Vec::new(),
             instructions: None,
-            implementer: Hand::default(),
-            reviewer: Hand::default(),
+            implementer: PlanStepAgent::default(),
+            reviewer: PlanStepAgent::default(),
             review: true,
             checks: Vec::new(),
             final_checks: Vec::new(),
@@ -74,9 +74,9 @@ impl Default for PlanRequest {
             allow_dirty: false,
             copy: Vec::new(),
             setup: None,
-            ending: EndingWord::Keep,
+            ending: PlanDeliveryMode::Keep,
             once: false,
-            bounds: Bounds::default(),
+            bounds: PlanLimits::default(),
             skills: SkillRules::default(),
             improve: None,
         }
@@ -86,7 +86,7 @@ impl Default for PlanRequest {
 /// A task that is not in a file, such as a request in a comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Asked {
+pub struct AdHocTask {
     /// The task in one line.
     pub title: String,
     /// The full text for agents.
@@ -98,14 +98,14 @@ pub struct Asked {
     pub answer: bool,
 }
 
-impl Asked {
+impl AdHocTask {
     /// The text for selecting skills.
-    pub fn about(&self) -> &String {
+    pub fn skill_topic(&self) -> &String {
         if self.topic.is_empty() { &self.words } else { &self.topic }
     }
 
     /// A plan with this task only. The title is reduced to one line, so that it stays one task.
-    pub fn plan(&self) -> String {
+    pub fn to_plan(&self) -> String {
         let (title, _) = repertoire_text::invisible::removed(&self.title);
         let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
         let line: String = line.chars().take(TITLE_CHARS_MAX).collect();
@@ -116,7 +116,7 @@ impl Asked {
 /// The agent that executes a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Hand {
+pub struct PlanStepAgent {
     /// `default` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -145,7 +145,7 @@ pub struct Hand {
 /// Settings for recovery before an agent is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Improve {
+pub struct RecoverySettings {
     /// The name of the repository whose memory is used.
     pub scope: String,
     /// Maximum number of attempts per failure.
@@ -157,16 +157,16 @@ pub struct Improve {
     pub letters: bool,
 }
 
-impl Default for Improve {
+impl Default for RecoverySettings {
     fn default() -> Self {
-        Improve { scope: String::new(), attempts_max: 3, network: false, letters: false }
+        RecoverySettings { scope: String::new(), attempts_max: 3, network: false, letters: false }
     }
 }
 
 /// The delivery of the finished work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EndingWord {
+pub enum PlanDeliveryMode {
     /// The work stays on its branch, in its worktree.
     #[default]
     Keep,
@@ -178,28 +178,33 @@ pub enum EndingWord {
     Branch,
 }
 
-impl EndingWord {
+impl PlanDeliveryMode {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            EndingWord::Keep => "keep",
-            EndingWord::Merge => "merge",
-            EndingWord::Squash => "squash",
-            EndingWord::Branch => "branch",
+            PlanDeliveryMode::Keep => "keep",
+            PlanDeliveryMode::Merge => "merge",
+            PlanDeliveryMode::Squash => "squash",
+            PlanDeliveryMode::Branch => "branch",
         }
     }
 
     /// Parses a serialised name.
     pub fn from_word(word: &str) -> Option<Self> {
-        [EndingWord::Keep, EndingWord::Merge, EndingWord::Squash, EndingWord::Branch]
-            .into_iter()
-            .find(|ending| ending.as_str() == word)
+        [
+            PlanDeliveryMode::Keep,
+            PlanDeliveryMode::Merge,
+            PlanDeliveryMode::Squash,
+            PlanDeliveryMode::Branch,
+        ]
+        .into_iter()
+        .find(|ending| ending.as_str() == word)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Bounds {
+pub struct PlanLimits {
     /// Attempts before a task is marked failed.
     pub attempts_max: u32,
     /// Consecutive failed steps of one kind before the run fails.
@@ -214,9 +219,9 @@ pub struct Bounds {
     pub checks_at_once: u32,
 }
 
-impl Default for Bounds {
+impl Default for PlanLimits {
     fn default() -> Self {
-        Bounds {
+        PlanLimits {
             attempts_max: 5,
             failures_max: 6,
             iterations_max: 200,

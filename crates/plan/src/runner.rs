@@ -2,58 +2,63 @@
 
 use std::sync::Arc;
 
-use crate::document::{self, Plan};
+use crate::document::{self, PlanDocument};
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::{RunOptions, System};
 use repertoire_journal::event::StepOutcome;
-use repertoire_journal::run::{Run, RunStatus, Wish};
-use repertoire_journal::{Claimed, Event, Journal, JournalError, Lease, Payload};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_journal::run::{Run, RunStatus, RunStopRequest};
+use repertoire_journal::{ClaimedRun, Event, Journal, JournalError, Payload, RunLease};
+use repertoire_sandbox::workplace::RunWorkplace;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use self::pulse::{Pulse, Stop};
-use super::decide::{self, Next};
-use super::learnings::Learnings;
-use super::records::Records;
-use super::request::{EndingWord, PlanRequest};
+use self::heartbeat::{LeaseHeartbeat, StepStopReason};
+use super::decide::{self, PlanDecision};
+use super::learnings::LearningsFile;
+use super::records::RunRecords;
+use super::request::{PlanDeliveryMode, PlanRequest};
 use super::skills;
-use super::state::{After, PlanState};
-use super::watchdog::choices;
+use super::state::{PlanState, VerifiedAfter};
+use super::watchdog::waiting_choices;
 use crate::limits::PLAN_EVENTS_MAX;
 use crate::worktree_setup::{SetupError, WorktreeSetup, set_up_worktree};
-use repertoire_checks::declared::{self, Check};
-use repertoire_checks::memory::Tried;
-use repertoire_git::repo::{Git, GitError};
+use repertoire_checks::declared::{self, CheckDefinition};
+use repertoire_checks::memory::TriedFixes;
+use repertoire_git::repo::{GitClient, GitError};
 use repertoire_git::worktree::{
-    Checkout, Ending, Finished, How, Owner, Wanted, Worktree, WorktreeError, Worktrees,
+    BranchDelivery, BranchDeliveryResult, CheckoutRequirement, PreparedWorktree, RunWorktrees,
+    WorktreeError, WorktreeOwner, WorktreePreparation, WorktreeRequest,
 };
 
-mod ending;
-mod left;
-mod letters;
-mod paper;
+mod cleanup;
+mod dead_letters;
+mod finish;
+mod heartbeat;
+mod plan_file;
 mod preview;
-mod pulse;
 mod recover;
+mod recovery_notes;
 mod steps;
-mod told;
 
-pub use preview::Preview;
+pub use preview::PlanPromptPreview;
 
 /// Provides the agents and tools for runs.
-pub trait Crew: Send + Sync {
+pub trait PlanAgentProvider: Send + Sync {
     /// Sets up the agents for a run in its workspace.
     ///
     /// # Errors
     ///
     /// A message for the user about what is missing.
-    fn station(&self, workspace: &Utf8Path, request: &PlanRequest) -> Result<Station, String>;
+    fn agent_setup(
+        &self,
+        workspace: &Utf8Path,
+        request: &PlanRequest,
+    ) -> Result<PlanAgentSetup, String>;
 }
 
 /// The agents and tools that a run works with.
 #[derive(Clone)]
-pub struct Station {
+pub struct PlanAgentSetup {
     /// Skills, tools and models of the workspace.
     pub system: System,
     /// The options for implementers.
@@ -64,16 +69,16 @@ pub struct Station {
     pub environment: Vec<(String, String)>,
 }
 
-impl Station {
+impl PlanAgentSetup {
     /// Git in a folder, confined by the sandbox of the workspace.
-    pub(crate) fn git(&self, dir: &Utf8Path) -> Git {
-        Git::new(dir, self.environment.clone(), self.system.sandbox().clone())
+    pub(crate) fn git_in(&self, dir: &Utf8Path) -> GitClient {
+        GitClient::new(dir, self.environment.clone(), self.system.sandbox().clone())
     }
 }
 
 /// The folders in which runs store their files.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct RunFolders {
     pub worktrees: Utf8PathBuf,
     /// Prompts, logs and reports, in one folder per run.
     pub runs: Utf8PathBuf,
@@ -82,15 +87,15 @@ pub struct Places {
 }
 
 #[derive(Clone)]
-pub struct Runner {
+pub struct PlanRunner {
     pub journal: Journal,
-    pub crew: Arc<dyn Crew>,
-    pub places: Places,
+    pub crew: Arc<dyn PlanAgentProvider>,
+    pub places: RunFolders,
     /// An additional listener for agent events.
-    pub on_agent_event: Option<repertoire_agent::event::Sink>,
+    pub on_agent_event: Option<repertoire_agent::event::EventSink>,
 }
 
-impl std::fmt::Debug for Runner {
+impl std::fmt::Debug for PlanRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runner").field("places", &self.places).finish_non_exhaustive()
     }
@@ -143,27 +148,27 @@ impl From<std::io::Error> for DriveError {
     }
 }
 
-impl Runner {
+impl PlanRunner {
     /// Drives a claimed run until it ends, waits, pauses, or is released because of `shutdown`.
     ///
     /// # Errors
     ///
     /// Fails if the run was lost to another worker, or the journal cannot be written. The journal
     /// contains the progress so far.
-    pub async fn drive(
+    pub async fn drive_run(
         &self,
-        claimed: Claimed,
+        claimed: ClaimedRun,
         shutdown: &CancellationToken,
     ) -> Result<Run, DriveError> {
-        let Claimed { run, lease } = claimed;
+        let ClaimedRun { run, lease } = claimed;
         let work = shutdown.child_token();
-        let pulse = Pulse::start(self.journal.clone(), lease.clone(), work.clone());
-        let driven = self.take_up(&run, &lease, &work, shutdown, &pulse).await;
+        let pulse = LeaseHeartbeat::start(self.journal.clone(), lease.clone(), work.clone());
+        let driven = self.resume_run(&run, &lease, &work, shutdown, &pulse).await;
         let stopped = match driven {
             Err(DriveError::Stopped(reason)) => reason,
             Err(error) => return Err(error),
             Ok(()) => {
-                let run = self.as_it_stands(&run).await?;
+                let run = self.current_run(&run).await?;
                 self.settle_letter(&run, &lease.worker).await;
                 return Ok(run);
             }
@@ -172,7 +177,7 @@ impl Runner {
         let choices = ["put that right, then resume it", "cancel it"].map(str::to_owned).to_vec();
         let waiting = Payload::RunWaiting { reason: stopped, choices };
         let mut payloads = Vec::new();
-        if let Some(step) = self.as_it_stands(&run).await?.open_step {
+        if let Some(step) = self.current_run(&run).await?.open_step {
             payloads
                 .push(Payload::StepInterrupted { step, reason: "it could not go on".to_owned() });
         }
@@ -182,33 +187,33 @@ impl Runner {
         Ok(run)
     }
 
-    async fn as_it_stands(&self, run: &Run) -> Result<Run, DriveError> {
+    async fn current_run(&self, run: &Run) -> Result<Run, DriveError> {
         Ok(self.journal.run(&run.id).await?.unwrap_or_else(|| run.clone()))
     }
 
-    async fn take_up(
+    async fn resume_run(
         &self,
         run: &Run,
-        lease: &Lease,
+        lease: &RunLease,
         work: &CancellationToken,
         shutdown: &CancellationToken,
-        pulse: &Pulse,
+        pulse: &LeaseHeartbeat,
     ) -> Result<(), DriveError> {
         let request: PlanRequest =
             serde_json::from_value(run.request.clone()).map_err(|error| {
                 DriveError::Stopped(format!("what the run was asked for cannot be read: {error}"))
             })?;
         let workspace = Utf8Path::new(&run.workspace);
-        let station = self.crew.station(workspace, &request).map_err(DriveError::Stopped)?;
-        let repository = station.git(workspace);
-        let worktrees = Worktrees::new(repository, self.places.worktrees.clone());
-        left::end_programs(lease).await;
-        let worktree = worktrees.prepare(&wanted(run, lease, &request)).await?;
+        let station = self.crew.agent_setup(workspace, &request).map_err(DriveError::Stopped)?;
+        let repository = station.git_in(workspace);
+        let worktrees = RunWorktrees::new(repository, self.places.worktrees.clone());
+        cleanup::kill_left_processes(lease).await;
+        let worktree = worktrees.prepare_worktree(&worktree_request(run, lease, &request)).await?;
         let events = all_events(&self.journal, run).await?;
         let readable = vec![worktree.common_dir.clone()];
         let system = station.system.in_dir(&worktree.dir, readable);
-        let system = system.with_variable(left::MARK, &left::mark(lease));
-        let mut session = Session {
+        let system = system.with_variable(cleanup::MARK, &cleanup::process_mark(lease));
+        let mut session = PlanRunSession {
             runner: self,
             lease,
             work,
@@ -217,37 +222,45 @@ impl Runner {
             run: Run { seq: events.last().map_or(run.seq, |event| event.seq), ..run.clone() },
             state: PlanState::replay(&events),
             git: worktree.git.clone(),
-            records: Records::open(&self.places.runs, run.id.as_str())?,
-            learnings: Learnings::new(&self.places.learnings, &run.workspace),
-            station: Station { system, ..station },
+            records: RunRecords::open(&self.places.runs, run.id.as_str())?,
+            learnings: LearningsFile::new(&self.places.learnings, &run.workspace),
+            station: PlanAgentSetup { system, ..station },
             plan_text: String::new(),
             red: None,
-            tried: Tried::default(),
+            tried: TriedFixes::default(),
             request,
             worktrees,
             worktree,
         };
-        session.begin().await?;
-        session.go().await
+        session.begin_run().await?;
+        session.run_steps().await
     }
 }
 
-fn wanted<'a>(run: &'a Run, lease: &Lease, request: &'a PlanRequest) -> Wanted<'a> {
-    Wanted {
+fn worktree_request<'a>(
+    run: &'a Run,
+    lease: &RunLease,
+    request: &'a PlanRequest,
+) -> WorktreeRequest<'a> {
+    WorktreeRequest {
         run: run.id.as_str(),
         name: &run.name,
         base: request.base_branch.clone(),
         branch_prefix: &request.branch_prefix,
-        owner: Owner { worker: lease.worker.clone(), token: lease.token },
-        checkout: if request.allow_dirty { Checkout::Any } else { Checkout::Clean },
+        owner: WorktreeOwner { worker: lease.worker.clone(), token: lease.token },
+        checkout: if request.allow_dirty {
+            CheckoutRequirement::Any
+        } else {
+            CheckoutRequirement::Clean
+        },
     }
 }
 
-fn how(how: &How) -> String {
+fn describe_preparation(how: &WorktreePreparation) -> String {
     match how {
-        How::Created => "created".to_owned(),
-        How::Adopted => "adopted".to_owned(),
-        How::Repaired(what) => format!("repaired: {}", what.join("; ")),
+        WorktreePreparation::Created => "created".to_owned(),
+        WorktreePreparation::Adopted => "adopted".to_owned(),
+        WorktreePreparation::Repaired(what) => format!("repaired: {}", what.join("; ")),
     }
 }
 
@@ -261,26 +274,25 @@ fn plain_name(branch: &str) -> String {
 /// # Errors
 ///
 /// Fails if it cannot be merged. Nothing has changed then.
-pub async fn deliver(
-    worktrees: &Worktrees,
-    worktree: &Worktree,
-    ending: EndingWord,
+pub async fn deliver_work(
+    worktrees: &RunWorktrees,
+    worktree: &PreparedWorktree,
+    ending: PlanDeliveryMode,
     name: &str,
 ) -> Result<Payload, WorktreeError> {
     let into = worktree.base_branch.clone();
     let wanted = match ending {
-        EndingWord::Keep => Ending::Keep,
-        EndingWord::Branch => Ending::Branch { name: plain_name(&worktree.branch) },
-        EndingWord::Merge => Ending::Merge { into },
-        EndingWord::Squash => Ending::Squash { into, message: name.to_owned() },
+        PlanDeliveryMode::Keep => BranchDelivery::Keep,
+        PlanDeliveryMode::Branch => BranchDelivery::Branch { name: plain_name(&worktree.branch) },
+        PlanDeliveryMode::Merge => BranchDelivery::Merge { into },
+        PlanDeliveryMode::Squash => BranchDelivery::Squash { into, message: name.to_owned() },
     };
-    let (branch, commit) = match worktrees.finish(worktree, &wanted).await? {
-        Finished::Kept { branch } => (branch, None),
-        Finished::Merged { into, oid } | Finished::Branched { name: into, oid } => {
-            (into, Some(oid))
-        }
-        Finished::AlreadyMerged { into } => (into, None),
-        Finished::Nothing => (worktree.base_branch.clone(), None),
+    let (branch, commit) = match worktrees.deliver_branch(worktree, &wanted).await? {
+        BranchDeliveryResult::Kept { branch } => (branch, None),
+        BranchDeliveryResult::Merged { into, oid }
+        | BranchDeliveryResult::Branched { name: into, oid } => (into, Some(oid)),
+        BranchDeliveryResult::AlreadyMerged { into } => (into, None),
+        BranchDeliveryResult::Nothing => (worktree.base_branch.clone(), None),
     };
     Ok(Payload::Delivered {
         strategy: ending.as_str().to_owned(),
@@ -306,32 +318,32 @@ pub(super) async fn all_events(journal: &Journal, run: &Run) -> Result<Vec<Event
 const EVENTS_AT_ONCE: u32 = 1_000;
 
 /// A run that is being driven.
-struct Session<'a> {
-    runner: &'a Runner,
-    lease: &'a Lease,
+struct PlanRunSession<'a> {
+    runner: &'a PlanRunner,
+    lease: &'a RunLease,
     /// Cancels the current step.
     work: &'a CancellationToken,
     /// Requests the release of the run.
     shutdown: &'a CancellationToken,
-    pulse: &'a Pulse,
+    pulse: &'a LeaseHeartbeat,
     run: Run,
     request: PlanRequest,
     state: PlanState,
-    station: Station,
-    worktrees: Worktrees,
-    worktree: Worktree,
-    git: Git,
-    records: Records,
-    learnings: Learnings,
+    station: PlanAgentSetup,
+    worktrees: RunWorktrees,
+    worktree: PreparedWorktree,
+    git: GitClient,
+    records: RunRecords,
+    learnings: LearningsFile,
     /// The plan as the engine last wrote it.
     plan_text: String,
     /// The last results of the checks, if they failed.
-    red: Option<declared::Verdict>,
+    red: Option<declared::CheckRunVerdict>,
     /// Fixes tried since this worker claimed the run.
-    tried: Tried,
+    tried: TriedFixes,
 }
 
-impl Session<'_> {
+impl PlanRunSession<'_> {
     /// Records events: first in the journal, then in the state.
     async fn append(&mut self, payloads: Vec<Payload>) -> Result<(), DriveError> {
         let learnt = payloads.iter().filter_map(|payload| match payload {
@@ -340,9 +352,9 @@ impl Session<'_> {
         });
         let learnt: Vec<String> = learnt.collect();
         let seen = self.run.seq;
-        self.run = self.stored(payloads).await.map_err(lost)?;
+        self.run = self.store_events(payloads).await.map_err(drive_error)?;
         // Also applies events that people added in the meantime, which come first.
-        self.hear(seen).await?;
+        self.apply_new_events(seen).await?;
         if !learnt.is_empty() {
             self.learnings.add(&learnt)?;
         }
@@ -352,7 +364,7 @@ impl Session<'_> {
     /// Appends events to the journal. If it refuses them because of memory events, retries without
     /// these: otherwise the step could never be recorded, and every worker would fail in the same
     /// way.
-    async fn stored(&self, mut payloads: Vec<Payload>) -> Result<Run, JournalError> {
+    async fn store_events(&self, mut payloads: Vec<Payload>) -> Result<Run, JournalError> {
         let journal = &self.runner.journal;
         let whole = journal.append(self.lease, payloads.clone()).await;
         match whole {
@@ -371,10 +383,10 @@ impl Session<'_> {
     /// Confirms the lease before writing to the branch: a worker that was suspended while an agent
     /// worked may have lost the run.
     async fn check_lease(&self) -> Result<(), DriveError> {
-        self.runner.journal.heartbeat(self.lease).await.map(drop).map_err(lost)
+        self.runner.journal.renew_lease(self.lease).await.map(drop).map_err(drive_error)
     }
 
-    async fn begin(&mut self) -> Result<(), DriveError> {
+    async fn begin_run(&mut self) -> Result<(), DriveError> {
         let mut payloads = vec![Payload::RunStarted { worker: self.lease.worker.clone() }];
         if self.run.worktree.is_none() {
             payloads.push(Payload::WorktreeProviderSelected { provider: "git".to_owned() });
@@ -384,13 +396,13 @@ impl Session<'_> {
             branch: self.worktree.branch.clone(),
             base_branch: self.worktree.base_branch.clone(),
             base: self.worktree.base_oid.as_str().to_owned(),
-            how: how(&self.worktree.how),
+            how: describe_preparation(&self.worktree.how),
         });
         if self.request.skills.enabled {
-            payloads.extend(skills::discovered(&self.station.system.catalog()));
+            payloads.extend(skills::discovery_events(&self.station.system.catalog()));
         }
         self.append(std::mem::take(&mut payloads)).await?;
-        self.take_back_attempt().await?;
+        self.revert_interrupted_recovery().await?;
         let mut of_plan = self.take_up_plan()?;
         let hooks = self.git.hooks_left_out().await?;
         if !hooks.is_empty() && self.run.worktree.is_none() {
@@ -411,9 +423,10 @@ impl Session<'_> {
 
     /// Sets up a new worktree: copies files and runs the setup command.
     async fn set_up(&mut self) -> Result<(), DriveError> {
-        let check = self.request.setup.as_ref().map(|command| Check::new("setup", command));
+        let check =
+            self.request.setup.as_ref().map(|command| CheckDefinition::new("setup", command));
         let setup = WorktreeSetup { copy: self.request.copy.clone(), check };
-        let place = self.workplace();
+        let place = self.check_workplace();
         let done = set_up_worktree(
             &self.worktrees,
             &mut self.worktree,
@@ -426,29 +439,29 @@ impl Session<'_> {
         match done.verdict.filter(|verdict| !verdict.green) {
             // The setup was cancelled, not failed. The next worker runs it again.
             _ if self.work.is_cancelled() => Ok(()),
-            Some(verdict) => Err(DriveError::Stopped(declared::setup_failure(&verdict))),
+            Some(verdict) => Err(DriveError::Stopped(declared::describe_setup_failure(&verdict))),
             None => Ok(()),
         }
     }
 
     /// The workplace of checks. Does not contain variables that give an agent access to its model.
-    fn workplace(&self) -> Workplace {
+    fn check_workplace(&self) -> RunWorkplace {
         let mut place = self.station.system.workplace_of(self.run.id.as_str());
         place.environment = self.station.environment.clone();
-        place.environment.push((left::MARK.to_owned(), left::mark(self.lease)));
+        place.environment.push((cleanup::MARK.to_owned(), cleanup::process_mark(self.lease)));
         place
     }
 
-    fn plan(&self) -> Plan {
-        document::parse(&self.plan_text, &self.request.plan)
+    fn parse_plan(&self) -> PlanDocument {
+        document::parse_plan(&self.plan_text, &self.request.plan)
     }
 
     /// Runs step after step until the run stops.
-    async fn go(&mut self) -> Result<(), DriveError> {
+    async fn run_steps(&mut self) -> Result<(), DriveError> {
         loop {
-            match self.pulse.stop() {
-                Some(Stop::Lost(reason)) => return Err(DriveError::Lost(reason)),
-                Some(Stop::Cancel) => return self.cancelled().await,
+            match self.pulse.stop_reason() {
+                Some(StepStopReason::Lost(reason)) => return Err(DriveError::Lost(reason)),
+                Some(StepStopReason::Cancel) => return self.end_cancelled().await,
                 None => {}
             }
             let run = self.runner.journal.run(&self.run.id).await?;
@@ -456,44 +469,54 @@ impl Session<'_> {
             if let Some(run) = run {
                 let seen = self.run.seq;
                 self.run = run;
-                self.hear(seen).await?;
+                self.apply_new_events(seen).await?;
             }
             match wish {
-                Some(Wish::Cancel) => return self.cancelled().await,
-                Some(Wish::Pause) => {
+                Some(RunStopRequest::Cancel) => return self.end_cancelled().await,
+                Some(RunStopRequest::Pause) => {
                     let reason = "somebody paused it".to_owned();
-                    return self.end(Payload::RunPaused { reason }).await;
+                    return self.end_run(Payload::RunPaused { reason }).await;
                 }
-                None if self.shutdown.is_cancelled() => return self.let_go().await,
+                None if self.shutdown.is_cancelled() => return self.release_run().await,
                 None => {}
             }
-            let next = decide::next(&self.state, &self.plan(), &self.request);
-            if let Some(reason) = over_budget(&self.run, &next).or_else(|| self.unpriced(&next)) {
+            let next = decide::decide_next(&self.state, &self.parse_plan(), &self.request);
+            if let Some(reason) =
+                over_budget(&self.run, &next).or_else(|| self.unpriced_reason(&next))
+            {
                 let choices =
                     vec!["resume it with higher limits".to_owned(), "cancel it".to_owned()];
-                return self.end(Payload::RunWaiting { reason, choices }).await;
+                return self.end_run(Payload::RunWaiting { reason, choices }).await;
             }
             match next {
-                Next::Implement { task } => self.implement(task).await?,
-                Next::Verify { task, after } => self.verify(task, after).await?,
-                Next::Recover { task, after } => self.recover(task, after).await?,
-                Next::Review { task } => self.review(task).await?,
-                Next::Complete if self.is_as_checked().await? => return self.complete().await,
-                Next::Complete => self.verify(None, After::Everything).await?,
-                Next::Pause { reason } => return self.end(Payload::RunPaused { reason }).await,
-                Next::Fail { reason } => return self.end(Payload::RunFailed { reason }).await,
-                Next::Wait { reason } => {
-                    return self.end(Payload::RunWaiting { reason, choices: choices() }).await;
+                PlanDecision::Implement { task } => self.implement_task(task).await?,
+                PlanDecision::Verify { task, after } => self.verify_work(task, after).await?,
+                PlanDecision::Recover { task, after } => self.recover_checks(task, after).await?,
+                PlanDecision::Review { task } => self.review_task(task).await?,
+                PlanDecision::Complete if self.is_as_checked().await? => {
+                    return self.complete_run().await;
+                }
+                PlanDecision::Complete => self.verify_work(None, VerifiedAfter::Everything).await?,
+                PlanDecision::Pause { reason } => {
+                    return self.end_run(Payload::RunPaused { reason }).await;
+                }
+                PlanDecision::Fail { reason } => {
+                    return self.end_run(Payload::RunFailed { reason }).await;
+                }
+                PlanDecision::Wait { reason } => {
+                    return self
+                        .end_run(Payload::RunWaiting { reason, choices: waiting_choices() })
+                        .await;
                 }
             }
             if self.run.status != RunStatus::Running {
-                return self.report().await;
+                return self.record_report().await;
             }
         }
     }
 
     /// Applies the events after `seen` that other processes have recorded.
-    async fn hear(&mut self, mut seen: u64) -> Result<(), DriveError> {
+    async fn apply_new_events(&mut self, mut seen: u64) -> Result<(), DriveError> {
         while seen < self.run.seq {
             let missed = self.runner.journal.events(&self.run.id, seen, EVENTS_AT_ONCE).await?;
             let Some(last) = missed.last() else { break };
@@ -505,8 +528,8 @@ impl Session<'_> {
 
     /// The reason to wait if a cost limit cannot be enforced, because some usage has no price.
     /// Resuming the run accepts that.
-    fn unpriced(&self, next: &Next) -> Option<String> {
-        let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
+    fn unpriced_reason(&self, next: &PlanDecision) -> Option<String> {
+        let is_agent = matches!(next, PlanDecision::Implement { .. } | PlanDecision::Review { .. });
         let is_unknown = is_agent && self.run.spent.unpriced && self.state.iterations_seen == 0;
         let max = self.run.limits.cost_usd.filter(|_| is_unknown)?;
         Some(format!(
@@ -518,37 +541,37 @@ impl Session<'_> {
     /// Returns true if `HEAD` is still the commit that the final checks ran on. A person may have
     /// resolved a conflict since.
     async fn is_as_checked(&self) -> Result<bool, DriveError> {
-        let checked = self.state.last().and_then(|past| past.began_on.clone());
-        Ok(checked.as_deref() == Some(self.git.head().await?.as_str()))
+        let checked = self.state.last_step().and_then(|past| past.began_on.clone());
+        Ok(checked.as_deref() == Some(self.git.head_commit().await?.as_str()))
     }
 
-    async fn cancelled(&mut self) -> Result<(), DriveError> {
-        self.end(Payload::RunCancelled { reason: "somebody cancelled it".to_owned() }).await
+    async fn end_cancelled(&mut self) -> Result<(), DriveError> {
+        self.end_run(Payload::RunCancelled { reason: "somebody cancelled it".to_owned() }).await
     }
 
-    async fn let_go(&mut self) -> Result<(), DriveError> {
-        self.runner.journal.release(self.lease, "the worker stops").await.map_err(lost)
+    async fn release_run(&mut self) -> Result<(), DriveError> {
+        self.runner.journal.release_run(self.lease, "the worker stops").await.map_err(drive_error)
     }
 
     /// Records the step as stopped if the run was cancelled or the worker shuts down. Returns true
     /// if so.
-    async fn stopped(
+    async fn record_if_stopped(
         &mut self,
         finished: impl Fn(StepOutcome) -> Payload,
     ) -> Result<bool, DriveError> {
-        self.stopped_with(Vec::new(), finished).await
+        self.record_if_stopped_with(Vec::new(), finished).await
     }
 
     /// Like [`Session::stopped`], but records `payloads` as well.
-    async fn stopped_with(
+    async fn record_if_stopped_with(
         &mut self,
         mut payloads: Vec<Payload>,
         finished: impl Fn(StepOutcome) -> Payload,
     ) -> Result<bool, DriveError> {
-        match self.pulse.stop() {
-            Some(Stop::Lost(reason)) => return Err(DriveError::Lost(reason)),
+        match self.pulse.stop_reason() {
+            Some(StepStopReason::Lost(reason)) => return Err(DriveError::Lost(reason)),
             None if !self.shutdown.is_cancelled() => return Ok(false),
-            Some(Stop::Cancel) | None => {}
+            Some(StepStopReason::Cancel) | None => {}
         }
         payloads.push(finished(StepOutcome::Stopped));
         self.append(payloads).await?;
@@ -561,7 +584,7 @@ fn is_memory_event(payload: &Payload) -> bool {
     matches!(payload, Payload::FailureSeen { .. } | Payload::FixTried { .. })
 }
 
-fn lost(error: JournalError) -> DriveError {
+fn drive_error(error: JournalError) -> DriveError {
     match error {
         JournalError::Fenced { .. } => DriveError::Lost(error.to_string()),
         // Any other worker would get the same error, so a person has to look at the run.
@@ -574,16 +597,17 @@ fn lost(error: JournalError) -> DriveError {
 
 /// The limit that the next step would exceed, if any. Checks cost time but no money, and ending a
 /// run costs neither.
-fn over_budget(run: &Run, next: &Next) -> Option<String> {
+fn over_budget(run: &Run, next: &PlanDecision) -> Option<String> {
     let (limits, spent) = (&run.limits, &run.spent);
-    let is_agent = matches!(next, Next::Implement { .. } | Next::Review { .. });
+    let is_agent = matches!(next, PlanDecision::Implement { .. } | PlanDecision::Review { .. });
     if let Some(max) = limits.cost_usd.filter(|max| is_agent && spent.cost_usd() >= *max) {
         return Some(format!("budget:cost: ${:.4} of ${max} is spent", spent.cost_usd()));
     }
-    if let Some(max) = limits.tokens.filter(|max| is_agent && spent.tokens() >= *max) {
-        return Some(format!("budget:tokens: {} of {max} tokens are used", spent.tokens()));
+    if let Some(max) = limits.tokens.filter(|max| is_agent && spent.total_tokens() >= *max) {
+        return Some(format!("budget:tokens: {} of {max} tokens are used", spent.total_tokens()));
     }
-    let is_step = is_agent || matches!(next, Next::Verify { .. } | Next::Recover { .. });
+    let is_step =
+        is_agent || matches!(next, PlanDecision::Verify { .. } | PlanDecision::Recover { .. });
     let max = limits.time_ms.filter(|max| is_step && spent.time_ms >= *max)?;
     Some(format!("budget:time: {} of {} s at work are used", spent.time_ms / 1000, max / 1000))
 }

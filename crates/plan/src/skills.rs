@@ -4,23 +4,25 @@
 use repertoire_journal::Payload;
 use repertoire_journal::event::SelectedSkill;
 use repertoire_journal::limits::NAMES_MAX;
-use repertoire_select::selection::Strategy;
-use repertoire_select::{Selection, Selector, Settings, Task};
-use repertoire_skill::activate::{Activation, Budget, References, Request, activate_all};
-use repertoire_skill::catalog::{Catalog, Entry};
-use repertoire_skill::openskills::{self, Location, Style};
-use repertoire_skill::render::{catalog::is_offered, described, message};
+use repertoire_select::selection::PickStrategy;
+use repertoire_select::{Selection, SelectionSettings, SkillSelector, Task};
+use repertoire_skill::activate::{
+    Activation, ActivationBudget, ActivationRequest, ReferenceMode, activate_skills,
+};
+use repertoire_skill::catalog::{Catalog, CatalogEntry};
+use repertoire_skill::openskills::{self, OpenSkillsStyle, SkillLocation};
+use repertoire_skill::render::{catalog::is_offered, describe_skill, message};
 use repertoire_skill::skill::Scope;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::trust::TrustLevel;
 
-use super::prompt::Assignment;
+use super::prompt::TaskAssignment;
 use super::request::SkillRules;
-use super::state::Kind;
+use super::state::PlanStepKind;
 use crate::limits::REASONS_SHOWN;
 
 /// The skills for a step, as they appear in its prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Chosen {
+pub struct StepSkills {
     /// The list of available skills, best matches first.
     pub available: String,
     /// The text of the selected skills.
@@ -32,7 +34,7 @@ pub struct Chosen {
 }
 
 /// The events for the skills that discovery found or could not load.
-pub fn discovered(catalog: &Catalog) -> Vec<Payload> {
+pub fn discovery_events(catalog: &Catalog) -> Vec<Payload> {
     let names = catalog.entries().iter().filter(|entry| is_offered(entry));
     let mut names: Vec<String> = names.map(|entry| entry.id.clone()).collect();
     let count = names.len() as u64;
@@ -48,33 +50,36 @@ pub fn discovered(catalog: &Catalog) -> Vec<Payload> {
 }
 
 /// Selects and loads the skills for a step.
-pub fn choose(
+pub fn choose_skills(
     catalog: &Catalog,
-    selector: &Selector,
-    assignment: &Assignment,
-    kind: Kind,
+    selector: &SkillSelector,
+    assignment: &TaskAssignment,
+    kind: PlanStepKind,
     rules: &SkillRules,
-) -> Chosen {
+) -> StepSkills {
     if !rules.enabled {
-        return Chosen::default();
+        return StepSkills::default();
     }
     let max = match kind {
-        Kind::Review => rules.review_max,
+        PlanStepKind::Review => rules.review_max,
         _ => rules.impl_max,
     };
-    let task = Task { hints: assignment.hints.clone(), ..Task::new(assignment.words()) };
-    let settings = Settings { enabled: rules.chosen, max_skills: max, ..*selector.settings() };
+    let task = Task { hints: assignment.hints.clone(), ..Task::new(assignment.full_text()) };
+    let settings =
+        SelectionSettings { enabled: rules.chosen, max_skills: max, ..*selector.settings() };
     let selection = selector.with_settings(settings).select(&task);
-    let (entries, mut errors) = picked(catalog, &selection, max);
-    let budget = Budget { body_chars_max: rules.body_chars_max, ..Budget::default() };
-    let references = if rules.references { References::Appended } else { References::OnDemand };
-    let request = Request { budget, references, ..Request::default() };
-    let activated = activate_all(entries.iter().map(|(entry, _)| *entry), &request);
+    let (entries, mut errors) = resolve_picks(catalog, &selection, max);
+    let budget =
+        ActivationBudget { body_chars_max: rules.body_chars_max, ..ActivationBudget::default() };
+    let references =
+        if rules.references { ReferenceMode::Appended } else { ReferenceMode::OnDemand };
+    let request = ActivationRequest { budget, references, ..ActivationRequest::default() };
+    let activated = activate_skills(entries.iter().map(|(entry, _)| *entry), &request);
     let reason_of = |id: &str| {
         entries.iter().find(|(entry, _)| entry.id == id).map_or("", |(_, reason)| reason.as_str())
     };
     let loaded: Vec<String> =
-        activated.activations.iter().map(|one| block(one, reason_of(&one.id))).collect();
+        activated.activations.iter().map(|one| render_skill(one, reason_of(&one.id))).collect();
     errors.sort();
     let mut events = vec![Payload::SkillsSelected {
         step_kind: kind.as_str().to_owned(),
@@ -83,7 +88,7 @@ pub fn choose(
             .iter()
             .map(|(entry, reason)| SelectedSkill { name: entry.id.clone(), reason: reason.clone() })
             .collect(),
-        strategy: strategy(&selection, entries.is_empty()).to_owned(),
+        strategy: strategy_name(&selection, entries.is_empty()).to_owned(),
         errors,
     }];
     events.extend(
@@ -93,17 +98,17 @@ pub fn choose(
         }),
     );
     let names: Vec<String> = entries.iter().map(|(entry, _)| entry.id.clone()).collect();
-    let available = available(catalog, selector, &task, &names, rules.listed_max);
-    Chosen { available, loaded: loaded.join("\n"), events, names }
+    let available = render_available(catalog, selector, &task, &names, rules.listed_max);
+    StepSkills { available, loaded: loaded.join("\n"), events, names }
 }
 
 /// The entries of the picks with their reasons, up to the limit, and messages about what was left
 /// out.
-fn picked<'c>(
+fn resolve_picks<'c>(
     catalog: &'c Catalog,
     selection: &Selection,
     max: usize,
-) -> (Vec<(&'c Entry, String)>, Vec<String>) {
+) -> (Vec<(&'c CatalogEntry, String)>, Vec<String>) {
     let mut errors: Vec<String> = selection
         .unresolved
         .iter()
@@ -115,7 +120,7 @@ fn picked<'c>(
     let mut entries = Vec::new();
     for pick in &selection.picks {
         if entries.len() == max {
-            if pick.strategy == Strategy::Hint {
+            if pick.strategy == PickStrategy::Hint {
                 errors.push(format!("`{}` was named, but at most {max} are loaded", pick.name));
             }
             continue;
@@ -132,7 +137,7 @@ fn picked<'c>(
 
 /// The strategy as the plan driver records it: `hint`, `match` or `none`. A trigger counts as a
 /// match.
-fn strategy(selection: &Selection, is_empty: bool) -> &'static str {
+fn strategy_name(selection: &Selection, is_empty: bool) -> &'static str {
     match selection.strategy() {
         _ if is_empty => "none",
         "hint" => "hint",
@@ -141,17 +146,17 @@ fn strategy(selection: &Selection, is_empty: bool) -> &'static str {
 }
 
 /// A trusted skill is rendered in the format of OpenSkills. Any other is wrapped with its origin.
-fn block(activation: &Activation, reason: &str) -> String {
-    if activation.trust != Trust::Trusted {
-        return format!("{}\n", message::auto_loaded(activation, reason).text);
+fn render_skill(activation: &Activation, reason: &str) -> String {
+    if activation.trust != TrustLevel::Trusted {
+        return format!("{}\n", message::render_auto_loaded(activation, reason).text);
     }
     let dir = activation.origin.dir().as_str();
     openskills::read_block(&activation.name, dir, activation.body.trim_end())
 }
 
-fn available(
+fn render_available(
     catalog: &Catalog,
-    selector: &Selector,
+    selector: &SkillSelector,
     task: &Task,
     chosen: &[String],
     listed_max: usize,
@@ -161,7 +166,7 @@ fn available(
     order.extend(ranked.iter().map(|ranked| ranked.name.as_str()));
     order.extend(catalog.entries().iter().map(|entry| entry.id.as_str()));
     let mut seen = std::collections::BTreeSet::new();
-    let offered: Vec<&Entry> = order
+    let offered: Vec<&CatalogEntry> = order
         .into_iter()
         .filter(|id| seen.insert(*id))
         .filter_map(|id| catalog.get(id))
@@ -171,20 +176,20 @@ fn available(
         return String::new();
     }
     let descriptions: Vec<String> =
-        offered.iter().take(listed_max).map(|entry| described(entry)).collect();
-    let listed: Vec<openskills::Entry<'_>> = offered
+        offered.iter().take(listed_max).map(|entry| describe_skill(entry)).collect();
+    let listed: Vec<openskills::OpenSkillsEntry<'_>> = offered
         .iter()
         .zip(&descriptions)
-        .map(|(entry, description)| openskills::Entry {
+        .map(|(entry, description)| openskills::OpenSkillsEntry {
             name: &entry.id,
             description,
             location: match entry.skill.origin.scope {
-                Scope::Project => Location::Project,
-                _ => Location::Global,
+                Scope::Project => SkillLocation::Project,
+                _ => SkillLocation::Global,
             },
         })
         .collect();
-    let mut out = openskills::render_block(&listed, Style::Repertoire);
+    let mut out = openskills::render_block(&listed, OpenSkillsStyle::Repertoire);
     if offered.len() > listed.len() {
         let more = offered.len() - listed.len();
         out.push_str(&format!(

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::{Mark, Task};
+use crate::document::{PlanTask, TaskMark};
 use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::{Event, Payload};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub const FINAL_LABEL: &str = "Make the final checks pass";
 pub const REMOVED: &str = "removed";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum PlanStepKind {
     /// An agent works on a task.
     Implementation,
     /// The declared checks run.
@@ -30,58 +30,63 @@ pub enum Kind {
     Review,
 }
 
-impl Kind {
+impl PlanStepKind {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Implementation => "implementation",
-            Kind::Verification => "verification",
-            Kind::Recovery => "recovery",
-            Kind::Review => "review",
+            PlanStepKind::Implementation => "implementation",
+            PlanStepKind::Verification => "verification",
+            PlanStepKind::Recovery => "recovery",
+            PlanStepKind::Review => "review",
         }
     }
 
     /// Returns true if an agent runs in this kind of step.
     pub fn is_agent(self) -> bool {
-        matches!(self, Kind::Implementation | Kind::Review)
+        matches!(self, PlanStepKind::Implementation | PlanStepKind::Review)
     }
 
     /// Parses a serialised name.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Kind::Implementation, Kind::Verification, Kind::Recovery, Kind::Review]
-            .into_iter()
-            .find(|kind| kind.as_str() == word)
+        [
+            PlanStepKind::Implementation,
+            PlanStepKind::Verification,
+            PlanStepKind::Recovery,
+            PlanStepKind::Review,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == word)
     }
 }
 
 /// The step that a verification follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum VerifiedAfter {
     Implementation,
     Review,
     /// The final verification, after all tasks.
     Everything,
 }
 
-impl After {
+impl VerifiedAfter {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            After::Implementation => "implementation",
-            After::Review => "review",
-            After::Everything => "everything",
+            VerifiedAfter::Implementation => "implementation",
+            VerifiedAfter::Review => "review",
+            VerifiedAfter::Everything => "everything",
         }
     }
 
     fn from_word(word: &str) -> Option<Self> {
-        [After::Implementation, After::Review, After::Everything]
+        [VerifiedAfter::Implementation, VerifiedAfter::Review, VerifiedAfter::Everything]
             .into_iter()
             .find(|after| after.as_str() == word)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum PlanStepEnd {
     With(StepOutcome),
     /// Its worker died.
     Interrupted,
@@ -89,38 +94,38 @@ pub enum Ended {
 
 /// A past step, or the current one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
+pub struct PastStep {
     pub number: u32,
-    pub kind: Kind,
+    pub kind: PlanStepKind,
     /// The step that it followed, for a verification or a recovery.
-    pub after: Option<After>,
+    pub after: Option<VerifiedAfter>,
     pub task: Option<TaskRef>,
     /// The commit at its start.
     pub began_on: Option<String>,
     /// `None` while it is in progress.
-    pub ended: Option<Ended>,
+    pub ended: Option<PlanStepEnd>,
     pub reason: Option<String>,
     pub result: Value,
 }
 
-impl Past {
+impl PastStep {
     /// Returns true if the step succeeded.
     pub fn is_ok(&self) -> bool {
-        self.ended == Some(Ended::With(StepOutcome::Ok))
+        self.ended == Some(PlanStepEnd::With(StepOutcome::Ok))
     }
 
     /// Returns true if the step found something wrong with the work.
     pub fn is_bad(&self) -> bool {
-        matches!(self.ended, Some(Ended::With(StepOutcome::Failed | StepOutcome::SentBack)))
+        matches!(self.ended, Some(PlanStepEnd::With(StepOutcome::Failed | StepOutcome::SentBack)))
     }
 
     /// A text field of the result.
-    pub fn text(&self, name: &str) -> Option<&str> {
+    pub fn result_text(&self, name: &str) -> Option<&str> {
         self.result.get(name)?.as_str()
     }
 
     /// A boolean field of the result.
-    pub fn flag(&self, name: &str) -> bool {
+    pub fn result_flag(&self, name: &str) -> bool {
         self.result.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 }
@@ -129,7 +134,7 @@ impl Past {
 pub struct TaskState {
     pub label: String,
     /// The engine's own mark, whatever the plan file says.
-    pub mark: Mark,
+    pub mark: TaskMark,
     /// Completed implementations.
     pub attempts: u32,
     /// The commit before any work on the task.
@@ -146,7 +151,7 @@ pub struct TaskState {
 }
 
 impl TaskState {
-    fn new(label: &str, mark: Mark) -> Self {
+    fn new(label: &str, mark: TaskMark) -> Self {
         TaskState {
             label: label.to_owned(),
             mark,
@@ -168,7 +173,7 @@ pub struct PlanState {
     /// Task ids in the order in which they were first seen.
     pub order: Vec<String>,
     /// The last steps, oldest first; at most [`HISTORY_MAX`].
-    pub history: Vec<Past>,
+    pub history: Vec<PastStep>,
     /// Implementations and reviews so far.
     pub iterations: u32,
     /// The value of `iterations` when a person last resumed the run.
@@ -178,7 +183,7 @@ pub struct PlanState {
     /// True if a person has resumed the run since the last step.
     pub looked: bool,
     /// Consecutive failed steps by kind.
-    pub failures: BTreeMap<Kind, u32>,
+    pub failures: BTreeMap<PlanStepKind, u32>,
     /// Number of prompt rewrites by the watchdog.
     pub rewrites: u32,
     /// The watchdog's text for the next prompt.
@@ -215,7 +220,7 @@ impl PlanState {
                 self.is_read = true;
                 self.fallback = None;
                 for seen in tasks {
-                    self.see(&seen.task, mark_of(&seen.mark));
+                    self.add_task(&seen.task, mark_of(&seen.mark));
                 }
             }
             Payload::PlanFallback { reason } => {
@@ -227,22 +232,34 @@ impl PlanState {
                 self.order.retain(|id| *id != task.id);
             }
             Payload::TaskMarked { task, mark, .. } => {
-                self.see(task, mark_of(mark));
+                self.add_task(task, mark_of(mark));
                 let state = self.task_mut(task);
                 state.mark = mark_of(mark);
                 state.touched = true;
                 state.fresh = true;
             }
             Payload::StepStarted { step, kind, task, head, detail, .. } => {
-                if let Some(kind) = Kind::from_word(kind) {
-                    self.begin(*step, kind, task.as_ref(), head.as_ref(), detail);
+                if let Some(kind) = PlanStepKind::from_word(kind) {
+                    self.begin_step(*step, kind, task.as_ref(), head.as_ref(), detail);
                 }
             }
             Payload::StepFinished { step, outcome, reason, head, result, .. } => {
-                self.end(*step, Ended::With(*outcome), reason.clone(), head.as_ref(), result);
+                self.end_step(
+                    *step,
+                    PlanStepEnd::With(*outcome),
+                    reason.clone(),
+                    head.as_ref(),
+                    result,
+                );
             }
             Payload::StepInterrupted { step, reason } => {
-                self.end(*step, Ended::Interrupted, Some(reason.clone()), None, &Value::Null);
+                self.end_step(
+                    *step,
+                    PlanStepEnd::Interrupted,
+                    Some(reason.clone()),
+                    None,
+                    &Value::Null,
+                );
             }
             Payload::WatchdogRewrite { step, rewrite, text, .. } => {
                 self.rewrites = *rewrite;
@@ -251,20 +268,20 @@ impl PlanState {
             }
             Payload::Steered { note, .. } => self.steering.push(note.clone()),
             Payload::Learned { note, .. } => self.learnings.push(note.clone()),
-            Payload::RunRetried { tasks, .. } => self.retry(tasks),
+            Payload::RunRetried { tasks, .. } => self.retry_tasks(tasks),
             // Resuming resets the counters of failures.
-            Payload::RunResumed { .. } => self.look_again(),
+            Payload::RunResumed { .. } => self.reset_counters(),
             _ => {}
         }
     }
 
     /// The last or current step.
-    pub fn last(&self) -> Option<&Past> {
+    pub fn last_step(&self) -> Option<&PastStep> {
         self.history.last()
     }
 
     /// The tasks with a mark, in the order of the plan.
-    pub fn marked(&self, mark: Mark) -> impl Iterator<Item = (&str, &TaskState)> {
+    pub fn tasks_with_mark(&self, mark: TaskMark) -> impl Iterator<Item = (&str, &TaskState)> {
         let known = self.order.iter().filter_map(|id| Some((id.as_str(), self.tasks.get(id)?)));
         known.filter(move |(_, task)| task.mark == mark)
     }
@@ -275,7 +292,7 @@ impl PlanState {
         Some(TaskRef { id: id.to_owned(), label: task.label.clone() })
     }
 
-    fn see(&mut self, task: &TaskRef, mark: Mark) {
+    fn add_task(&mut self, task: &TaskRef, mark: TaskMark) {
         if self.tasks.contains_key(&task.id) {
             return;
         }
@@ -285,19 +302,19 @@ impl PlanState {
 
     fn task_mut(&mut self, task: &TaskRef) -> &mut TaskState {
         let id = task.id.clone();
-        self.tasks.entry(id).or_insert_with(|| TaskState::new(&task.label, Mark::Open))
+        self.tasks.entry(id).or_insert_with(|| TaskState::new(&task.label, TaskMark::Open))
     }
 
-    fn begin(
+    fn begin_step(
         &mut self,
         number: u32,
-        kind: Kind,
+        kind: PlanStepKind,
         task: Option<&TaskRef>,
         head: Option<&String>,
         detail: &Value,
     ) {
-        if let (Kind::Implementation, Some(task)) = (kind, task) {
-            self.see(task, Mark::Open);
+        if let (PlanStepKind::Implementation, Some(task)) = (kind, task) {
+            self.add_task(task, TaskMark::Open);
             let state = self.task_mut(task);
             state.base = state.base.take().or(head.cloned());
             state.begun = state.begun.take().or(head.cloned());
@@ -307,19 +324,19 @@ impl PlanState {
             self.iterations += 1;
             self.steering_told = self.steering.len();
         }
-        let after = detail.get("after").and_then(Value::as_str).and_then(After::from_word);
+        let after = detail.get("after").and_then(Value::as_str).and_then(VerifiedAfter::from_word);
         let (task, began_on) = (task.cloned(), head.cloned());
         let (ended, reason, result) = (None, None, Value::Null);
-        self.history.push(Past { number, kind, after, task, began_on, ended, reason, result });
+        self.history.push(PastStep { number, kind, after, task, began_on, ended, reason, result });
         if self.history.len() > HISTORY_MAX {
             self.history.remove(0);
         }
     }
 
-    fn end(
+    fn end_step(
         &mut self,
         number: u32,
-        ended: Ended,
+        ended: PlanStepEnd,
         reason: Option<String>,
         head: Option<&String>,
         result: &Value,
@@ -329,9 +346,10 @@ impl PlanState {
         past.reason = reason;
         past.result = result.clone();
         let past = past.clone();
-        self.count(&past, head);
+        self.count_step(&past, head);
         let is_agent = past.kind.is_agent();
-        let counts = !matches!(ended, Ended::Interrupted | Ended::With(StepOutcome::Stopped));
+        let counts =
+            !matches!(ended, PlanStepEnd::Interrupted | PlanStepEnd::With(StepOutcome::Stopped));
         if is_agent && !counts {
             // The step did not count as an attempt, so it does not count as an iteration either.
             self.iterations = self.iterations.saturating_sub(1);
@@ -343,58 +361,59 @@ impl PlanState {
         }
         self.steering_told = 0;
         if past.is_bad() {
-            let said = past.text("notes").map(str::to_owned).or(past.reason.clone());
+            let said = past.result_text("notes").map(str::to_owned).or(past.reason.clone());
             self.notes = said.or(self.notes.take());
-        } else if past.is_ok() && past.kind == Kind::Verification {
+        } else if past.is_ok() && past.kind == PlanStepKind::Verification {
             self.notes = None;
         }
     }
 
-    fn count(&mut self, past: &Past, head: Option<&String>) {
+    fn count_step(&mut self, past: &PastStep, head: Option<&String>) {
         match past.ended {
-            None | Some(Ended::With(StepOutcome::Stopped)) => return,
-            Some(Ended::Interrupted) => {
+            None | Some(PlanStepEnd::With(StepOutcome::Stopped)) => return,
+            Some(PlanStepEnd::Interrupted) => {
                 self.interruptions = self.interruptions.saturating_add(1);
                 return;
             }
-            Some(Ended::With(StepOutcome::Failed)) => {
+            Some(PlanStepEnd::With(StepOutcome::Failed)) => {
                 let failures = self.failures.entry(past.kind).or_default();
                 *failures = failures.saturating_add(1);
             }
             // Sending work back is a valid review, not a failure. The task's attempts limit it.
-            Some(Ended::With(StepOutcome::Ok | StepOutcome::SentBack)) => {
+            Some(PlanStepEnd::With(StepOutcome::Ok | StepOutcome::SentBack)) => {
                 self.failures.remove(&past.kind);
             }
         }
         self.interruptions = 0;
         let Some(task) = &past.task else { return };
         let state = self.task_mut(task);
-        let is_attempt = past.kind == Kind::Implementation && !past.flag("agent_failed");
+        let is_attempt =
+            past.kind == PlanStepKind::Implementation && !past.result_flag("agent_failed");
         state.attempts += u32::from(is_attempt);
         state.head = head.cloned().or(state.head.take());
     }
 
-    fn retry(&mut self, tasks: &[String]) {
+    fn retry_tasks(&mut self, tasks: &[String]) {
         for (id, task) in &mut self.tasks {
             let is_meant = match task.mark {
-                Mark::Failed => tasks.is_empty() || tasks.contains(id),
+                TaskMark::Failed => tasks.is_empty() || tasks.contains(id),
                 // A task that was blocked by the author of the plan is only retried by name.
-                Mark::Blocked => tasks.contains(id) || tasks.is_empty() && task.touched,
+                TaskMark::Blocked => tasks.contains(id) || tasks.is_empty() && task.touched,
                 _ => false,
             };
             if is_meant {
-                task.mark = Mark::Open;
+                task.mark = TaskMark::Open;
                 task.attempts = 0;
                 task.begun = None;
             }
         }
-        self.look_again();
+        self.reset_counters();
     }
 
-    fn look_again(&mut self) {
+    fn reset_counters(&mut self) {
         self.failures.clear();
         self.rewrites = 0;
-        self.watched_to = self.last().map_or(0, |past| past.number);
+        self.watched_to = self.last_step().map_or(0, |past| past.number);
         self.iterations_seen = self.iterations;
         self.interruptions = 0;
         self.looked = true;
@@ -405,7 +424,7 @@ impl PlanState {
 }
 
 /// The journal's reference to a task.
-pub fn reference(task: &Task) -> TaskRef {
+pub fn task_reference(task: &PlanTask) -> TaskRef {
     let label = match task.text.char_indices().nth(TASK_LABEL_CHARS_MAX) {
         None => task.text.clone(),
         Some((at, _)) => format!("{}…", &task.text[..at]),
@@ -414,21 +433,27 @@ pub fn reference(task: &Task) -> TaskRef {
 }
 
 /// The serialised name of a mark.
-pub fn mark_word(mark: Mark) -> &'static str {
+pub fn mark_word(mark: TaskMark) -> &'static str {
     match mark {
-        Mark::Open => "open",
-        Mark::Blocked => "blocked",
-        Mark::Implemented => "implemented",
-        Mark::Reviewed => "reviewed",
-        Mark::ManualQa => "manual_qa",
-        Mark::Failed => "failed",
+        TaskMark::Open => "open",
+        TaskMark::Blocked => "blocked",
+        TaskMark::Implemented => "implemented",
+        TaskMark::Reviewed => "reviewed",
+        TaskMark::ManualQa => "manual_qa",
+        TaskMark::Failed => "failed",
     }
 }
 
 /// Parses a serialised mark. An unknown one counts as open.
-fn mark_of(word: &str) -> Mark {
-    [Mark::Blocked, Mark::Implemented, Mark::Reviewed, Mark::ManualQa, Mark::Failed]
-        .into_iter()
-        .find(|mark| mark_word(*mark) == word)
-        .unwrap_or(Mark::Open)
+fn mark_of(word: &str) -> TaskMark {
+    [
+        TaskMark::Blocked,
+        TaskMark::Implemented,
+        TaskMark::Reviewed,
+        TaskMark::ManualQa,
+        TaskMark::Failed,
+    ]
+    .into_iter()
+    .find(|mark| mark_word(*mark) == word)
+    .unwrap_or(TaskMark::Open)
 }

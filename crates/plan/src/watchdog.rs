@@ -3,7 +3,7 @@
 use repertoire_journal::Payload;
 
 use super::request::PlanRequest;
-use super::state::{Kind, Past, PlanState};
+use super::state::{PastStep, PlanState, PlanStepKind};
 
 /// Number of equal failures in a row that raise a signal.
 const SAME_FAILURES: usize = 3;
@@ -14,27 +14,29 @@ const MALFORMED_ANSWERS: usize = 2;
 
 /// A sign of missing progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signal {
+pub struct WatchdogSignal {
     pub name: &'static str,
     /// The observation, as a sentence.
     pub evidence: String,
 }
 
 /// The most important signal of the steps since the watchdog last acted.
-pub fn signal(state: &PlanState) -> Option<Signal> {
-    let recent: Vec<&Past> =
+pub fn find_signal(state: &PlanState) -> Option<WatchdogSignal> {
+    let recent: Vec<&PastStep> =
         state.history.iter().filter(|past| past.number > state.watched_to).collect();
     agent_failed(&recent)
         .or_else(|| same_failure(&recent))
         .or_else(|| no_progress(&recent))
         .or_else(|| repeated_diff(&recent))
-        .or_else(|| malformed(&recent))
+        .or_else(|| malformed_output(&recent))
 }
 
 /// The watchdog's events after the step that has just ended: it rewrites the next prompt, or lets
 /// the run wait for a person.
-pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
-    let (Some(signal), Some(last)) = (signal(state), state.last()) else { return Vec::new() };
+pub fn watchdog_events(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
+    let (Some(signal), Some(last)) = (find_signal(state), state.last_step()) else {
+        return Vec::new();
+    };
     let step = last.number;
     let seen = Payload::WatchdogSignal {
         step,
@@ -48,19 +50,19 @@ pub fn act(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
             step,
             signal: signal.name.to_owned(),
             rewrite: state.rewrites + 1,
-            text: words(&signal),
+            text: rewrite_text(&signal),
         }
     } else {
         Payload::RunWaiting {
             reason: format!("watchdog:{}: {}", signal.name, signal.evidence),
-            choices: choices(),
+            choices: waiting_choices(),
         }
     };
     vec![seen, then]
 }
 
 /// The options of a person for a waiting run.
-pub fn choices() -> Vec<String> {
+pub fn waiting_choices() -> Vec<String> {
     [
         "steer it with a note, then resume",
         "retry the tasks that failed or are blocked",
@@ -74,57 +76,57 @@ pub fn choices() -> Vec<String> {
 const AGENT_FAILED: &str = "agent_failed";
 
 /// The agent repeatedly failed to run: no API key, no program, no permission.
-fn agent_failed(recent: &[&Past]) -> Option<Signal> {
-    let mut works = recent
-        .iter()
-        .rev()
-        .filter(|past| past.kind.is_agent() && past.ended.is_some())
-        .map(|past| past.flag("agent_failed").then_some(past.reason.as_deref()).flatten());
+fn agent_failed(recent: &[&PastStep]) -> Option<WatchdogSignal> {
+    let mut works =
+        recent.iter().rev().filter(|past| past.kind.is_agent() && past.ended.is_some()).map(
+            |past| past.result_flag("agent_failed").then_some(past.reason.as_deref()).flatten(),
+        );
     let first = works.next()??;
     let same = 1 + works.take_while(|reason| *reason == Some(first)).count();
-    (same >= IDLE_STEPS).then(|| Signal {
+    (same >= IDLE_STEPS).then(|| WatchdogSignal {
         name: AGENT_FAILED,
         evidence: format!("the agent could not work {same} times in a row: {first}"),
     })
 }
 
-fn same_failure(recent: &[&Past]) -> Option<Signal> {
+fn same_failure(recent: &[&PastStep]) -> Option<WatchdogSignal> {
     let mut prints = recent
         .iter()
         .rev()
-        .filter(|past| past.kind == Kind::Verification)
-        .map(|past| past.is_bad().then(|| past.text("failure")).flatten());
+        .filter(|past| past.kind == PlanStepKind::Verification)
+        .map(|past| past.is_bad().then(|| past.result_text("failure")).flatten());
     let first = prints.next()??;
     let same = 1 + prints.take_while(|print| *print == Some(first)).count();
-    (same >= SAME_FAILURES).then(|| Signal {
+    (same >= SAME_FAILURES).then(|| WatchdogSignal {
         name: "same_failure",
         evidence: format!("the same checks failed in the same way {same} times in a row"),
     })
 }
 
-fn no_progress(recent: &[&Past]) -> Option<Signal> {
+fn no_progress(recent: &[&PastStep]) -> Option<WatchdogSignal> {
     let works = || {
-        let works = recent.iter().rev().filter(|past| past.kind == Kind::Implementation);
+        let works = recent.iter().rev().filter(|past| past.kind == PlanStepKind::Implementation);
         works.filter(|past| past.ended.is_some())
     };
-    let idle = works().take_while(|past| past.is_bad() && !past.flag("changed")).count();
+    let idle = works().take_while(|past| past.is_bad() && !past.result_flag("changed")).count();
     let reason = works().next().and_then(|past| past.reason.as_deref()).unwrap_or_default();
-    (idle >= IDLE_STEPS).then(|| Signal {
+    (idle >= IDLE_STEPS).then(|| WatchdogSignal {
         name: "no_progress",
         evidence: format!("{idle} implementations in a row changed no file ({reason})"),
     })
 }
 
 /// The same change was made again after it had been rejected.
-fn repeated_diff(recent: &[&Past]) -> Option<Signal> {
+fn repeated_diff(recent: &[&PastStep]) -> Option<WatchdogSignal> {
     let mut works = recent
         .iter()
         .rev()
-        .filter(|past| past.kind == Kind::Implementation && past.flag("changed"));
+        .filter(|past| past.kind == PlanStepKind::Implementation && past.result_flag("changed"));
     let last = works.next()?;
-    let diff = last.text("diff")?;
-    let before = works.find(|past| past.task == last.task && past.text("diff") == Some(diff))?;
-    Some(Signal {
+    let diff = last.result_text("diff")?;
+    let before =
+        works.find(|past| past.task == last.task && past.result_text("diff") == Some(diff))?;
+    Some(WatchdogSignal {
         name: "repeated_diff",
         evidence: format!(
             "step {} left the same difference as step {}",
@@ -133,20 +135,20 @@ fn repeated_diff(recent: &[&Past]) -> Option<Signal> {
     })
 }
 
-fn malformed(recent: &[&Past]) -> Option<Signal> {
+fn malformed_output(recent: &[&PastStep]) -> Option<WatchdogSignal> {
     let count = recent
         .iter()
         .rev()
-        .filter(|past| past.kind == Kind::Review && past.ended.is_some())
-        .take_while(|past| past.flag("malformed"))
+        .filter(|past| past.kind == PlanStepKind::Review && past.ended.is_some())
+        .take_while(|past| past.result_flag("malformed"))
         .count();
-    (count >= MALFORMED_ANSWERS).then(|| Signal {
+    (count >= MALFORMED_ANSWERS).then(|| WatchdogSignal {
         name: "malformed_output",
         evidence: format!("{count} reviews in a row gave no verdict that can be read"),
     })
 }
 
-fn words(signal: &Signal) -> String {
+fn rewrite_text(signal: &WatchdogSignal) -> String {
     let advice = match signal.name {
         "same_failure" => {
             "What was tried did not touch the cause. Read the whole failure first, find the smallest command that \

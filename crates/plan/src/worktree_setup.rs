@@ -1,8 +1,10 @@
 //! Sets up a new worktree before agents work in it: copies files such as `.env`, and runs a command.
 
-use repertoire_checks::declared::{Check, CheckError, CheckEvent, Verdict, run_checks};
-use repertoire_git::worktree::{Copied, Worktree, WorktreeError, Worktrees};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_checks::declared::{
+    CheckDefinition, CheckError, CheckEvent, CheckRunVerdict, run_checks,
+};
+use repertoire_git::worktree::{PreparedWorktree, RunWorktrees, WorktreeCopyResult, WorktreeError};
+use repertoire_sandbox::workplace::RunWorkplace;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -16,16 +18,16 @@ pub struct WorktreeSetup {
     pub copy: Vec<String>,
     /// What is run in it once.
     #[serde(default)]
-    pub check: Option<Check>,
+    pub check: Option<CheckDefinition>,
 }
 
 /// What was done to set a worktree up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetupReport {
     /// The files.
-    pub copied: Copied,
+    pub copied: WorktreeCopyResult,
     /// What came of the command.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<CheckRunVerdict>,
 }
 
 /// A worktree that could not be set up.
@@ -40,10 +42,10 @@ pub enum SetupError {
 /// Sets a worktree up, once: one that was set up is left alone. `workplace` is that of the agent that will work in it.
 /// A command that fails leaves the worktree to be set up again; its verdict says why.
 pub async fn set_up_worktree(
-    worktrees: &Worktrees,
-    worktree: &mut Worktree,
+    worktrees: &RunWorktrees,
+    worktree: &mut PreparedWorktree,
     setup: &WorktreeSetup,
-    workplace: &Workplace,
+    workplace: &RunWorkplace,
     cancel: &CancellationToken,
     on_event: &(dyn Fn(CheckEvent) + Sync),
 ) -> Result<SetupReport, SetupError> {

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use repertoire_skill::profile::ProfileId;
-use repertoire_skill::skill::{Digest, NotADigest};
-use repertoire_text::terminal::printable;
+use repertoire_skill::skill::{ContentDigest, InvalidDigest};
+use repertoire_text::terminal::printable_line;
 
 use crate::commands;
-use crate::config::{Config, Flags};
-use crate::env::Env;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::ui::{self, Ui};
+use crate::config::{ConfigFlags, RepConfig};
+use crate::env::CliEnvironment;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::ui::{self, TerminalUi};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -33,7 +33,7 @@ const GLOBAL: &str = "Options of every command";
 /// Find, check and serve skills for AI agents
 #[derive(Debug, Parser)]
 #[command(name = "rep", version, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
-pub struct Cli {
+pub struct RepCli {
     /// Emulate this agent's search paths, names and rules
     #[arg(long, global = true, value_enum, value_name = "PROFILE", help_heading = GLOBAL)]
     profile: Option<ProfileArg>,
@@ -43,7 +43,7 @@ pub struct Cli {
     /// Agree to the project's settings that start programs, if they have this digest (may be
     /// repeated); see `rep trust --project`
     #[arg(long = "consent", global = true, value_name = "DIGEST", value_parser = digest, help_heading = GLOBAL)]
-    consents: Vec<Digest>,
+    consents: Vec<ContentDigest>,
     /// Print JSON
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
@@ -61,7 +61,7 @@ pub struct Cli {
     #[arg(short = 'C', global = true, value_name = "DIR", help_heading = GLOBAL)]
     directory: Option<Utf8PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: RepCommand,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -95,193 +95,193 @@ impl From<ProfileArg> for ProfileId {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum RepCommand {
     /// Walk through the main features in a temporary folder
-    Demo(commands::demo::Args),
+    Demo(commands::demo::DemoArgs),
     /// List skills by root, including shadowed and broken ones
     #[command(visible_alias = "ls")]
-    List(commands::list::Args),
+    List(commands::list::SkillListArgs),
     /// Show all details of a skill
-    Show(commands::show::Args),
+    Show(commands::show::SkillShowArgs),
     /// Pick the skills that a task needs, and explain why
-    Match(commands::matching::Args),
+    Match(commands::matching::MatchArgs),
     /// Print skills for an agent to read
-    Read(commands::read::Args),
+    Read(commands::read::ReadArgs),
     /// Check skills, and apply safe fixes
-    Lint(commands::lint::Args),
+    Lint(commands::lint::LintArgs),
     /// Measure how well skills are picked for labelled queries
-    Eval(commands::eval::Args),
+    Eval(commands::eval::EvalArgs),
     /// Write the list of skills into AGENTS.md
-    Sync(commands::sync::Args),
+    Sync(commands::sync::SyncArgs),
     /// Print the catalog for a system prompt
-    ToPrompt(commands::to_prompt::Args),
+    ToPrompt(commands::to_prompt::ToPromptArgs),
     /// Print a skill's properties as JSON
-    Props(commands::props::Args),
+    Props(commands::props::PropsArgs),
     /// Show the dependencies between skills
-    Deps(commands::deps::Args),
+    Deps(commands::deps::DepsArgs),
     /// Create a new skill
-    New(commands::new::Args),
+    New(commands::new::NewArgs),
     /// Generate documentation for the skills
-    Docs(commands::docs::Args),
+    Docs(commands::docs::DocsArgs),
     /// Trust the current version of a skill from a project or plugin
-    Trust(commands::trust::Args),
+    Trust(commands::trust::TrustArgs),
     /// Have an agent do a task, with the skills that it needs
-    Run(Box<commands::run::Args>),
+    Run(Box<commands::run::RunArgs>),
     /// Chat with an agent
-    Chat(Box<commands::chat::Args>),
+    Chat(Box<commands::chat::ChatArgs>),
     /// Execute one skill or sub-agent
-    Exec(Box<commands::exec::Args>),
+    Exec(Box<commands::exec::ExecArgs>),
     /// List agents, or show one
-    Agents(commands::agents::Args),
+    Agents(commands::agents::AgentsArgs),
     /// List the tools available to agents
-    Tools(commands::tools::Args),
+    Tools(commands::tools::ToolsArgs),
     /// List conversations that can be resumed, or remove some
-    Conversations(commands::conversations::Args),
+    Conversations(commands::conversations::ConversationsArgs),
     /// Review a change: agents report findings, the engine checks them
-    Review(Box<commands::review::Args>),
+    Review(Box<commands::review::ReviewArgs>),
     /// Run workflows: steps, reviews and gates that the engine enforces
     #[command(visible_alias = "wf")]
-    Workflow(commands::workflow::Args),
+    Workflow(commands::workflow::WorkflowArgs),
     /// Run plans: checklists that agents work through
-    Plan(Box<commands::plan::Args>),
+    Plan(Box<commands::plan::PlanArgs>),
     /// Respond to GitHub events, or preview the response
-    Github(Box<commands::github::Args>),
+    Github(Box<commands::github::GithubArgs>),
     /// Run the declared checks, and report what failed and what to fix first
-    Verify(Box<commands::verify::Args>),
+    Verify(Box<commands::verify::VerifyArgs>),
     /// List, show and control runs
-    Runs(commands::runs::Args),
+    Runs(commands::runs::RunsArgs),
     /// Print events, one per line
-    Events(commands::events::Args),
+    Events(commands::events::EventsArgs),
     /// Rebuild runs from their events and report differences
-    Replay(commands::replay::Args),
+    Replay(commands::replay::ReplayArgs),
     /// Show past failures of checks and the fixes that worked
-    Memory(commands::memory::Args),
+    Memory(commands::memory::MemoryArgs),
     /// List failed events that need a person (dead letters)
-    Dlq(commands::dlq::Args),
+    Dlq(commands::dlq::DlqArgs),
     /// Print metrics in the Prometheus format
-    Metrics(commands::metrics::Args),
+    Metrics(commands::metrics::MetricsArgs),
     /// Work on queued runs until stopped
     Daemon(commands::worker::DaemonArgs),
     /// Work on queued runs of a database that many hosts share
     Worker(commands::worker::WorkerArgs),
     /// Serve the web page, the API and MCP over HTTP on this machine
-    Serve(commands::serve::Args),
+    Serve(commands::serve::ServeArgs),
     /// Serve skills to one agent over MCP, on standard input and output
-    Mcp(commands::mcp::Args),
+    Mcp(commands::mcp::McpArgs),
     /// Add `rep mcp` to an agent's configuration, check it, or remove it
-    Setup(commands::setup::Args),
+    Setup(commands::setup::SetupArgs),
     /// Explain which skills an agent would see, which it would not, and why
-    Doctor(commands::doctor::Args),
+    Doctor(commands::doctor::DoctorArgs),
     /// Print the configuration and the origin of each value
-    Config(commands::config::Args),
+    Config(commands::config::ConfigArgs),
     /// Print completions for a shell
-    Completions(commands::completions::Args),
+    Completions(commands::completions::CompletionsArgs),
     /// Print the manual page
-    Man(commands::man::Args),
+    Man(commands::man::ManArgs),
     /// Alias of `rep runs pause`
     #[command(hide = true)]
-    Pause(commands::runs::order::PauseArgs),
+    Pause(commands::runs::control::RunsPauseArgs),
     /// Alias of `rep runs resume`
     #[command(hide = true)]
-    Resume(commands::runs::order::ResumeArgs),
+    Resume(commands::runs::control::RunsResumeArgs),
     /// Alias of `rep runs cancel`
     #[command(hide = true)]
-    Cancel(commands::runs::order::CancelArgs),
+    Cancel(commands::runs::control::RunsCancelArgs),
     /// Alias of `rep runs retry`
     #[command(hide = true)]
-    Retry(commands::runs::order::RetryArgs),
+    Retry(commands::runs::control::RunsRetryArgs),
     /// Alias of `rep runs steer`
     #[command(hide = true)]
-    Steer(commands::runs::order::SteerArgs),
+    Steer(commands::runs::control::RunsSteerArgs),
     /// Alias of `rep runs diff`
     #[command(hide = true)]
-    Diff(commands::runs::diff::Args),
+    Diff(commands::runs::diff::RunsDiffArgs),
     /// Alias of `rep runs merge`
     #[command(hide = true)]
-    Merge(commands::runs::merge::Args),
+    Merge(commands::runs::merge::RunsMergeArgs),
 }
 
-impl Command {
+impl RepCommand {
     /// Returns the command's name if it has no JSON output.
     fn text_only(&self) -> Option<&'static str> {
         match self {
-            Command::Demo(_) => Some("demo"),
-            Command::Docs(_) => Some("docs"),
-            Command::Completions(_) => Some("completions"),
-            Command::Man(_) => Some("man"),
-            Command::Chat(_) => Some("chat"),
-            Command::Metrics(_) => Some("metrics"),
-            Command::Mcp(_) => Some("mcp"),
-            Command::List(_)
-            | Command::Show(_)
-            | Command::Match(_)
-            | Command::Read(_)
-            | Command::Lint(_)
-            | Command::Eval(_)
-            | Command::Sync(_)
-            | Command::ToPrompt(_)
-            | Command::Props(_)
-            | Command::Deps(_)
-            | Command::New(_)
-            | Command::Trust(_)
-            | Command::Doctor(_)
-            | Command::Run(_)
-            | Command::Exec(_)
-            | Command::Agents(_)
-            | Command::Tools(_)
-            | Command::Conversations(_)
-            | Command::Review(_)
-            | Command::Workflow(_)
-            | Command::Plan(_)
-            | Command::Github(_)
-            | Command::Verify(_)
-            | Command::Runs(_)
-            | Command::Events(_)
-            | Command::Replay(_)
-            | Command::Memory(_)
-            | Command::Dlq(_)
-            | Command::Pause(_)
-            | Command::Resume(_)
-            | Command::Cancel(_)
-            | Command::Retry(_)
-            | Command::Steer(_)
-            | Command::Diff(_)
-            | Command::Merge(_)
-            | Command::Daemon(_)
-            | Command::Worker(_)
-            | Command::Serve(_)
-            | Command::Setup(_)
-            | Command::Config(_) => None,
+            RepCommand::Demo(_) => Some("demo"),
+            RepCommand::Docs(_) => Some("docs"),
+            RepCommand::Completions(_) => Some("completions"),
+            RepCommand::Man(_) => Some("man"),
+            RepCommand::Chat(_) => Some("chat"),
+            RepCommand::Metrics(_) => Some("metrics"),
+            RepCommand::Mcp(_) => Some("mcp"),
+            RepCommand::List(_)
+            | RepCommand::Show(_)
+            | RepCommand::Match(_)
+            | RepCommand::Read(_)
+            | RepCommand::Lint(_)
+            | RepCommand::Eval(_)
+            | RepCommand::Sync(_)
+            | RepCommand::ToPrompt(_)
+            | RepCommand::Props(_)
+            | RepCommand::Deps(_)
+            | RepCommand::New(_)
+            | RepCommand::Trust(_)
+            | RepCommand::Doctor(_)
+            | RepCommand::Run(_)
+            | RepCommand::Exec(_)
+            | RepCommand::Agents(_)
+            | RepCommand::Tools(_)
+            | RepCommand::Conversations(_)
+            | RepCommand::Review(_)
+            | RepCommand::Workflow(_)
+            | RepCommand::Plan(_)
+            | RepCommand::Github(_)
+            | RepCommand::Verify(_)
+            | RepCommand::Runs(_)
+            | RepCommand::Events(_)
+            | RepCommand::Replay(_)
+            | RepCommand::Memory(_)
+            | RepCommand::Dlq(_)
+            | RepCommand::Pause(_)
+            | RepCommand::Resume(_)
+            | RepCommand::Cancel(_)
+            | RepCommand::Retry(_)
+            | RepCommand::Steer(_)
+            | RepCommand::Diff(_)
+            | RepCommand::Merge(_)
+            | RepCommand::Daemon(_)
+            | RepCommand::Worker(_)
+            | RepCommand::Serve(_)
+            | RepCommand::Setup(_)
+            | RepCommand::Config(_) => None,
         }
     }
 }
 
 /// The context passed to every command besides its own arguments.
-pub(crate) struct Ctx<'a> {
-    pub(crate) env: &'a Env,
-    pub(crate) config: Config,
+pub(crate) struct CliContext<'a> {
+    pub(crate) env: &'a CliEnvironment,
+    pub(crate) config: RepConfig,
 }
 
 /// Returns the definition of the whole command line, for documentation and completions.
-pub fn command() -> clap::Command {
-    Cli::command()
+pub fn build_clap_command() -> clap::Command {
+    RepCli::command()
 }
 
 /// Runs a command line and returns the process exit code.
-pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+pub fn main(env: &CliEnvironment, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match RepCli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            let exit = if error.use_stderr() { CliExit::Usage } else { CliExit::Done };
             // Failing to print the help (a closed pipe) is not an error.
             let _ = error.print();
-            return code(exit);
+            return to_exit_code(exit);
         }
     };
-    if let Command::Github(args) = &cli.command
+    if let RepCommand::Github(args) = &cli.command
         && args.works_on_events()
     {
-        crate::env::handed_over::become_without_secrets_in_environment();
+        crate::env::secret_handover::become_without_secrets_in_environment();
     }
     let mut out = BufWriter::with_capacity(64 * 1024, std::io::stdout().lock());
     let mut err = std::io::stderr().lock();
@@ -295,47 +295,48 @@ pub fn main(env: &Env, args: impl IntoIterator<Item = OsString>) -> ExitCode {
         ColorArg::Always | ColorArg::Never => colour,
     };
     let (columns, json) = (env.columns, cli.json);
-    let mut ui = Ui { out: &mut out, err: &mut err, colour, err_colour, columns, json };
-    let outcome = run(env, cli, &mut ui);
+    let mut ui = TerminalUi { out: &mut out, err: &mut err, colour, err_colour, columns, json };
+    let outcome = run_command(env, cli, &mut ui);
     let outcome = match out.flush() {
         Err(error) if outcome.is_ok() => Err(error.into()),
         _ => outcome,
     };
     match outcome {
-        Ok(exit) => code(exit),
-        Err(failure) if failure.exit == Exit::Done => ExitCode::SUCCESS,
+        Ok(exit) => to_exit_code(exit),
+        Err(failure) if failure.exit == CliExit::Done => ExitCode::SUCCESS,
         Err(failure) => {
             let colour = err_colour && env.stderr_is_terminal;
             print_failure(&mut err, &failure, colour);
-            code(failure.exit)
+            to_exit_code(failure.exit)
         }
     }
 }
 
 /// Reports a failure that happened before the command line was parsed.
-pub fn report_early(failure: &Failure) -> ExitCode {
+pub fn report_early(failure: &CliFailure) -> ExitCode {
     print_failure(&mut std::io::stderr().lock(), failure, false);
-    code(failure.exit)
+    to_exit_code(failure.exit)
 }
 
 /// Runs one command line with the given output streams, for the demo and for tests.
-pub fn run_in(env: &Env, args: &[&str], ui: &mut Ui<'_>) -> Outcome {
+pub fn run_in(env: &CliEnvironment, args: &[&str], ui: &mut TerminalUi<'_>) -> CliResult {
     let args = std::iter::once("rep").chain(args.iter().copied());
-    let cli = Cli::try_parse_from(args).map_err(|error| Failure::usage(error.to_string()))?;
-    run(env, cli, ui)
+    let cli =
+        RepCli::try_parse_from(args).map_err(|error| CliFailure::wrong_usage(error.to_string()))?;
+    run_command(env, cli, ui)
 }
 
-fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
+fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> CliResult {
     let here = match &cli.directory {
         None => env.here.clone(),
-        Some(dir) => folder(env, dir, "-C")?,
+        Some(dir) => resolve_folder(env, dir, "-C")?,
     };
     let moved = env.moved || cli.directory.is_some();
-    let env = &Env { here: here.clone(), moved, ..env.clone() };
+    let env = &CliEnvironment { here: here.clone(), moved, ..env.clone() };
     for root in &cli.roots {
-        folder(env, root, "--root")?;
+        resolve_folder(env, root, "--root")?;
     }
-    let flags = Flags {
+    let flags = ConfigFlags {
         profile: cli.profile.map(ProfileId::from),
         roots: cli.roots.iter().map(|root| here.join(root)).collect(),
         consents: cli.consents.clone(),
@@ -343,96 +344,99 @@ fn run(env: &Env, cli: Cli, ui: &mut Ui<'_>) -> Outcome {
     if ui.json
         && let Some(name) = cli.command.text_only()
     {
-        return Err(
-            Failure::usage(format!("`rep {name}` has no JSON output")).hint("Leave out `--json`.")
-        );
+        return Err(CliFailure::wrong_usage(format!("`rep {name}` has no JSON output"))
+            .hint("Leave out `--json`."));
     }
     // Commands that need no configuration still work when it is broken.
     match &cli.command {
-        Command::Demo(args) => return commands::demo::run(env, args, ui),
-        Command::Completions(args) => return commands::completions::run(args, ui),
-        Command::Man(args) => return commands::man::run(env, args, ui),
-        Command::Github(args) => return commands::github::run(env, &flags, args, ui),
-        Command::Doctor(args) => {
-            let (config, problems) = Config::load_reporting(env, &here, &flags);
-            return commands::doctor::run(&Ctx { env, config }, &problems, args, ui);
+        RepCommand::Demo(args) => return commands::demo::run(env, args, ui),
+        RepCommand::Completions(args) => return commands::completions::run(args, ui),
+        RepCommand::Man(args) => return commands::man::run(env, args, ui),
+        RepCommand::Github(args) => return commands::github::run(env, &flags, args, ui),
+        RepCommand::Doctor(args) => {
+            let (config, problems) = RepConfig::load_reporting(env, &here, &flags);
+            return commands::doctor::run(&CliContext { env, config }, &problems, args, ui);
         }
         _ => {}
     }
-    let ctx = Ctx { env, config: Config::load(env, &here, &flags)? };
+    let ctx = CliContext { env, config: RepConfig::load(env, &here, &flags)? };
     match cli.command {
-        Command::List(args) => commands::list::run(&ctx, &args, ui),
-        Command::Show(args) => commands::show::run(&ctx, &args, ui),
-        Command::Match(args) => commands::matching::run(&ctx, &args, ui),
-        Command::Read(args) => commands::read::run(&ctx, &args, ui),
-        Command::Lint(args) => commands::lint::run(&ctx, &args, ui),
-        Command::Eval(args) => commands::eval::run(&ctx, &args, ui),
-        Command::Sync(args) => commands::sync::run(&ctx, &args, ui),
-        Command::ToPrompt(args) => commands::to_prompt::run(&ctx, &args, ui),
-        Command::Props(args) => commands::props::run(&ctx, &args, ui),
-        Command::Deps(args) => commands::deps::run(&ctx, &args, ui),
-        Command::New(args) => commands::new::run(&ctx, &args, ui),
-        Command::Docs(args) => commands::docs::run(&ctx, &args, ui),
-        Command::Trust(args) => commands::trust::run(&ctx, &args, ui),
-        Command::Run(args) => commands::run::run(&ctx, &args, ui),
-        Command::Chat(args) => commands::chat::run(&ctx, &args, ui),
-        Command::Exec(args) => commands::exec::run(&ctx, &args, ui),
-        Command::Agents(args) => commands::agents::run(&ctx, &args, ui),
-        Command::Tools(args) => commands::tools::run(&ctx, &args, ui),
-        Command::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
-        Command::Review(args) => commands::review::run(&ctx, &args, ui),
-        Command::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
-        Command::Plan(args) => commands::plan::run(&ctx, &args, ui),
-        Command::Verify(args) => commands::verify::run(&ctx, &args, ui),
-        Command::Runs(args) => commands::runs::run(&ctx, &args, ui),
-        Command::Memory(args) => commands::memory::run(&ctx, &args, ui),
-        Command::Dlq(args) => commands::dlq::run(&ctx, &args, ui),
-        Command::Events(args) => commands::events::run(&ctx, &args, ui),
-        Command::Replay(args) => commands::replay::run(&ctx, &args, ui),
-        Command::Metrics(args) => commands::metrics::run(&ctx, &args, ui),
-        Command::Pause(args) => commands::runs::order::pause(&ctx, &args, ui),
-        Command::Resume(args) => commands::runs::order::resume(&ctx, &args, ui),
-        Command::Cancel(args) => commands::runs::order::cancel(&ctx, &args, ui),
-        Command::Retry(args) => commands::runs::order::retry(&ctx, &args, ui),
-        Command::Steer(args) => commands::runs::order::steer(&ctx, &args, ui),
-        Command::Diff(args) => commands::runs::diff::run(&ctx, &args, ui),
-        Command::Merge(args) => commands::runs::merge::run(&ctx, &args, ui),
-        Command::Daemon(args) => commands::worker::run_daemon(&ctx, &args, ui),
-        Command::Worker(args) => commands::worker::run_worker(&ctx, &args, ui),
-        Command::Serve(args) => commands::serve::run(&ctx, &args, ui),
-        Command::Mcp(args) => commands::mcp::run(&ctx, &args, ui),
-        Command::Setup(args) => commands::setup::run(&ctx, &args, ui),
-        Command::Config(args) => commands::config::run(&ctx, &args, ui),
-        Command::Demo(_)
-        | Command::Completions(_)
-        | Command::Man(_)
-        | Command::Github(_)
-        | Command::Doctor(_) => Ok(Exit::Done),
+        RepCommand::List(args) => commands::list::run(&ctx, &args, ui),
+        RepCommand::Show(args) => commands::show::run(&ctx, &args, ui),
+        RepCommand::Match(args) => commands::matching::run(&ctx, &args, ui),
+        RepCommand::Read(args) => commands::read::run(&ctx, &args, ui),
+        RepCommand::Lint(args) => commands::lint::run(&ctx, &args, ui),
+        RepCommand::Eval(args) => commands::eval::run(&ctx, &args, ui),
+        RepCommand::Sync(args) => commands::sync::run(&ctx, &args, ui),
+        RepCommand::ToPrompt(args) => commands::to_prompt::run(&ctx, &args, ui),
+        RepCommand::Props(args) => commands::props::run(&ctx, &args, ui),
+        RepCommand::Deps(args) => commands::deps::run(&ctx, &args, ui),
+        RepCommand::New(args) => commands::new::run(&ctx, &args, ui),
+        RepCommand::Docs(args) => commands::docs::run(&ctx, &args, ui),
+        RepCommand::Trust(args) => commands::trust::run(&ctx, &args, ui),
+        RepCommand::Run(args) => commands::run::run(&ctx, &args, ui),
+        RepCommand::Chat(args) => commands::chat::run(&ctx, &args, ui),
+        RepCommand::Exec(args) => commands::exec::run(&ctx, &args, ui),
+        RepCommand::Agents(args) => commands::agents::run(&ctx, &args, ui),
+        RepCommand::Tools(args) => commands::tools::run(&ctx, &args, ui),
+        RepCommand::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
+        RepCommand::Review(args) => commands::review::run(&ctx, &args, ui),
+        RepCommand::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
+        RepCommand::Plan(args) => commands::plan::run(&ctx, &args, ui),
+        RepCommand::Verify(args) => commands::verify::run(&ctx, &args, ui),
+        RepCommand::Runs(args) => commands::runs::run(&ctx, &args, ui),
+        RepCommand::Memory(args) => commands::memory::run(&ctx, &args, ui),
+        RepCommand::Dlq(args) => commands::dlq::run(&ctx, &args, ui),
+        RepCommand::Events(args) => commands::events::run(&ctx, &args, ui),
+        RepCommand::Replay(args) => commands::replay::run(&ctx, &args, ui),
+        RepCommand::Metrics(args) => commands::metrics::run(&ctx, &args, ui),
+        RepCommand::Pause(args) => commands::runs::control::pause_run(&ctx, &args, ui),
+        RepCommand::Resume(args) => commands::runs::control::resume_run(&ctx, &args, ui),
+        RepCommand::Cancel(args) => commands::runs::control::cancel_run(&ctx, &args, ui),
+        RepCommand::Retry(args) => commands::runs::control::retry_run(&ctx, &args, ui),
+        RepCommand::Steer(args) => commands::runs::control::steer_run(&ctx, &args, ui),
+        RepCommand::Diff(args) => commands::runs::diff::run(&ctx, &args, ui),
+        RepCommand::Merge(args) => commands::runs::merge::run(&ctx, &args, ui),
+        RepCommand::Daemon(args) => commands::worker::run_daemon(&ctx, &args, ui),
+        RepCommand::Worker(args) => commands::worker::run_worker(&ctx, &args, ui),
+        RepCommand::Serve(args) => commands::serve::run(&ctx, &args, ui),
+        RepCommand::Mcp(args) => commands::mcp::run(&ctx, &args, ui),
+        RepCommand::Setup(args) => commands::setup::run(&ctx, &args, ui),
+        RepCommand::Config(args) => commands::config::run(&ctx, &args, ui),
+        RepCommand::Demo(_)
+        | RepCommand::Completions(_)
+        | RepCommand::Man(_)
+        | RepCommand::Github(_)
+        | RepCommand::Doctor(_) => Ok(CliExit::Done),
     }
 }
 
 /// Parses a digest given on the command line.
-fn digest(text: &str) -> Result<Digest, NotADigest> {
+fn parse_digest(text: &str) -> Result<ContentDigest, InvalidDigest> {
     text.parse()
 }
 
 /// Resolves a folder given on the command line, which must exist.
-fn folder(env: &Env, dir: &Utf8Path, flag: &str) -> Result<Utf8PathBuf, Failure> {
+fn resolve_folder(
+    env: &CliEnvironment,
+    dir: &Utf8Path,
+    flag: &str,
+) -> Result<Utf8PathBuf, CliFailure> {
     let real = env.here.join(dir).canonicalize_utf8().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Failure::usage(format!("`{flag} {dir}`: there is no such folder"))
+            CliFailure::wrong_usage(format!("`{flag} {dir}`: there is no such folder"))
         }
-        _ => Failure::usage(format!("`{flag} {dir}` cannot be entered: {error}")),
+        _ => CliFailure::wrong_usage(format!("`{flag} {dir}` cannot be entered: {error}")),
     })?;
     if real.is_dir() {
         Ok(real)
     } else {
-        Err(Failure::usage(format!("`{flag} {dir}`: this is not a folder"))
+        Err(CliFailure::wrong_usage(format!("`{flag} {dir}`: this is not a folder"))
             .hint("Name the folder that the file is in."))
     }
 }
 
-fn wants_colour(env: &Env, is_terminal: bool) -> bool {
+fn wants_colour(env: &CliEnvironment, is_terminal: bool) -> bool {
     if env.var("NO_COLOR").is_some() {
         return false;
     }
@@ -440,13 +444,13 @@ fn wants_colour(env: &Env, is_terminal: bool) -> bool {
         || (is_terminal && env.var("TERM") != Some("dumb"))
 }
 
-fn print_failure(err: &mut dyn Write, failure: &Failure, colour: bool) {
+fn print_failure(err: &mut dyn Write, failure: &CliFailure, colour: bool) {
     // If writing to standard error fails, the exit code is all that is left to report with.
     let label = paint_if(colour, ui::BAD, "error:");
-    let _ = writeln!(err, "{label} {}", printable(&failure.message));
+    let _ = writeln!(err, "{label} {}", printable_line(&failure.message));
     for hint in &failure.hints {
         let label = paint_if(colour, ui::ACCENT, "hint:");
-        let _ = writeln!(err, "{label} {}", printable(hint));
+        let _ = writeln!(err, "{label} {}", printable_line(hint));
     }
 }
 
@@ -458,6 +462,6 @@ fn paint_if(colour: bool, style: anstyle::Style, text: &str) -> String {
     }
 }
 
-fn code(exit: Exit) -> ExitCode {
+fn to_exit_code(exit: CliExit) -> ExitCode {
     ExitCode::from(exit as u8)
 }

@@ -41,15 +41,15 @@ pub(crate) mod worker;
 pub(crate) mod workflow;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_skill::catalog::{Catalog, Entry, NotFound};
-use repertoire_skill::discover::discover;
+use repertoire_skill::catalog::{Catalog, CatalogEntry, SkillNotFound};
+use repertoire_skill::discover::discover_catalog;
 use repertoire_skill::profile::ProfileId;
 use repertoire_text::invisible::InvisibleSummary;
 
-use crate::cli::Ctx;
-use crate::failure::Failure;
+use crate::cli::CliContext;
+use crate::failure::CliFailure;
 
-impl Ctx<'_> {
+impl CliContext<'_> {
     /// Returns a path as the user typed it where that still resolves, so that it can be copied from
     /// the output. After `-C`, joins it to the working folder.
     pub(crate) fn typed_path(&self, path: &Utf8Path) -> Utf8PathBuf {
@@ -60,58 +60,64 @@ impl Ctx<'_> {
     ///
     /// The catalog is leaked on purpose: a process makes only one, and freeing thousands of records
     /// takes longer than the rest of some commands.
-    pub(crate) fn catalog(&self) -> Result<&'static Catalog, Failure> {
-        Ok(Box::leak(Box::new(discover(&self.config.request()?))))
+    pub(crate) fn load_catalog(&self) -> Result<&'static Catalog, CliFailure> {
+        Ok(Box::leak(Box::new(discover_catalog(&self.config.discovery_request()?))))
     }
 }
 
 /// Returns true if OpenSkills' output is to be reproduced exactly. `--compat` is a usage error in
 /// every other profile.
-pub(crate) fn is_compat(ctx: &Ctx<'_>, asked: bool) -> Result<bool, Failure> {
+pub(crate) fn is_compat(ctx: &CliContext<'_>, asked: bool) -> Result<bool, CliFailure> {
     if asked && ctx.config.profile() != ProfileId::Openskills {
-        return Err(Failure::usage("`--compat` goes with `--profile openskills` only")
+        return Err(CliFailure::wrong_usage("`--compat` goes with `--profile openskills` only")
             .hint("Add `--profile openskills`, or leave `--compat` out."));
     }
     Ok(asked)
 }
 
 /// Finds one skill by name. The failure says where it searched, and suggests a similar name.
-pub(crate) fn resolve<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Entry, Failure> {
+pub(crate) fn resolve_skill<'a>(
+    catalog: &'a Catalog,
+    name: &str,
+) -> Result<&'a CatalogEntry, CliFailure> {
     catalog.resolve(name).map_err(|error| not_found(catalog, &[error]))
 }
 
 /// Counts the invisible characters in the skills' frontmatter, which loading stripped from their
 /// descriptions.
-pub(crate) fn removed_at_load(entries: &[&Entry]) -> InvisibleSummary {
+pub(crate) fn removed_at_load(entries: &[&CatalogEntry]) -> InvisibleSummary {
     let mut all = InvisibleSummary::default();
     for entry in entries {
         let skill = &entry.skill;
-        all.merge(&InvisibleSummary::of(skill.yaml.slice(skill.text())));
+        all.merge(&InvisibleSummary::count_in(skill.yaml.slice(skill.text())));
     }
     all
 }
 
 /// Finds all the named skills, or fails with every name that does not exist.
-pub(crate) fn resolve_all<'a>(
+pub(crate) fn resolve_skills<'a>(
     catalog: &'a Catalog,
     names: &[String],
-) -> Result<Vec<&'a Entry>, Failure> {
+) -> Result<Vec<&'a CatalogEntry>, CliFailure> {
     let (found, missing): (Vec<_>, Vec<_>) =
         names.iter().map(|name| catalog.resolve(name)).partition(Result::is_ok);
-    let missing: Vec<NotFound> = missing.into_iter().filter_map(Result::err).collect();
+    let missing: Vec<SkillNotFound> = missing.into_iter().filter_map(Result::err).collect();
     match missing.as_slice() {
         [] => Ok(found.into_iter().flatten().collect()),
         missing => Err(not_found(catalog, missing)),
     }
 }
 
-fn not_found(catalog: &Catalog, errors: &[NotFound]) -> Failure {
+fn not_found(catalog: &Catalog, errors: &[SkillNotFound]) -> CliFailure {
     if let Some(error) = errors.iter().find(|error| !error.ambiguous.is_empty()) {
         let list = error.ambiguous.join(", ");
-        return Failure::no(format!("several skills are called `{}`: {list}", error.reference))
-            .hint("Rename one of them, or name a plugin's as `plugin:skill`.");
+        return CliFailure::negative_answer(format!(
+            "several skills are called `{}`: {list}",
+            error.reference
+        ))
+        .hint("Rename one of them, or name a plugin's as `plugin:skill`.");
     }
-    let mut failure = Failure::no(match errors {
+    let mut failure = CliFailure::negative_answer(match errors {
         [error] => error.to_string(),
         errors => {
             let names: Vec<String> =
@@ -121,7 +127,7 @@ fn not_found(catalog: &Catalog, errors: &[NotFound]) -> Failure {
     });
     let mut searched: Vec<&str> = Vec::new();
     for error in errors {
-        if let Some(hint) = explain(catalog, error) {
+        if let Some(hint) = explain_missing_skill(catalog, error) {
             failure = failure.hint(hint);
         }
         for place in error.searched.iter().map(String::as_str) {
@@ -141,11 +147,11 @@ fn not_found(catalog: &Catalog, errors: &[NotFound]) -> Failure {
 }
 
 /// Returns a hint: a broken file of that name, or a similar name.
-fn explain(catalog: &Catalog, error: &NotFound) -> Option<String> {
+fn explain_missing_skill(catalog: &Catalog, error: &SkillNotFound) -> Option<String> {
     let wanted = error.reference.as_str();
     let mut broken = catalog.broken().iter();
     if let Some(broken) = broken.find(|broken| is_file_of_skill(&broken.path, wanted)) {
-        let path = catalog.places().shorten(&broken.path);
+        let path = catalog.places().shorten_path(&broken.path);
         return Some(format!("{path} is broken: {}", broken.reason.message));
     }
     let elsewhere = || {

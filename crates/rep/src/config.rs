@@ -13,26 +13,26 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_model::ModelName;
-use repertoire_select::Settings;
+use repertoire_select::SelectionSettings;
 use repertoire_select::settings::StepKind;
-use repertoire_skill::discover::Request;
-use repertoire_skill::name::nearest;
-use repertoire_skill::profile::{Places, ProfileId, Root};
-use repertoire_skill::skill::{Digest, Scope};
-use repertoire_skill::trust::{Lock, LockError};
-use repertoire_text::{Position, fs};
+use repertoire_skill::discover::DiscoveryRequest;
+use repertoire_skill::name::nearest_name;
+use repertoire_skill::profile::{ProfileId, Root, SearchDirectories};
+use repertoire_skill::skill::{ContentDigest, Scope};
+use repertoire_skill::trust::{TrustLock, TrustLockError};
+use repertoire_text::{TextPosition, fs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Value;
 
-use crate::env::Env;
-use crate::failure::Failure;
+use crate::env::CliEnvironment;
+use crate::failure::CliFailure;
 
 mod keys;
 mod proposal;
 
-pub use keys::{KEYS, Key, SetBy, Shape};
-pub(crate) use proposal::Proposal;
+pub use keys::{ConfigKey, ConfigValueKind, KEYS, SetBy};
+pub(crate) use proposal::SettingsProposal;
 
 /// Name of the configuration file, in a project and in the user's configuration folder.
 pub const FILE_NAME: &str = "repertoire.toml";
@@ -41,7 +41,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// The origin of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "at")]
-pub enum Origin {
+pub enum ConfigOrigin {
     /// The built-in default.
     Default,
     /// A configuration file, with the line.
@@ -54,11 +54,11 @@ pub enum Origin {
 
 /// The value of a key, with its origin.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct ConfigSetting {
     pub name: &'static str,
     /// `None` if the key is not set and has no default.
     pub value: Option<Value>,
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
     /// The folder that relative paths start from.
     base: Utf8PathBuf,
     /// True if the value comes from the project's files, which may be untrusted.
@@ -77,7 +77,7 @@ struct SettingsFile {
 
 impl SettingsFile {
     /// Returns the location of a line, for messages.
-    fn place(&self, line: usize) -> String {
+    fn format_location(&self, line: usize) -> String {
         match &self.committed_as {
             Some(name) => format!("{name}, line {line}"),
             None => format!("{}:{line}", self.path),
@@ -94,10 +94,11 @@ pub(crate) struct CommittedFiles {
     pub(crate) texts: BTreeMap<Utf8PathBuf, Option<String>>,
 }
 
-impl Setting {
+impl ConfigSetting {
     /// Returns the value for display. Secrets are replaced by a placeholder.
-    pub fn shown(&self) -> Option<Value> {
-        let is_secret = KEYS.iter().any(|key| key.name == self.name && key.shape == Shape::Secret);
+    pub fn display_value(&self) -> Option<Value> {
+        let is_secret =
+            KEYS.iter().any(|key| key.name == self.name && key.shape == ConfigValueKind::Secret);
         if is_secret {
             self.value.as_ref().map(|_| Value::from("(set, not shown)"))
         } else {
@@ -108,82 +109,94 @@ impl Setting {
 
 /// The effective configuration.
 #[derive(Clone, Debug)]
-pub struct Config {
-    settings: Vec<Setting>,
+pub struct RepConfig {
+    settings: Vec<ConfigSetting>,
     /// Settings of the project that start programs and are not in force yet.
-    proposed: Vec<Setting>,
+    proposed: Vec<ConfigSetting>,
     /// Digests of settings that the user agrees to with `--consent`.
-    flag_consents: Vec<Digest>,
-    places: Places,
+    flag_consents: Vec<ContentDigest>,
+    places: SearchDirectories,
     config_dir: Utf8PathBuf,
     flag_roots: Vec<Utf8PathBuf>,
 }
 
 /// The command-line flags that affect the configuration.
 #[derive(Clone, Debug, Default)]
-pub struct Flags {
+pub struct ConfigFlags {
     pub profile: Option<ProfileId>,
     pub roots: Vec<Utf8PathBuf>,
-    pub consents: Vec<Digest>,
+    pub consents: Vec<ContentDigest>,
 }
 
 /// The settings while the layers are read.
-struct Layers {
-    settings: Vec<Setting>,
-    proposed: Vec<Setting>,
+struct ConfigLayers {
+    settings: Vec<ConfigSetting>,
+    proposed: Vec<ConfigSetting>,
     /// Mistakes in files and variables, in reading order.
-    problems: Vec<Failure>,
+    problems: Vec<CliFailure>,
 }
 
-impl Config {
+impl RepConfig {
     /// Loads the configuration from all layers.
     ///
     /// # Errors
     ///
     /// Returns the first mistake in a file or a variable.
-    pub fn load(env: &Env, here: &Utf8Path, flags: &Flags) -> Result<Self, Failure> {
+    pub fn load(
+        env: &CliEnvironment,
+        here: &Utf8Path,
+        flags: &ConfigFlags,
+    ) -> Result<Self, CliFailure> {
         without_problems(Self::load_with(env, here, flags, &CommittedFiles::default()))
     }
 
     /// Loads the configuration without the settings that have mistakes, and returns these. For
     /// reports only.
     pub(crate) fn load_reporting(
-        env: &Env,
+        env: &CliEnvironment,
         here: &Utf8Path,
-        flags: &Flags,
-    ) -> (Self, Vec<Failure>) {
+        flags: &ConfigFlags,
+    ) -> (Self, Vec<CliFailure>) {
         Self::load_with(env, here, flags, &CommittedFiles::default())
     }
 
     /// Loads the configuration again, with files of the project as of a commit.
-    pub(crate) fn as_of(&self, env: &Env, before: &CommittedFiles) -> Result<Self, Failure> {
-        let typed = self.setting("profile").filter(|set| matches!(set.origin, Origin::Flag(_)));
+    pub(crate) fn as_of(
+        &self,
+        env: &CliEnvironment,
+        before: &CommittedFiles,
+    ) -> Result<Self, CliFailure> {
+        let typed =
+            self.get_setting("profile").filter(|set| matches!(set.origin, ConfigOrigin::Flag(_)));
         let profile = typed.map(|_| self.profile());
         let (roots, consents) = (self.flag_roots.clone(), self.flag_consents.clone());
-        let flags = Flags { profile, roots, consents };
+        let flags = ConfigFlags { profile, roots, consents };
         without_problems(Self::load_with(env, &self.places.here, &flags, before))
     }
 
     fn load_with(
-        env: &Env,
+        env: &CliEnvironment,
         here: &Utf8Path,
-        flags: &Flags,
+        flags: &ConfigFlags,
         before: &CommittedFiles,
-    ) -> (Self, Vec<Failure>) {
+    ) -> (Self, Vec<CliFailure>) {
         let config_dir = env.config_dir();
-        let places = Places {
+        let places = SearchDirectories {
             here: here.to_owned(),
             home: env.home().canonicalize_utf8().unwrap_or_else(|_| env.home()),
             pack: env.data_dir().join("skills"),
         };
-        let mut layers =
-            Layers { settings: defaults(here), proposed: Vec::new(), problems: Vec::new() };
+        let mut layers = ConfigLayers {
+            settings: default_settings(here),
+            proposed: Vec::new(),
+            problems: Vec::new(),
+        };
         apply_file(&mut layers, config_dir.join(FILE_NAME), false);
-        for dir in places.upwards().into_iter().rev() {
+        for dir in places.project_ancestors().into_iter().rev() {
             let path = dir.join(FILE_NAME);
             match before.texts.get(&path) {
                 Some(Some(text)) => {
-                    let name = path.strip_prefix(places.project()).unwrap_or(&path);
+                    let name = path.strip_prefix(places.project_dir()).unwrap_or(&path);
                     let committed_as = Some(format!("{name} at {}", before.revision));
                     let file = SettingsFile { committed_as, text: text.as_str().into(), path };
                     apply_text(&mut layers, &file, true);
@@ -193,22 +206,29 @@ impl Config {
             }
         }
         apply_environment(&mut layers, env, here);
-        let Layers { mut settings, mut proposed, problems } = layers;
+        let ConfigLayers { mut settings, mut proposed, problems } = layers;
         if let Some(profile) = flags.profile {
-            let origin = Origin::Flag("--profile".to_owned());
-            set(&mut settings, "profile", Value::from(profile.as_str()), origin, here, false);
+            let origin = ConfigOrigin::Flag("--profile".to_owned());
+            set_setting(
+                &mut settings,
+                "profile",
+                Value::from(profile.as_str()),
+                origin,
+                here,
+                false,
+            );
         }
         // Environment variables are the user's, so they override the project.
         let by_environment = |name: &str| {
             let mut all = settings.iter().filter(|setting| setting.name == name);
-            all.any(|setting| matches!(setting.origin, Origin::Environment(_)))
+            all.any(|setting| matches!(setting.origin, ConfigOrigin::Environment(_)))
         };
         proposed.retain(|setting| !by_environment(setting.name));
         let (flag_roots, flag_consents) = (flags.roots.clone(), flags.consents.clone());
         let mut config =
-            Config { settings, proposed, flag_consents, places, config_dir, flag_roots };
+            RepConfig { settings, proposed, flag_consents, places, config_dir, flag_roots };
         if let Some(dir) =
-            config.path("skills_builtin_dir").or_else(|| config.path("skills_sync_dir"))
+            config.get_path("skills_builtin_dir").or_else(|| config.get_path("skills_sync_dir"))
         {
             config.places.pack = dir;
         }
@@ -216,44 +236,44 @@ impl Config {
     }
 
     /// All keys with their values, in the order of [`KEYS`].
-    pub fn settings(&self) -> &[Setting] {
+    pub fn settings(&self) -> &[ConfigSetting] {
         &self.settings
     }
 
     /// The working folder, the home folder and the folder of the built-in pack.
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &SearchDirectories {
         &self.places
     }
 
     pub fn profile(&self) -> ProfileId {
-        let word = self.value("profile").and_then(Value::as_str).unwrap_or_default();
+        let word = self.get_value("profile").and_then(Value::as_str).unwrap_or_default();
         profile_of(word).unwrap_or_default()
     }
 
     /// Maximum number of characters of a skill's body that are loaded.
     pub fn body_chars_max(&self) -> usize {
-        self.number("skills_max_body_chars")
+        self.get_integer("skills_max_body_chars")
     }
 
     /// Returns true if references are loaded with a skill.
     pub fn load_references(&self) -> bool {
-        self.flag("skills_load_references")
+        self.get_bool("skills_load_references")
     }
 
     /// Returns the selection settings, before the command's own flags.
-    pub fn selection(&self) -> Settings {
-        let threshold = self.value("auto_trigger.confidence_threshold").and_then(share_of);
-        Settings {
-            enabled: self.flag("auto_trigger.enabled"),
+    pub fn selection_settings(&self) -> SelectionSettings {
+        let threshold = self.get_value("auto_trigger.confidence_threshold").and_then(share_of);
+        SelectionSettings {
+            enabled: self.get_bool("auto_trigger.enabled"),
             threshold: threshold.unwrap_or(1.0) as f32,
-            max_skills: self.number("auto_trigger.max_skills"),
-            ..Settings::default()
+            max_skills: self.get_integer("auto_trigger.max_skills"),
+            ..SelectionSettings::default()
         }
     }
 
     /// Maximum number of skills for a step of a plan.
     pub fn max_skills_for(&self, step: StepKind) -> usize {
-        self.number(match step {
+        self.get_integer(match step {
             StepKind::Implementation => "skills_max_selected_impl",
             StepKind::Review => "skills_max_selected_review",
         })
@@ -261,7 +281,7 @@ impl Config {
 
     /// The folder with word vectors. `None` for the embedded ones.
     pub fn vectors_dir(&self) -> Option<Utf8PathBuf> {
-        self.path("selection.vectors")
+        self.get_path("selection.vectors")
     }
 
     /// Path of the lock file, which records the skills that a person has trusted.
@@ -270,12 +290,12 @@ impl Config {
     }
 
     /// The settings of the project that start programs and are not in force, if any.
-    pub(crate) fn proposal(&self) -> Option<Proposal> {
-        Proposal::of(&self.proposed)
+    pub(crate) fn pending_proposal(&self) -> Option<SettingsProposal> {
+        SettingsProposal::from_settings(&self.proposed)
     }
 
     /// The settings of the proposal, one per key.
-    pub(crate) fn proposed(&self) -> &[Setting] {
+    pub(crate) fn proposed(&self) -> &[ConfigSetting] {
         &self.proposed
     }
 
@@ -306,12 +326,15 @@ impl Config {
 
     /// Returns the digests that the user has agreed to, on the command line or in the user
     /// configuration.
-    pub(crate) fn consents(&self) -> Result<Vec<Digest>, Failure> {
+    pub(crate) fn consented_digests(&self) -> Result<Vec<ContentDigest>, CliFailure> {
         const NAME: &str = "trust.settings";
         let mut all = self.flag_consents.clone();
-        for text in self.texts(NAME) {
+        for text in self.get_texts(NAME) {
             let digest = text.parse().map_err(|error| {
-                Failure::usage(format!("{}: `{NAME}`: `{text}`: {error}", self.origin(NAME)))
+                CliFailure::wrong_usage(format!(
+                    "{}: `{NAME}`: `{text}`: {error}",
+                    self.describe_origin(NAME)
+                ))
             })?;
             all.push(digest);
         }
@@ -323,54 +346,60 @@ impl Config {
         !self.flag_consents.is_empty()
     }
 
-    pub(crate) fn flag_consents(&self) -> &[Digest] {
+    pub(crate) fn flag_consents(&self) -> &[ContentDigest] {
         &self.flag_consents
     }
 
     /// Returns the folders whose projects' settings count as the user's own, canonicalised.
     pub(crate) fn trusted_folders(&self) -> Vec<Utf8PathBuf> {
-        let setting = self.setting("trust.folders");
+        let setting = self.get_setting("trust.folders");
         let list = setting.and_then(|setting| setting.value.as_ref()?.as_array());
         let texts = list.into_iter().flatten().filter_map(Value::as_str);
-        let folder = |text: &str| Some(self.resolve(setting?, text));
+        let folder = |text: &str| Some(self.resolve_path(setting?, text));
         let folders = texts.filter_map(folder);
         folders.filter_map(|folder| folder.canonicalize_utf8().ok()).collect()
     }
 
     /// Returns the discovery request for this configuration. Fails if the lock file is damaged.
-    pub fn request(&self) -> Result<Request, Failure> {
+    pub fn discovery_request(&self) -> Result<DiscoveryRequest, CliFailure> {
         let path = self.lock_path();
         // A damaged lock stops a command at its start, while a running process continues without
         // trust.
-        let lock = Lock::read(&path)
-            .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;
-        Ok(Request { lock, lock_path: Some(path), ..self.request_without_trust() })
+        let lock = TrustLock::read(&path).map_err(|error| {
+            CliFailure::cannot_run(error.to_string()).hint(TrustLockError::REMEDY)
+        })?;
+        Ok(DiscoveryRequest {
+            lock,
+            lock_path: Some(path),
+            ..self.discovery_request_without_trust()
+        })
     }
 
     /// Like [`Config::request`], for commands that don't need trust, so that a damaged lock does
     /// not matter.
-    pub fn request_without_trust(&self) -> Request {
-        let mut request = Request::new(self.profile(), self.places.clone());
-        request.limits.walk.depth_max = self.number("walk.depth_max");
-        request.limits.walk.entries_max = self.number("walk.entries_max");
-        request.limits.text.file_bytes_max = self.number("limits.file_bytes_max") as u64;
-        request.limits.text.frontmatter_bytes_max = self.number("limits.frontmatter_bytes_max");
+    pub fn discovery_request_without_trust(&self) -> DiscoveryRequest {
+        let mut request = DiscoveryRequest::new(self.profile(), self.places.clone());
+        request.limits.walk.depth_max = self.get_integer("walk.depth_max");
+        request.limits.walk.entries_max = self.get_integer("walk.entries_max");
+        request.limits.text.file_bytes_max = self.get_integer("limits.file_bytes_max") as u64;
+        request.limits.text.frontmatter_bytes_max =
+            self.get_integer("limits.frontmatter_bytes_max");
         request.sync_pack =
-            self.flag("skills_sync_on_start") && self.path("skills_builtin_dir").is_none();
+            self.get_bool("skills_sync_on_start") && self.get_path("skills_builtin_dir").is_none();
         request.extra_roots = self.flag_roots.iter().map(|dir| self.named_root(dir)).collect();
         request.extra_roots.extend(self.roots_of("extra_roots").unwrap_or_default());
         request.roots = self.roots_of("skills_dirs").map(|mut roots| {
             // A project's list replaces only the project's own folders; the user's folders and the
             // built-in pack stay.
             let by_project =
-                self.setting("skills_dirs").is_some_and(|setting| setting.from_project);
+                self.get_setting("skills_dirs").is_some_and(|setting| setting.from_project);
             let own = request.profile.roots_at(&self.places).into_iter();
             roots.extend(own.filter(|root| {
                 root.scope == Scope::Builtin || (by_project && root.scope != Scope::Project)
             }));
             roots
         });
-        if !self.flag("skills_enabled") {
+        if !self.get_bool("skills_enabled") {
             request.roots = Some(Vec::new());
             request.extra_roots.clear();
         }
@@ -380,56 +409,56 @@ impl Config {
     /// Returns the root for `--root`. Naming a folder does not imply trust: a folder inside the
     /// project keeps the project scope, so its skills must still be trusted by a person.
     fn named_root(&self, dir: &Utf8Path) -> Root {
-        let project = self.places.project();
+        let project = self.places.project_dir();
         let real = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
         let inside = project != self.places.home && real.starts_with(project);
         let scope = if inside { Scope::Project } else { Scope::Extra };
-        Root { scope, ..Root::extra(dir) }
+        Root { scope, ..Root::named_by_user(dir) }
     }
 
     /// The text of a key, if set.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.value(name)?.as_str()
+    pub(crate) fn get_text(&self, name: &str) -> Option<&str> {
+        self.get_value(name)?.as_str()
     }
 
     /// The number of a key, if set.
-    pub(crate) fn amount(&self, name: &str) -> Option<f64> {
-        self.value(name).and_then(share_of)
+    pub(crate) fn get_number(&self, name: &str) -> Option<f64> {
+        self.get_value(name).and_then(share_of)
     }
 
     /// The size of a key in bytes, if set.
-    pub(crate) fn size(&self, name: &str) -> Option<u64> {
-        self.value(name).and_then(size_of)
+    pub(crate) fn get_bytes(&self, name: &str) -> Option<u64> {
+        self.get_value(name).and_then(size_of)
     }
 
     /// The list of a key. Empty if not set.
-    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
-        let list = self.value(name).and_then(Value::as_array).into_iter().flatten();
+    pub(crate) fn get_texts(&self, name: &str) -> Vec<String> {
+        let list = self.get_value(name).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
     /// The table of a key, if set.
-    pub(crate) fn table(&self, name: &str) -> Option<&toml::Table> {
-        self.value(name)?.as_table()
+    pub(crate) fn get_table(&self, name: &str) -> Option<&toml::Table> {
+        self.get_value(name)?.as_table()
     }
 
     /// Returns true if the value is not the default.
     pub(crate) fn is_set(&self, name: &str) -> bool {
-        self.setting(name).is_some_and(|setting| setting.origin != Origin::Default)
+        self.get_setting(name).is_some_and(|setting| setting.origin != ConfigOrigin::Default)
     }
 
     /// Returns true if the value comes from the project's files, which may be untrusted.
     pub(crate) fn is_from_project(&self, name: &str) -> bool {
-        self.setting(name).is_some_and(|setting| setting.from_project)
+        self.get_setting(name).is_some_and(|setting| setting.from_project)
     }
 
     /// Returns the origin of a value, for messages.
-    pub(crate) fn origin(&self, name: &str) -> String {
-        match self.setting(name).map(|setting| &setting.origin) {
-            Some(Origin::File(place)) => place.clone(),
-            Some(Origin::Environment(variable)) => format!("${variable}"),
-            Some(Origin::Flag(flag)) => flag.clone(),
-            Some(Origin::Default) | None => "the default".to_owned(),
+    pub(crate) fn describe_origin(&self, name: &str) -> String {
+        match self.get_setting(name).map(|setting| &setting.origin) {
+            Some(ConfigOrigin::File(place)) => place.clone(),
+            Some(ConfigOrigin::Environment(variable)) => format!("${variable}"),
+            Some(ConfigOrigin::Flag(flag)) => flag.clone(),
+            Some(ConfigOrigin::Default) | None => "the default".to_owned(),
         }
     }
 
@@ -439,37 +468,37 @@ impl Config {
         let exact = |file: &SettingsFile| {
             let parts: Vec<&str> = name.split('.').chain(path.iter().copied()).collect();
             let line = proposal::line_within(&file.text, &parts)?;
-            Some(file.place(line))
+            Some(file.format_location(line))
         };
-        let file = self.setting(name).and_then(|setting| setting.file.as_ref());
-        file.and_then(exact).unwrap_or_else(|| self.origin(name))
+        let file = self.get_setting(name).and_then(|setting| setting.file.as_ref());
+        file.and_then(exact).unwrap_or_else(|| self.describe_origin(name))
     }
 
-    fn setting(&self, name: &str) -> Option<&Setting> {
+    fn get_setting(&self, name: &str) -> Option<&ConfigSetting> {
         self.settings.iter().find(|setting| setting.name == name)
     }
 
-    fn value(&self, name: &str) -> Option<&Value> {
-        self.setting(name)?.value.as_ref()
+    fn get_value(&self, name: &str) -> Option<&Value> {
+        self.get_setting(name)?.value.as_ref()
     }
 
-    pub(crate) fn flag(&self, name: &str) -> bool {
-        self.value(name).and_then(Value::as_bool).unwrap_or(false)
+    pub(crate) fn get_bool(&self, name: &str) -> bool {
+        self.get_value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
     /// The whole number of a key, or 0 if not set.
-    pub(crate) fn number(&self, name: &str) -> usize {
-        let number = self.value(name).and_then(Value::as_integer).unwrap_or(0);
+    pub(crate) fn get_integer(&self, name: &str) -> usize {
+        let number = self.get_value(name).and_then(Value::as_integer).unwrap_or(0);
         usize::try_from(number).unwrap_or(0)
     }
 
-    pub(crate) fn path(&self, name: &str) -> Option<Utf8PathBuf> {
-        let setting = self.setting(name)?;
+    pub(crate) fn get_path(&self, name: &str) -> Option<Utf8PathBuf> {
+        let setting = self.get_setting(name)?;
         let text = setting.value.as_ref()?.as_str()?;
-        Some(self.resolve(setting, text))
+        Some(self.resolve_path(setting, text))
     }
 
-    fn resolve(&self, setting: &Setting, text: &str) -> Utf8PathBuf {
+    fn resolve_path(&self, setting: &ConfigSetting, text: &str) -> Utf8PathBuf {
         match text.strip_prefix("~/") {
             Some(rest) => self.places.home.join(rest),
             None => setting.base.join(text),
@@ -477,27 +506,27 @@ impl Config {
     }
 
     fn roots_of(&self, name: &str) -> Option<Vec<Root>> {
-        let setting = self.setting(name)?;
+        let setting = self.get_setting(name)?;
         let list = setting.value.as_ref()?.as_array()?;
         let root = |text: &str| {
-            let dir = self.resolve(setting, text);
+            let dir = self.resolve_path(setting, text);
             let scope = match (setting.from_project, dir.starts_with(&self.places.home)) {
                 (true, _) => Scope::Project,
                 (false, true) if !dir.starts_with(&self.places.here) => Scope::User,
                 (false, _) => Scope::Extra,
             };
-            Root { scope, ..Root::extra(dir) }
+            Root { scope, ..Root::named_by_user(dir) }
         };
         Some(list.iter().filter_map(Value::as_str).map(root).collect())
     }
 }
 
-fn defaults(here: &Utf8Path) -> Vec<Setting> {
+fn default_settings(here: &Utf8Path) -> Vec<ConfigSetting> {
     KEYS.iter()
-        .map(|key| Setting {
+        .map(|key| ConfigSetting {
             name: key.name,
             value: default_of(key),
-            origin: Origin::Default,
+            origin: ConfigOrigin::Default,
             base: here.to_owned(),
             from_project: false,
             file: None,
@@ -505,7 +534,7 @@ fn defaults(here: &Utf8Path) -> Vec<Setting> {
         .collect()
 }
 
-fn default_of(key: &Key) -> Option<Value> {
+fn default_of(key: &ConfigKey) -> Option<Value> {
     toml_value(key.default)
 }
 
@@ -514,11 +543,11 @@ fn toml_value(text: &str) -> Option<Value> {
     text.parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"))
 }
 
-fn set(
-    settings: &mut [Setting],
+fn set_setting(
+    settings: &mut [ConfigSetting],
     name: &str,
     value: Value,
-    origin: Origin,
+    origin: ConfigOrigin,
     base: &Utf8Path,
     from_project: bool,
 ) {
@@ -531,10 +560,10 @@ fn set(
     }
 }
 
-impl Layers {
+impl ConfigLayers {
     /// Applies a setting from a file. If it comes from a project and starts programs, it is only
     /// proposed.
-    fn set(&mut self, key: &Key, new: Setting) {
+    fn put_setting(&mut self, key: &ConfigKey, new: ConfigSetting) {
         self.proposed.retain(|setting| setting.name != key.name);
         if new.from_project && proposal::is_acting(key, new.value.as_ref()) {
             self.proposed.push(new);
@@ -545,11 +574,13 @@ impl Layers {
 }
 
 /// Returns the configuration, or the first mistake in it.
-fn without_problems((config, problems): (Config, Vec<Failure>)) -> Result<Config, Failure> {
+fn without_problems(
+    (config, problems): (RepConfig, Vec<CliFailure>),
+) -> Result<RepConfig, CliFailure> {
     problems.into_iter().next().map_or(Ok(config), Err)
 }
 
-fn apply_file(layers: &mut Layers, path: Utf8PathBuf, from_project: bool) {
+fn apply_file(layers: &mut ConfigLayers, path: Utf8PathBuf, from_project: bool) {
     match fs::read_text(&path, FILE_BYTES_MAX) {
         Ok(text) => {
             let file = SettingsFile { path, committed_as: None, text: text.into() };
@@ -558,62 +589,64 @@ fn apply_file(layers: &mut Layers, path: Utf8PathBuf, from_project: bool) {
         Err(fs::ReadError::NotFound) => {}
         Err(error) => {
             let message = format!("{path} cannot be read: {error}");
-            layers.problems.push(Failure::cannot_run(message));
+            layers.problems.push(CliFailure::cannot_run(message));
         }
     }
 }
 
-fn apply_text(layers: &mut Layers, file: &SettingsFile, from_project: bool) {
+fn apply_text(layers: &mut ConfigLayers, file: &SettingsFile, from_project: bool) {
     let parsed: Result<toml::Table, toml::de::Error> = file.text.parse();
     match parsed {
         Ok(table) => {
-            for (name, value) in flatten(table) {
+            for (name, value) in flatten_tables(table) {
                 if let Err(problem) = apply_setting(layers, file, from_project, (&name, value)) {
                     layers.problems.push(problem);
                 }
             }
         }
         Err(error) => {
-            let line = error.span().map_or(1, |span| Position::of(&file.text, span.start).line);
+            let line =
+                error.span().map_or(1, |span| TextPosition::of_offset(&file.text, span.start).line);
             let line = usize::try_from(line).unwrap_or(usize::MAX);
-            let message = format!("{} is not valid TOML: {}", file.place(line), error.message());
-            layers.problems.push(Failure::usage(message));
+            let message =
+                format!("{} is not valid TOML: {}", file.format_location(line), error.message());
+            layers.problems.push(CliFailure::wrong_usage(message));
         }
     }
 }
 
 fn apply_setting(
-    layers: &mut Layers,
+    layers: &mut ConfigLayers,
     file: &SettingsFile,
     from_project: bool,
     (name, value): (&str, Value),
-) -> Result<(), Failure> {
-    let place = file.place(line_of(&file.text, name));
+) -> Result<(), CliFailure> {
+    let place = file.format_location(line_of(&file.text, name));
     let key = known_key(name, &place)?;
     let value = match key.shape {
-        Shape::Rules if from_project => added(&layers.settings, key.name, value),
+        ConfigValueKind::Rules if from_project => append_rules(&layers.settings, key.name, value),
         _ => value,
     };
     if key.set_by == SetBy::User && from_project {
-        return Err(Failure::usage(format!("{place}: `{name}` may not be set by a project")).hint(
+        return Err(CliFailure::wrong_usage(format!("{place}: `{name}` may not be set by a project")).hint(
             "Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.",
         ));
     }
-    check(key, &value, &place)?;
-    let new = Setting {
+    check_value(key, &value, &place)?;
+    let new = ConfigSetting {
         name: key.name,
         value: Some(value),
-        origin: Origin::File(place),
+        origin: ConfigOrigin::File(place),
         base: file.path.parent().unwrap_or(Utf8Path::new(".")).to_owned(),
         from_project,
         file: Some(file.clone()),
     };
-    layers.set(key, new);
+    layers.put_setting(key, new);
     Ok(())
 }
 
 /// Appends a project's rules to the user's, so that a project can forbid more but not less.
-fn added(settings: &[Setting], name: &str, value: Value) -> Value {
+fn append_rules(settings: &[ConfigSetting], name: &str, value: Value) -> Value {
     let before = settings.iter().find(|setting| setting.name == name);
     let before = before.and_then(|setting| setting.value.as_ref()).and_then(Value::as_array);
     match value {
@@ -626,18 +659,19 @@ fn added(settings: &[Setting], name: &str, value: Value) -> Value {
 
 /// Flattens tables: `[walk] depth_max` becomes `walk.depth_max`. `[skills.auto_trigger]` is an
 /// alias of `[auto_trigger]`.
-fn flatten(table: toml::Table) -> Vec<(String, Value)> {
+fn flatten_tables(table: toml::Table) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     for (name, value) in table {
-        let is_whole = KEYS.iter().any(|key| key.name == name && key.shape == Shape::Table);
+        let is_whole =
+            KEYS.iter().any(|key| key.name == name && key.shape == ConfigValueKind::Table);
         match value {
             Value::Table(inner) if name == "skills" => {
                 let (same, other): (toml::Table, toml::Table) =
                     inner.into_iter().partition(|(key, _)| key == "auto_trigger");
-                out.extend(flatten(same));
+                out.extend(flatten_tables(same));
                 out.extend(other.into_iter().map(|(key, value)| (format!("skills.{key}"), value)));
             }
-            Value::Table(inner) if !is_whole => out.extend(within(&name, inner)),
+            Value::Table(inner) if !is_whole => out.extend(flatten_nested(&name, inner)),
             value => out.push((name, value)),
         }
     }
@@ -645,7 +679,7 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
 }
 
 /// Flattens a table below `name`. Tables that are values themselves are kept whole.
-fn within(name: &str, table: toml::Table) -> Vec<(String, Value)> {
+fn flatten_nested(name: &str, table: toml::Table) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     for (key, value) in table {
         let path = format!("{name}.{key}");
@@ -653,7 +687,7 @@ fn within(name: &str, table: toml::Table) -> Vec<(String, Value)> {
             key.name.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('.'))
         });
         match value {
-            Value::Table(inner) if deeper => out.extend(within(&path, inner)),
+            Value::Table(inner) if deeper => out.extend(flatten_nested(&path, inner)),
             value => out.push((path, value)),
         }
     }
@@ -676,29 +710,29 @@ fn line_of(text: &str, name: &str) -> usize {
     text.lines().position(starts).map_or(1, |at| at + 1)
 }
 
-fn apply_environment(layers: &mut Layers, env: &Env, here: &Utf8Path) {
+fn apply_environment(layers: &mut ConfigLayers, env: &CliEnvironment, here: &Utf8Path) {
     for key in KEYS {
         let variable = variable_of(key.name);
         let Some(text) = env.var(&variable) else { continue };
         let value = match key.shape {
-            Shape::Bool => text.parse().map(Value::Boolean).ok(),
-            Shape::Number => text.parse().map(Value::Integer).ok(),
-            Shape::Share => text.parse().map(Value::Float).ok(),
-            Shape::Amount => text.parse().map(Value::Float).ok(),
-            Shape::Rules | Shape::Texts => {
+            ConfigValueKind::Bool => text.parse().map(Value::Boolean).ok(),
+            ConfigValueKind::Number => text.parse().map(Value::Integer).ok(),
+            ConfigValueKind::Share => text.parse().map(Value::Float).ok(),
+            ConfigValueKind::Amount => text.parse().map(Value::Float).ok(),
+            ConfigValueKind::Rules | ConfigValueKind::Texts => {
                 let items = text.split(';').map(str::trim).filter(|item| !item.is_empty());
                 Some(Value::Array(items.map(Value::from).collect()))
             }
-            Shape::Table => toml_value(text),
-            Shape::Path
-            | Shape::Profile
-            | Shape::Text
-            | Shape::Secret
-            | Shape::Duration
-            | Shape::Size
-            | Shape::Model
-            | Shape::Word(_) => Some(Value::from(text)),
-            Shape::Paths => {
+            ConfigValueKind::Table => toml_value(text),
+            ConfigValueKind::Path
+            | ConfigValueKind::Profile
+            | ConfigValueKind::Text
+            | ConfigValueKind::Secret
+            | ConfigValueKind::Duration
+            | ConfigValueKind::Size
+            | ConfigValueKind::Model
+            | ConfigValueKind::Word(_) => Some(Value::from(text)),
+            ConfigValueKind::Paths => {
                 // An empty item would mean the working folder, which is never intended.
                 let items = text.split(':').filter(|item| !item.is_empty());
                 Some(Value::Array(items.map(Value::from).collect()))
@@ -706,10 +740,10 @@ fn apply_environment(layers: &mut Layers, env: &Env, here: &Utf8Path) {
         };
         let value = value.unwrap_or_else(|| Value::from(text));
         let place = format!("${variable}");
-        match check(key, &value, &place) {
+        match check_value(key, &value, &place) {
             Ok(()) => {
-                let origin = Origin::Environment(variable);
-                set(&mut layers.settings, key.name, value, origin, here, false);
+                let origin = ConfigOrigin::Environment(variable);
+                set_setting(&mut layers.settings, key.name, value, origin, here, false);
             }
             Err(problem) => layers.problems.push(problem),
         }
@@ -721,10 +755,11 @@ pub fn variable_of(name: &str) -> String {
     format!("REPERTOIRE_{}", name.replace('.', "_").to_uppercase())
 }
 
-fn known_key(name: &str, place: &str) -> Result<&'static Key, Failure> {
+fn known_key(name: &str, place: &str) -> Result<&'static ConfigKey, CliFailure> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-        let failure = Failure::usage(format!("{place}: `{name}` is not a configuration key"));
-        match nearest(name, KEYS.iter().map(|key| key.name)) {
+        let failure =
+            CliFailure::wrong_usage(format!("{place}: `{name}` is not a configuration key"));
+        match nearest_name(name, KEYS.iter().map(|key| key.name)) {
             Some(near) => failure.hint(format!("Did you mean `{near}`?")),
             None => failure.hint(format!("The keys are {}.", keys_near(name).join(", "))),
         }
@@ -756,42 +791,44 @@ fn section_of(name: &str) -> Option<&str> {
     name.split_once('.').map(|(section, _)| section)
 }
 
-fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
+fn check_value(key: &ConfigKey, value: &Value, place: &str) -> Result<(), CliFailure> {
     let (right, expected) = match key.shape {
-        Shape::Bool => (value.is_bool(), "`true` or `false`".to_owned()),
-        Shape::Number => {
+        ConfigValueKind::Bool => (value.is_bool(), "`true` or `false`".to_owned()),
+        ConfigValueKind::Number => {
             (value.as_integer().is_some_and(|n| n >= 0), "a whole number from 0".to_owned())
         }
-        Shape::Share => {
+        ConfigValueKind::Share => {
             let number = share_of(value);
             (number.is_some_and(|n| (0.0..=1.0).contains(&n)), "a number from 0 to 1".to_owned())
         }
-        Shape::Text | Shape::Secret => (value.is_str(), "a text".to_owned()),
-        Shape::Texts => (is_list_of_strings(value), "a list of texts".to_owned()),
-        Shape::Amount => (share_of(value).is_some_and(|n| n >= 0.0), "a number from 0".to_owned()),
-        Shape::Duration => (
-            value.as_str().is_some_and(|text| duration(text).is_ok()),
+        ConfigValueKind::Text | ConfigValueKind::Secret => (value.is_str(), "a text".to_owned()),
+        ConfigValueKind::Texts => (is_list_of_strings(value), "a list of texts".to_owned()),
+        ConfigValueKind::Amount => {
+            (share_of(value).is_some_and(|n| n >= 0.0), "a number from 0".to_owned())
+        }
+        ConfigValueKind::Duration => (
+            value.as_str().is_some_and(|text| parse_duration(text).is_ok()),
             "a time, as `90s`, `10m` or `1h`".to_owned(),
         ),
-        Shape::Size => (
+        ConfigValueKind::Size => (
             size_of(value).is_some(),
             "a size, as `512MiB`, `2GiB` or a number of bytes".to_owned(),
         ),
-        Shape::Model => (
+        ConfigValueKind::Model => (
             value.as_str().is_some_and(|text| text.parse::<ModelName>().is_ok()),
             "the name of a model: anthropic/NAME, openai/NAME or compat/NAME".to_owned(),
         ),
-        Shape::Word(words) => (
+        ConfigValueKind::Word(words) => (
             value.as_str().is_some_and(|word| words.contains(&word)),
             format!("one of {}", words.join(", ")),
         ),
-        Shape::Rules => {
+        ConfigValueKind::Rules => {
             (is_list_of_strings(value), "a list of rules, as `bash(git status:*)`".to_owned())
         }
-        Shape::Table => (value.is_table(), "a table".to_owned()),
-        Shape::Path => (value.is_str(), "a path".to_owned()),
-        Shape::Paths => (is_list_of_strings(value), "a list of paths".to_owned()),
-        Shape::Profile => {
+        ConfigValueKind::Table => (value.is_table(), "a table".to_owned()),
+        ConfigValueKind::Path => (value.is_str(), "a path".to_owned()),
+        ConfigValueKind::Paths => (is_list_of_strings(value), "a list of paths".to_owned()),
+        ConfigValueKind::Profile => {
             let words: Vec<&str> = ProfileId::ALL.iter().map(|id| id.as_str()).collect();
             (
                 value.as_str().is_some_and(|word| profile_of(word).is_some()),
@@ -803,13 +840,13 @@ fn check(key: &Key, value: &Value, place: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let name = key.name;
-    if key.shape == Shape::Table && value.is_array() {
-        return Err(Failure::usage(format!(
+    if key.shape == ConfigValueKind::Table && value.is_array() {
+        return Err(CliFailure::wrong_usage(format!(
             "{place}: `{name}` is a list, but should be {expected}"
         ))
         .hint(format!("Write `[{name}.NAME]` instead of `[[{name}]]`.")));
     }
-    Err(Failure::usage(format!("{place}: `{name}` is {value}, but should be {expected}")))
+    Err(CliFailure::wrong_usage(format!("{place}: `{name}` is {value}, but should be {expected}")))
 }
 
 fn is_list_of_strings(value: &Value) -> bool {
@@ -842,7 +879,7 @@ fn size_of(value: &Value) -> Option<u64> {
 }
 
 /// Parses a time such as `90s`, `10m`, `1h` or `500ms`. A bare number is in seconds.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -880,7 +917,7 @@ mod tests {
         }
     }
 
-    fn load(files: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Config, Failure> {
+    fn load(files: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<RepConfig, CliFailure> {
         let keep = tempfile::tempdir().unwrap();
         let here = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
         for (path, text) in files {
@@ -889,7 +926,7 @@ mod tests {
         let mut all: std::collections::BTreeMap<String, String> =
             vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         all.insert("HOME".into(), here.join("home").into());
-        let env = Env {
+        let env = CliEnvironment {
             here: here.clone(),
             moved: true,
             vars: all,
@@ -898,10 +935,10 @@ mod tests {
             stderr_is_terminal: false,
             columns: 80,
         };
-        Config::load(&env, &here, &Flags::default())
+        RepConfig::load(&env, &here, &ConfigFlags::default())
     }
 
-    fn shown(result: Result<Config, Failure>) -> String {
+    fn shown(result: Result<RepConfig, CliFailure>) -> String {
         let failure = result.unwrap_err();
         let text = failure.message.split_once("repertoire.toml").map_or("", |(_, rest)| rest);
         format!("{text} | {}", failure.hints.join(" "))
@@ -915,11 +952,11 @@ mod tests {
         );
         let project = ("repertoire.toml", "skills_max_body_chars = 2\n");
         let config = load(&[user, project], &[("REPERTOIRE_WALK_DEPTH_MAX", "9")]).unwrap();
-        assert_eq!((config.body_chars_max(), config.number("walk.depth_max")), (2, 9));
-        let origin = &config.setting("walk.depth_max").unwrap().origin;
-        assert_eq!(*origin, Origin::Environment("REPERTOIRE_WALK_DEPTH_MAX".into()));
+        assert_eq!((config.body_chars_max(), config.get_integer("walk.depth_max")), (2, 9));
+        let origin = &config.get_setting("walk.depth_max").unwrap().origin;
+        assert_eq!(*origin, ConfigOrigin::Environment("REPERTOIRE_WALK_DEPTH_MAX".into()));
         assert!(
-            matches!(&config.setting("skills_max_body_chars").unwrap().origin, Origin::File(at) if at.ends_with("repertoire.toml:1"))
+            matches!(&config.get_setting("skills_max_body_chars").unwrap().origin, ConfigOrigin::File(at) if at.ends_with("repertoire.toml:1"))
         );
     }
 
@@ -968,7 +1005,7 @@ mod tests {
         );
         let project = ("repertoire.toml", "[permissions]\ndeny = ['write']\n");
         let config = load(&[user, project], &[]).unwrap();
-        assert_eq!(config.texts("permissions.deny"), ["bash(rm:*)", "write"]);
+        assert_eq!(config.get_texts("permissions.deny"), ["bash(rm:*)", "write"]);
         for widening in [
             "[permissions]\nallow = ['bash']\n",
             "[permissions]\nmode = 'full'\n",
@@ -985,29 +1022,32 @@ mod tests {
     #[test]
     fn the_longer_way_to_write_auto_trigger_is_understood() {
         let text = "[skills.auto_trigger]\nmax_skills = 7\n";
-        assert_eq!(load(&[("repertoire.toml", text)], &[]).unwrap().selection().max_skills, 7);
+        assert_eq!(
+            load(&[("repertoire.toml", text)], &[]).unwrap().selection_settings().max_skills,
+            7
+        );
     }
 
     #[test]
     fn times_are_written_with_their_unit() {
-        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
-        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         for wrong in ["", "0s", "soon", "10d", "99999999999999999h", "-1s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn an_empty_item_of_a_list_in_the_environment_is_no_folder() {
         let config = load(&[], &[("REPERTOIRE_EXTRA_ROOTS", "/x:")]).unwrap();
-        assert_eq!(config.request().unwrap().extra_roots.len(), 1);
+        assert_eq!(config.discovery_request().unwrap().extra_roots.len(), 1);
     }
 
     #[test]
     fn folders_named_by_a_project_are_the_projects_own() {
         let config = load(&[("repertoire.toml", "skills_dirs = ['x', '~/y']\n")], &[]).unwrap();
-        let roots = config.request().unwrap().roots.unwrap();
+        let roots = config.discovery_request().unwrap().roots.unwrap();
         let scopes: Vec<Scope> = roots.iter().map(|root| root.scope).collect();
         assert_eq!(scopes[..2], [Scope::Project, Scope::Project]);
         assert!(scopes[2..].contains(&Scope::User) && scopes.last() == Some(&Scope::Builtin));

@@ -6,14 +6,14 @@
 //! command that agrees.
 
 use repertoire_github::base;
-use repertoire_skill::skill::Digest;
-use repertoire_skill::trust::{Lock, LockError, Trust};
+use repertoire_skill::skill::ContentDigest;
+use repertoire_skill::trust::{TrustLevel, TrustLock, TrustLockError};
 
-use crate::cli::Ctx;
-use crate::config::{Config, Flags, Proposal};
-use crate::env::Env;
-use crate::failure::Failure;
-use crate::ui::Ui;
+use crate::cli::CliContext;
+use crate::config::{ConfigFlags, RepConfig, SettingsProposal};
+use crate::env::CliEnvironment;
+use crate::failure::CliFailure;
+use crate::ui::TerminalUi;
 
 /// The keys requiring consent that `rep verify` reads.
 pub(crate) const CHECK_KEYS: &[&str] = &["plan.checks", "plan.final_checks"];
@@ -23,18 +23,18 @@ pub(crate) const PLAN_KEYS: &[&str] =
 
 mod question;
 
-pub(crate) use self::question::show;
-use self::question::{Answer, ask, ask_to_remember};
+pub(crate) use self::question::show_settings;
+use self::question::{ConsentAnswer, ask_for_consent, ask_to_remember};
 
 /// The user's decision so far on the project's settings that start programs.
-pub(crate) struct Standing {
-    pub(crate) proposal: Proposal,
+pub(crate) struct ConsentState {
+    pub(crate) proposal: SettingsProposal,
     /// Trust in the current values of the settings.
-    pub(crate) trust: Trust,
+    pub(crate) trust: TrustLevel,
     /// The way in which the user has agreed. `None` if not.
     pub(crate) by: Option<ConsentBy>,
     /// The lock file, with the settings that were agreed to before.
-    pub(crate) lock: Lock,
+    pub(crate) lock: TrustLock,
 }
 
 /// The way in which the user has agreed to settings.
@@ -48,16 +48,19 @@ pub(crate) enum ConsentBy {
     Lock,
 }
 
-impl Config {
+impl RepConfig {
     /// Loads the configuration of a checkout of the base branch, with all settings in force: anyone
     /// who can write to that branch can also change the workflow that runs this program.
-    pub(crate) fn of_base_branch(env: &Env, house: &base::House) -> Result<Self, Failure> {
-        let config = Config::load(env, house.dir(), &Flags::default())?;
+    pub(crate) fn of_base_branch(
+        env: &CliEnvironment,
+        house: &base::BaseCheckout,
+    ) -> Result<Self, CliFailure> {
+        let config = RepConfig::load(env, house.dir(), &ConfigFlags::default())?;
         Ok(config.with_proposal_in_force())
     }
 }
 
-impl<'a> Ctx<'a> {
+impl<'a> CliContext<'a> {
     /// Returns a context with the project's settings for these keys in force, once the user has
     /// agreed to them. Asks at a terminal.
     ///
@@ -68,114 +71,134 @@ impl<'a> Ctx<'a> {
     pub(crate) fn with_consent(
         &self,
         keys: &[&'static str],
-        ui: &mut Ui<'_>,
-    ) -> Result<Ctx<'a>, Failure> {
-        let agreed = Ctx { env: self.env, config: self.config.clone().with_keys_in_force(keys) };
-        let Some(proposal) = self.config.proposal().filter(|proposal| proposal.concerns(keys))
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<CliContext<'a>, CliFailure> {
+        let agreed =
+            CliContext { env: self.env, config: self.config.clone().with_keys_in_force(keys) };
+        let Some(proposal) =
+            self.config.pending_proposal().filter(|proposal| proposal.concerns(keys))
         else {
             return Ok(agreed);
         };
         // Report mistakes before asking.
         self.check_proposal()?;
-        let standing = self.standing(proposal)?;
+        let standing = self.consent_state(proposal)?;
         let proposal = &standing.proposal;
         let is_pinned = standing.lock.covers_settings(&proposal.folder, &proposal.settings, keys);
         if standing.by.is_none() && !is_pinned {
-            self.obtain(&standing, ui)?;
+            self.request_consent(&standing, ui)?;
         }
         Ok(agreed)
     }
 
     /// Reports mistakes in the project's settings that need consent.
-    pub(crate) fn check_proposal(&self) -> Result<(), Failure> {
+    pub(crate) fn check_proposal(&self) -> Result<(), CliFailure> {
         let checked = self.with_proposal_in_force();
-        CHECK_KEYS.iter().try_for_each(|name| checked.checks(name).map(drop))
+        CHECK_KEYS.iter().try_for_each(|name| checked.declared_checks(name).map(drop))
     }
 
     /// Returns a context as if the user had agreed to everything. Only for checking and showing
     /// settings.
-    pub(crate) fn with_proposal_in_force(&self) -> Ctx<'a> {
-        Ctx { env: self.env, config: self.config.clone().with_proposal_in_force() }
+    pub(crate) fn with_proposal_in_force(&self) -> CliContext<'a> {
+        CliContext { env: self.env, config: self.config.clone().with_proposal_in_force() }
     }
 
     /// Determines the user's decision so far.
-    pub(crate) fn standing(&self, proposal: Proposal) -> Result<Standing, Failure> {
-        let lock = Lock::read(&self.config.lock_path())
-            .map_err(|error| Failure::cannot_run(error.to_string()).hint(LockError::REMEDY))?;
+    pub(crate) fn consent_state(
+        &self,
+        proposal: SettingsProposal,
+    ) -> Result<ConsentState, CliFailure> {
+        let lock = TrustLock::read(&self.config.lock_path()).map_err(|error| {
+            CliFailure::cannot_run(error.to_string()).hint(TrustLockError::REMEDY)
+        })?;
         let pinned = lock.trust_in_settings(&proposal.folder, &proposal.settings);
-        let by = if self.config.consents()?.contains(&proposal.settings.digest()) {
+        let by = if self.config.consented_digests()?.contains(&proposal.settings.digest()) {
             Some(ConsentBy::Digest)
         } else if proposal.lies_in(&self.config.trusted_folders()) {
             Some(ConsentBy::Folder)
         } else {
-            (pinned == Trust::Trusted).then_some(ConsentBy::Lock)
+            (pinned == TrustLevel::Trusted).then_some(ConsentBy::Lock)
         };
-        let trust = if by.is_some() { Trust::Trusted } else { pinned };
-        Ok(Standing { proposal, trust, by, lock })
+        let trust = if by.is_some() { TrustLevel::Trusted } else { pinned };
+        Ok(ConsentState { proposal, trust, by, lock })
     }
 
     /// Shows settings that the user has not agreed to, and asks at a terminal.
-    pub(crate) fn obtain(&self, standing: &Standing, ui: &mut Ui<'_>) -> Result<(), Failure> {
-        show(self, standing, ui)?;
+    pub(crate) fn request_consent(
+        &self,
+        standing: &ConsentState,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<(), CliFailure> {
+        show_settings(self, standing, ui)?;
         if !self.can_be_asked(ui) {
-            return Err(needed(standing, self.config.has_consent_flag()));
+            return Err(consent_needed(standing, self.config.has_consent_flag()));
         }
-        match ask(ui)? {
-            Answer::Always => self.remember(&standing.proposal, ui),
-            Answer::Once => Ok(()),
-            Answer::No => Err(declined("nothing was run")),
+        match ask_for_consent(ui)? {
+            ConsentAnswer::Always => self.pin_consent(&standing.proposal, ui),
+            ConsentAnswer::Once => Ok(()),
+            ConsentAnswer::No => Err(consent_declined("nothing was run")),
         }
     }
 
     /// Shows settings that the user has not agreed to, and asks at a terminal whether to trust them
     /// from now on.
-    pub(crate) fn obtain_trust(&self, standing: &Standing, ui: &mut Ui<'_>) -> Result<(), Failure> {
-        show(self, standing, ui)?;
+    pub(crate) fn request_trust(
+        &self,
+        standing: &ConsentState,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<(), CliFailure> {
+        show_settings(self, standing, ui)?;
         if !self.can_be_asked(ui) {
             return Err(not_trusted(standing, self.config.has_consent_flag()));
         }
         if !ask_to_remember(ui)? {
-            return Err(declined("not trusted"));
+            return Err(consent_declined("not trusted"));
         }
-        self.remember(&standing.proposal, ui)
+        self.pin_consent(&standing.proposal, ui)
     }
 
     /// Returns true if a user is at a terminal and the output is not JSON.
-    pub(crate) fn can_be_asked(&self, ui: &Ui<'_>) -> bool {
+    pub(crate) fn can_be_asked(&self, ui: &TerminalUi<'_>) -> bool {
         self.env.stdin_is_terminal && self.env.stderr_is_terminal && !ui.json
     }
 
     /// Pins settings in the user's lock file.
-    pub(crate) fn remember(&self, proposal: &Proposal, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    pub(crate) fn pin_consent(
+        &self,
+        proposal: &SettingsProposal,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<(), CliFailure> {
         let path = self.config.lock_path();
-        Lock::update(&path, |lock| {
+        TrustLock::update(&path, |lock| {
             lock.pin_settings(&proposal.folder, &proposal.settings);
-            Ok::<_, Failure>(())
+            Ok::<_, CliFailure>(())
         })?;
-        let short = self.config.places().shorten(&path);
-        ui.note(&format!("Remembered in {short}; `rep trust --project --revoke` removes it."))?;
+        let short = self.config.places().shorten_path(&path);
+        ui.print_note(&format!(
+            "Remembered in {short}; `rep trust --project --revoke` removes it."
+        ))?;
         Ok(())
     }
 }
 
 /// The failure of a command that needs consent where there is no terminal to ask at.
-fn needed(standing: &Standing, has_flag: bool) -> Failure {
-    without_consent("nothing was run", standing, has_flag)
+fn consent_needed(standing: &ConsentState, has_flag: bool) -> CliFailure {
+    consent_failure("nothing was run", standing, has_flag)
         .hint("To agree for one command only, add the same `--consent` to it.")
 }
 
 /// The failure of `rep trust --project` where there is no terminal to ask at.
-pub(crate) fn not_trusted(standing: &Standing, has_flag: bool) -> Failure {
-    without_consent("not trusted", standing, has_flag)
+pub(crate) fn not_trusted(standing: &ConsentState, has_flag: bool) -> CliFailure {
+    consent_failure("not trusted", standing, has_flag)
 }
 
-fn without_consent(outcome: &str, standing: &Standing, has_flag: bool) -> Failure {
-    let digest: Digest = standing.proposal.settings.digest();
+fn consent_failure(outcome: &str, standing: &ConsentState, has_flag: bool) -> CliFailure {
+    let digest: ContentDigest = standing.proposal.settings.digest();
     let reason = match (has_flag, standing.trust) {
         (true, _) => {
             format!("`--consent` is for other settings than these, whose digest is {digest}")
         }
-        (false, Trust::Changed) => {
+        (false, TrustLevel::Changed) => {
             "settings of this project that start programs have changed since you agreed to them"
                 .to_owned()
         }
@@ -183,21 +206,23 @@ fn without_consent(outcome: &str, standing: &Standing, has_flag: bool) -> Failur
             "settings of this project start programs, and you have not agreed to them".to_owned()
         }
     };
-    Failure::cannot_run(format!("{outcome}: {reason}")).hint(format!(
+    CliFailure::cannot_run(format!("{outcome}: {reason}")).hint(format!(
         "To agree to exactly these settings: `rep trust --project --consent {digest}`"
     ))
 }
 
 /// The failure after the user has answered no.
-fn declined(outcome: &str) -> Failure {
-    Failure::cannot_run(format!("{outcome}: you did not agree"))
+fn consent_declined(outcome: &str) -> CliFailure {
+    CliFailure::cannot_run(format!("{outcome}: you did not agree"))
         .hint("Edit the settings, or run the command again to be asked again.")
 }
 
 /// The failure of a command that reads settings before the user was asked about them.
-pub(crate) fn not_settled() -> Failure {
-    Failure::cannot_run("settings of this project start programs, and you have not agreed to them")
-        .hint("Look at them and agree with `rep trust --project`.")
+pub(crate) fn consent_not_given() -> CliFailure {
+    CliFailure::cannot_run(
+        "settings of this project start programs, and you have not agreed to them",
+    )
+    .hint("Look at them and agree with `rep trust --project`.")
 }
 
 #[cfg(test)]
@@ -227,8 +252,8 @@ mod tests {
             repertoire_text::fs::write_atomic(&self.dir.join(path), text.as_bytes()).unwrap();
         }
 
-        fn env(&self, folder: &str) -> Env {
-            Env {
+        fn env(&self, folder: &str) -> CliEnvironment {
+            CliEnvironment {
                 here: self.dir.join(folder),
                 moved: true,
                 vars: [("HOME".to_owned(), self.dir.join("home").to_string())].into(),
@@ -241,17 +266,18 @@ mod tests {
 
         /// Returns true if the settings of a folder are agreed to, given these consents on the
         /// command line.
-        fn is_agreed(&self, folder: &str, consents: Vec<Digest>) -> bool {
+        fn is_agreed(&self, folder: &str, consents: Vec<ContentDigest>) -> bool {
             let env = self.env(folder);
-            let flags = Flags { consents, ..Flags::default() };
-            let ctx = Ctx { env: &env, config: Config::load(&env, &env.here, &flags).unwrap() };
-            ctx.standing(ctx.config.proposal().unwrap()).unwrap().by.is_some()
+            let flags = ConfigFlags { consents, ..ConfigFlags::default() };
+            let ctx =
+                CliContext { env: &env, config: RepConfig::load(&env, &env.here, &flags).unwrap() };
+            ctx.consent_state(ctx.config.pending_proposal().unwrap()).unwrap().by.is_some()
         }
 
-        fn digest(&self, folder: &str) -> Digest {
+        fn digest(&self, folder: &str) -> ContentDigest {
             let env = self.env(folder);
-            let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
-            config.proposal().unwrap().settings.digest()
+            let config = RepConfig::load(&env, &env.here, &ConfigFlags::default()).unwrap();
+            config.pending_proposal().unwrap().settings.digest()
         }
     }
 
@@ -262,7 +288,7 @@ mod tests {
     fn a_digest_a_folder_and_the_lock_each_agree_and_nothing_else_does() {
         let place = Place::new(&[CHECKS, ("project/sub/x", "")]);
         assert!(!place.is_agreed("project", vec![]));
-        assert!(!place.is_agreed("project", vec![Digest::of(b"other")]));
+        assert!(!place.is_agreed("project", vec![ContentDigest::hash_bytes(b"other")]));
         let digest = place.digest("project");
         assert!(place.is_agreed("project", vec![digest]));
         assert!(place.is_agreed("project/sub", vec![digest]));
@@ -289,10 +315,10 @@ mod tests {
         let place = Place::new(&[CHECKS]);
         let consents = |keys: &[&'static str]| {
             let env = place.env("project");
-            let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
-            let ctx = Ctx { env: &env, config };
+            let config = RepConfig::load(&env, &env.here, &ConfigFlags::default()).unwrap();
+            let ctx = CliContext { env: &env, config };
             let (mut out, mut err) = (Vec::new(), Vec::new());
-            let mut ui = Ui {
+            let mut ui = TerminalUi {
                 out: &mut out,
                 err: &mut err,
                 colour: false,
@@ -316,11 +342,11 @@ mod tests {
         let text = "plan.setup = 'npm ci'\n[plan.checks.a]\ncommand = 'true'\n";
         project(text);
         let env = place.env("project");
-        let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
-        let proposal = config.proposal().unwrap();
-        Lock::update(&config.lock_path(), |lock| {
+        let config = RepConfig::load(&env, &env.here, &ConfigFlags::default()).unwrap();
+        let proposal = config.pending_proposal().unwrap();
+        TrustLock::update(&config.lock_path(), |lock| {
             lock.pin_settings(&proposal.folder, &proposal.settings);
-            Ok::<_, Failure>(())
+            Ok::<_, CliFailure>(())
         })
         .unwrap();
         assert!(consents(CHECK_KEYS) && consents(PLAN_KEYS));
@@ -350,7 +376,8 @@ mod tests {
         for text in ["trust.settings = []", "trust.folders = ['/']", "checks.env_allowed = ['*']"] {
             let place = Place::new(&[("project/repertoire.toml", text)]);
             let env = place.env("project");
-            let message = Config::load(&env, &env.here, &Flags::default()).unwrap_err().message;
+            let message =
+                RepConfig::load(&env, &env.here, &ConfigFlags::default()).unwrap_err().message;
             assert!(message.contains("may not be set by a project"), "{message}");
         }
     }
@@ -359,10 +386,13 @@ mod tests {
     fn checks_that_nobody_agreed_to_cannot_be_read() {
         let place = Place::new(&[CHECKS]);
         let env = place.env("project");
-        let config = Config::load(&env, &env.here, &Flags::default()).unwrap();
-        assert!(config.table("plan.checks").is_none());
-        let ctx = Ctx { env: &env, config };
-        assert_eq!(ctx.checks("plan.checks").unwrap_err().exit, crate::failure::Exit::CannotRun);
-        assert_eq!(ctx.with_proposal_in_force().checks("plan.checks").unwrap().len(), 1);
+        let config = RepConfig::load(&env, &env.here, &ConfigFlags::default()).unwrap();
+        assert!(config.get_table("plan.checks").is_none());
+        let ctx = CliContext { env: &env, config };
+        assert_eq!(
+            ctx.declared_checks("plan.checks").unwrap_err().exit,
+            crate::failure::CliExit::CannotRun
+        );
+        assert_eq!(ctx.with_proposal_in_force().declared_checks("plan.checks").unwrap().len(), 1);
     }
 }

@@ -9,13 +9,13 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs;
 
 use crate::cli::run_in;
-use crate::env::Env;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::ui::{self, Ui};
+use crate::env::CliEnvironment;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::ui::{self, TerminalUi};
 
 /// The fate of the workspace after the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Afterwards {
+pub enum DemoCleanup {
     Remove,
     /// The workspace is kept, and its path is printed.
     Keep,
@@ -48,69 +48,69 @@ const RESUME: &str = " · rep run --resume ";
 /// Commands of the demo that need a git repository, from the first run of a plan on.
 const GIT_WORDS: &[&str] = &["plan", "runs", "replay", "review", "memory"];
 
-struct Step {
+struct DemoStep {
     title: &'static str,
     about: &'static str,
     args: &'static [&'static str],
 }
 
-const STEPS: &[Step] = &[
-    Step {
+const STEPS: &[DemoStep] = &[
+    DemoStep {
         title: "Discover",
         about: "Every root is searched: the project's, yours, and the built-in pack. Nothing is dropped \
                 silently: a draft without a description is broken, and a stranger's `recovery` does not \
                 replace the trusted one.",
         args: &["list"],
     },
-    Step {
+    DemoStep {
         title: "Check",
         about: "One description has an unquoted colon. Most tools would lose that skill without a word; \
                 here it loads, and the correction is shown.",
         args: &["lint", ".claude/skills"],
     },
-    Step {
+    DemoStep {
         title: "Mend",
         about: "What is certain is written back; what needs a person is left.",
         args: &["lint", "--fix", "--format", "short", ".claude/skills"],
     },
-    Step {
+    DemoStep {
         title: "Look closer",
         about: "Everything known about one skill, with the line of every field.",
         args: &["show", "sql-review"],
     },
-    Step {
+    DemoStep {
         title: "Match",
         about: "A task comes in. The skills that it needs are picked, with the reasons; the rest stay away, and \
                 so do all of them when none fits.",
         args: &["match", "this migration locks the orders table, is the index safe?"],
     },
-    Step {
+    DemoStep {
         title: "Ask why",
         about: "Why was one not picked? Every stage has its say.",
         args: &["match", "write the changelog for version 2", "--why", "sql-review"],
     },
-    Step {
+    DemoStep {
         title: "Follow the needs",
         about: "Skills may need others, in versions.",
         args: &["deps", "auto-merge"],
     },
-    Step {
+    DemoStep {
         title: "Hand over",
         about: "What an agent reads when it asks for a skill.",
         args: &["read", "release-notes"],
     },
-    Step {
+    DemoStep {
         title: "Tell every agent",
         about: "The list of skills goes into AGENTS.md, once or a hundred times with the same result.",
         args: &["sync"],
     },
-    Step {
+    DemoStep {
         title: "Look before it is sent",
         about: "What a model would be sent for a task, to the byte: instructions, skills, tools. It needs no key, \
                 and nothing leaves the machine.",
         args: &["run", "--dry-run", "-a", "schema-keeper", "is the index of this migration safe?"],
     },
-    Step {
+    DemoStep {
         title: "Run",
         about: "The same task, done. There may be no model here, so the turns are replayed from transcript.yaml; \
                 with a key, leave out `--backend`.",
@@ -121,17 +121,17 @@ const STEPS: &[Step] = &[
             "is the index of this migration safe?",
         ],
     },
-    Step {
+    DemoStep {
         title: "Go on later",
         about: "Every conversation is kept, with the skills that are in it.",
         args: &["conversations"],
     },
-    Step {
+    DemoStep {
         title: "Follow a workflow",
         about: "A skill may be a workflow: steps as data, checked before they can run. Twelve come with the program.",
         args: &["workflow", "list"],
     },
-    Step {
+    DemoStep {
         title: "Start one",
         about: "An agent is told one step at a time, and what to run next. The state is the engine's, not the agent's.",
         args: &[
@@ -146,7 +146,7 @@ const STEPS: &[Step] = &[
             "text",
         ],
     },
-    Step {
+    DemoStep {
         title: "Record",
         about: "A reviewer records what it looked at, and what it found.",
         args: &[
@@ -156,22 +156,22 @@ const STEPS: &[Step] = &[
             r#"{"id":"lock","check":"no lock on orders","severity":"MUST","status":"FAIL","finding":"line 3 locks it"}"#,
         ],
     },
-    Step {
+    DemoStep {
         title: "Try to go on",
         about: "The gate is computed from what was recorded. Saying that all is well does not help.",
         args: &["workflow", "step", "orders-index", "--outcome", "ok", "--format", "text"],
     },
-    Step {
+    DemoStep {
         title: "Be sent back",
         about: "So the work goes back to whoever repairs it, with the findings; the next review looks afresh.",
         args: &["workflow", "step", "orders-index", "--at", "2", "--format", "text"],
     },
-    Step {
+    DemoStep {
         title: "See a plan",
         about: "A plan is a check list in Markdown. What is done, what waits for what, and what comes next:",
         args: &["plan", "status"],
     },
-    Step {
+    DemoStep {
         title: "Work through it",
         about: "One task after the other, in a worktree: done, checked, reviewed, checked. The agent is replayed, and at \
                 one task it only says that everything is done. That is a reason to look, and nothing more.",
@@ -186,35 +186,35 @@ const STEPS: &[Step] = &[
             "merge",
         ],
     },
-    Step {
+    DemoStep {
         title: "Read the record",
         about: "Everything that happened is in the journal: what each step did and took, and why.",
         args: &["runs", "show", "last"],
     },
-    Step {
+    DemoStep {
         title: "Hold it to account",
         about: "A run is nothing but its events: folded anew, they give what is stored.",
         args: &["replay", "last"],
     },
-    Step {
+    DemoStep {
         title: "Review a change",
         about: "Somebody has changed refunds.py. Patterns of skills look at the change; that needs no model, no key and \
                 a few milliseconds.",
         args: &["review", "--patterns-only"],
     },
-    Step {
+    DemoStep {
         title: "Have it read",
         about: "Reviewers look at it as well, replayed here. What they say has to have a place in the change, and another one has to \
                 agree; what was turned away is said.",
         args: &["review", "--backend", "scripted:reviewers.yaml"],
     },
-    Step {
+    DemoStep {
         title: "Understand a failure",
         about: "A compiler has said two things about one mistake. Read, grouped, and with what to mend first; the same is done to the \
                 checks of a plan before an agent is asked again.",
         args: &["verify", "--read", "test-output.txt"],
     },
-    Step {
+    DemoStep {
         title: "Remember what helps",
         about: "The failure has a name that is the same in every file. What helped is kept with it, and offered or tried the next time; what \
                 stops helping loses its confidence.",
@@ -226,12 +226,12 @@ const STEPS: &[Step] = &[
             "the field is called attempts since version 2",
         ],
     },
-    Step {
+    DemoStep {
         title: "Ask the memory",
         about: "What is known of it, in the words of whoever taught it. `rep plan run --self-improve` and runs on GitHub teach it by themselves.",
         args: &["memory", "show", "d19430"],
     },
-    Step {
+    DemoStep {
         title: "Be called on GitHub",
         about: "Somebody calls the bot in an issue of a stranger. What would happen: the mode, why, the tools; the stranger's words are \
                 data, and what was hidden in them is gone.",
@@ -246,13 +246,13 @@ const STEPS: &[Step] = &[
             "write",
         ],
     },
-    Step {
+    DemoStep {
         title: "Open a door",
         about: "The agent that you have already can use all this. One entry in its configuration, and nothing else in it changes; \
                 `--remove` takes it back.",
         args: &["setup", "claude", "--print"],
     },
-    Step {
+    DemoStep {
         title: "Be the agent",
         about: "What an agent reads when it asks over MCP which skills a task needs. `rep serve` has the same for people: a page, and an API.",
         args: &[
@@ -262,24 +262,24 @@ const STEPS: &[Step] = &[
             r#"{"task": "is the index of this migration safe?"}"#,
         ],
     },
-    Step {
+    DemoStep {
         title: "Ask the doctor",
         about: "What an agent would see of all this, and what it would not.",
         args: &["doctor"],
     },
 ];
 
-pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
+pub fn run(env: &CliEnvironment, afterwards: DemoCleanup, ui: &mut TerminalUi<'_>) -> CliResult {
     let folder = tempfile::Builder::new().prefix("rep-demo-").tempdir().map_err(|error| {
-        Failure::cannot_run(format!("no temporary folder can be made: {error}"))
+        CliFailure::cannot_run(format!("no temporary folder can be made: {error}"))
             .hint("Set TMPDIR to a folder that can be written to.")
     })?;
     let dir = Utf8PathBuf::from_path_buf(folder.path().to_owned())
-        .map_err(|_| Failure::cannot_run("the temporary folder is not UTF-8"))?;
+        .map_err(|_| CliFailure::cannot_run("the temporary folder is not UTF-8"))?;
     let dir = dir.canonicalize_utf8()?;
     lay_out(&dir)?;
     let project = dir.join("shop");
-    let stage = Env {
+    let stage = CliEnvironment {
         here: project.clone(),
         moved: true,
         vars: [
@@ -296,12 +296,12 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
         stdin_is_terminal: true,
         ..env.clone()
     };
-    introduce(ui)?;
+    print_introduction(ui)?;
     let mut has_git = true;
     for (number, step) in STEPS.iter().enumerate() {
-        announce(number + 1, step, ui)?;
+        print_step_heading(number + 1, step, ui)?;
         if step.args.starts_with(&["plan", "run"]) {
-            has_git = commit(&stage);
+            has_git = commit_project(&stage);
         }
         if step.args[0] == "review" {
             let (file, text) = CHANGE;
@@ -311,10 +311,10 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
             writeln!(ui.out, "  git 2.41 or later is needed for this, and is not here\n")?;
             continue;
         }
-        perform(&stage, step, &dir, ui)?;
+        run_step(&stage, step, &dir, ui)?;
     }
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, "That is what stands today."))?;
-    if afterwards == Afterwards::Keep {
+    if afterwards == DemoCleanup::Keep {
         let kept = folder.keep();
         writeln!(ui.out, "The workspace is in {}", kept.display())?;
     } else {
@@ -323,10 +323,10 @@ pub fn run(env: &Env, afterwards: Afterwards, ui: &mut Ui<'_>) -> Outcome {
             "Try `rep list` in a project of your own, or `rep demo --keep` to look around in this one."
         )?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn lay_out(dir: &Utf8Path) -> Result<(), Failure> {
+fn lay_out(dir: &Utf8Path) -> Result<(), CliFailure> {
     for (path, text) in FILES {
         fs::write_atomic(&dir.join(path), text.as_bytes())?;
     }
@@ -336,7 +336,7 @@ fn lay_out(dir: &Utf8Path) -> Result<(), Failure> {
 
 /// Makes the project a git repository, since runs of plans need worktrees. Returns false if that
 /// fails.
-fn commit(stage: &Env) -> bool {
+fn commit_project(stage: &CliEnvironment) -> bool {
     let steps: [&[&str]; 3] = [
         &["init", "--quiet", "--initial-branch=main"],
         &["add", "--all"],
@@ -358,7 +358,7 @@ fn commit(stage: &Env) -> bool {
     })
 }
 
-fn introduce(ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_introduction(ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     writeln!(
         ui.out,
         "{}",
@@ -366,28 +366,32 @@ fn introduce(ui: &mut Ui<'_>) -> std::io::Result<()> {
     )?;
     let about = "A small shop project was laid out in a temporary folder, with a plan, an agent and \
                  four skills:";
-    writeln!(ui.out, "{}\n", ui::wrap(about, ui.columns.min(100), ""))?;
+    writeln!(ui.out, "{}\n", ui::wrap_words(about, ui.columns.min(100), ""))?;
     for (path, _) in FILES {
         writeln!(ui.out, "  {}", ui.paint(ui::FAINT, path))?;
     }
     writeln!(ui.out)
 }
 
-fn announce(number: usize, step: &Step, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let rule = "─".repeat(ui.columns.min(100).saturating_sub(ui::width(step.title) + 6));
+fn print_step_heading(
+    number: usize,
+    step: &DemoStep,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    let rule = "─".repeat(ui.columns.min(100).saturating_sub(ui::text_width(step.title) + 6));
     let line = format!("{number} {} {rule}", step.title);
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, line))?;
-    writeln!(ui.out, "{}", ui::wrap(step.about, ui.columns.min(100), ""))?;
-    let args: Vec<String> = step.args.iter().map(|arg| ui::quoted(arg)).collect();
+    writeln!(ui.out, "{}", ui::wrap_words(step.about, ui.columns.min(100), ""))?;
+    let args: Vec<String> = step.args.iter().map(|arg| ui::quote_argument(arg)).collect();
     let command = format!("$ rep {}", args.join(" "));
     writeln!(ui.out, "{}\n", ui.paint(ui::ACCENT, command))
 }
 
 /// One buffer for stdout and stderr, so that their lines keep the order of a terminal.
 #[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Vec<u8>>>);
+struct DemoOutput(Rc<RefCell<Vec<u8>>>);
 
-impl Write for Shared {
+impl Write for DemoOutput {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.borrow_mut().write(bytes)
     }
@@ -414,9 +418,14 @@ fn without_cut_path(line: &str, dir: &str) -> String {
 }
 
 /// Runs a command in the project, and prints its output with shortened paths.
-fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<(), Failure> {
-    let written = Shared::default();
-    let mut inner = Ui {
+fn run_step(
+    stage: &CliEnvironment,
+    step: &DemoStep,
+    dir: &Utf8Path,
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
+    let written = DemoOutput::default();
+    let mut inner = TerminalUi {
         out: &mut written.clone(),
         err: &mut written.clone(),
         colour: ui.colour,
@@ -439,7 +448,7 @@ fn perform(stage: &Env, step: &Step, dir: &Utf8Path, ui: &mut Ui<'_>) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use repertoire_flow::step::Command;
+    use repertoire_flow::step::ShellCommand;
 
     use super::*;
 
@@ -447,7 +456,11 @@ mod tests {
     fn a_shell_takes_the_shown_arguments_as_they_are() {
         let all = STEPS.iter().flat_map(|step| step.args).copied();
         for arg in all.chain([r#"it's "quoted""#, "it's"]) {
-            assert_eq!(Command::split(&ui::quoted(arg)), Some(vec![arg.to_owned()]), "{arg}");
+            assert_eq!(
+                ShellCommand::split_line(&ui::quote_argument(arg)),
+                Some(vec![arg.to_owned()]),
+                "{arg}"
+            );
         }
     }
 

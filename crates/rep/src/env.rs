@@ -5,17 +5,17 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_model::{Endpoint, Endpoints, Secret};
-use repertoire_sandbox::confinement::{Probed, scrubbed};
+use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints};
+use repertoire_sandbox::confinement::{LazySandbox, scrub_environment};
 use repertoire_text::secrets::is_secret_variable;
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 
-pub(crate) mod handed_over;
+pub(crate) mod secret_handover;
 
 /// The working folder, the variables and the terminals that `rep` was started with.
 #[derive(Clone, Debug)]
-pub struct Env {
+pub struct CliEnvironment {
     pub here: Utf8PathBuf,
     /// True if `here` differs from the process's working folder, so that paths must be joined to
     /// it.
@@ -56,19 +56,22 @@ const AGENTS_OWN: &[&str] = &[
     "SSL_CERT_",
 ];
 
-impl Env {
+impl CliEnvironment {
     /// Reads the environment of this process.
-    pub fn of_process() -> Result<Self, Failure> {
+    pub fn of_process() -> Result<Self, CliFailure> {
         let here = std::env::current_dir().map_err(|error| {
-            Failure::cannot_run(format!("the working directory is gone: {error}"))
+            CliFailure::cannot_run(format!("the working directory is gone: {error}"))
         })?;
         let here = Utf8PathBuf::from_path_buf(here).map_err(|path| {
-            Failure::cannot_run(format!("the working directory is not UTF-8: {}", path.display()))
+            CliFailure::cannot_run(format!(
+                "the working directory is not UTF-8: {}",
+                path.display()
+            ))
         })?;
         let mut vars: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        handed_over::take(&mut vars);
+        secret_handover::take_secrets(&mut vars);
         let columns = vars.get("COLUMNS").and_then(|text| text.parse().ok());
         let is_terminal = std::io::stdout().is_terminal();
         let measured = || terminal_columns().filter(|_| is_terminal);
@@ -76,7 +79,15 @@ impl Env {
         let stdin_is_terminal = std::io::stdin().is_terminal();
         let stderr_is_terminal = std::io::stderr().is_terminal();
         let moved = false;
-        Ok(Env { here, moved, vars, is_terminal, stdin_is_terminal, stderr_is_terminal, columns })
+        Ok(CliEnvironment {
+            here,
+            moved,
+            vars,
+            is_terminal,
+            stdin_is_terminal,
+            stderr_is_terminal,
+            columns,
+        })
     }
 
     /// Returns a variable that is set and not empty.
@@ -109,23 +120,23 @@ impl Env {
     }
 
     /// Returns a variable as a secret, which cannot be printed.
-    pub fn secret(&self, name: &str) -> Option<Secret> {
-        self.var(name).map(|value| Secret::new(value.trim()))
+    pub fn secret_var(&self, name: &str) -> Option<ApiSecret> {
+        self.var(name).map(|value| ApiSecret::new(value.trim()))
     }
 
     /// Returns all variables with the name of a secret and a value long enough to be recognised in
     /// text.
-    pub fn secrets(&self) -> Vec<Secret> {
+    pub fn secret_values(&self) -> Vec<ApiSecret> {
         let all = self.vars.iter().filter(|(name, value)| is_secret(name, value));
-        all.map(|(_, value)| Secret::new(value.trim())).collect()
+        all.map(|(_, value)| ApiSecret::new(value.trim())).collect()
     }
 
     /// Returns the addresses of model services, with their API keys.
-    pub fn endpoints(&self) -> Endpoints {
+    pub fn model_endpoints(&self) -> ModelEndpoints {
         let anthropic = self.var("ANTHROPIC_API_KEY");
         let openai = self.var("OPENAI_API_KEY");
         let openai_url = self.var("OPENAI_BASE_URL");
-        Endpoints {
+        ModelEndpoints {
             anthropic: anthropic
                 .map(|key| make_endpoint(self.var("ANTHROPIC_BASE_URL"), ANTHROPIC_URL, Some(key))),
             openai: openai.map(|key| make_endpoint(openai_url, OPENAI_URL, Some(key))),
@@ -141,7 +152,7 @@ impl Env {
     /// Returns the environment for programs that agents start, without secrets. With `for_agent`,
     /// an external agent gets its own keys as well.
     pub fn tool_environment(&self, for_agent: bool) -> Vec<(String, String)> {
-        let mut out = scrubbed(self.vars.clone());
+        let mut out = scrub_environment(self.vars.clone());
         let own = self.vars.iter().filter(|(name, _)| for_agent && is_for_agents(name));
         out.extend(own.map(|(name, value)| (name.clone(), value.clone())));
         out
@@ -156,13 +167,13 @@ impl Env {
     }
 
     /// Returns the sandbox of this machine, which is probed once, when the first program starts.
-    pub fn sandbox() -> Probed {
-        static SANDBOX: OnceLock<Probed> = OnceLock::new();
-        SANDBOX.get_or_init(|| Probed::later(Env::sandbox_helper())).clone()
+    pub fn probe_sandbox() -> LazySandbox {
+        static SANDBOX: OnceLock<LazySandbox> = OnceLock::new();
+        SANDBOX.get_or_init(|| LazySandbox::on_first_use(CliEnvironment::sandbox_helper())).clone()
     }
 
     /// Finds an executable in the folders of `PATH`.
-    pub fn program(&self, name: &str) -> Option<Utf8PathBuf> {
+    pub fn find_program(&self, name: &str) -> Option<Utf8PathBuf> {
         let folders = self.var("PATH")?.split(':').filter(|folder| !folder.is_empty());
         folders.map(|folder| Utf8Path::new(folder).join(name)).find(|path| is_program(path))
     }
@@ -184,7 +195,7 @@ impl Env {
     /// beneath the system's temporary folder if the cache is not writable.
     pub fn output_dir(&self) -> Utf8PathBuf {
         let cached = self.cache_dir().join("output");
-        if is_writable_folder(&cached) {
+        if ensure_writable_folder(&cached) {
             return cached;
         }
         // If that fails too, return the cache folder, so that later errors name it.
@@ -203,13 +214,13 @@ impl Env {
         let found = own.symlink_metadata().ok()?;
         let is_ours = found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0;
         let output = own.join("output");
-        (is_ours && is_writable_folder(&output)).then_some(output)
+        (is_ours && ensure_writable_folder(&output)).then_some(output)
     }
 }
 
 /// Creates a folder that only this user can read, if it does not exist. Returns true if it is
 /// writable.
-fn is_writable_folder(folder: &Utf8Path) -> bool {
+fn ensure_writable_folder(folder: &Utf8Path) -> bool {
     use std::os::unix::fs::DirBuilderExt as _;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
@@ -227,10 +238,10 @@ fn is_for_agents(name: &str) -> bool {
     AGENTS_OWN.iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn make_endpoint(url: Option<&str>, default: &str, key: Option<&str>) -> Endpoint {
-    Endpoint {
+fn make_endpoint(url: Option<&str>, default: &str, key: Option<&str>) -> ModelEndpoint {
+    ModelEndpoint {
         base_url: url.unwrap_or(default).trim_end_matches('/').to_owned(),
-        key: key.map(|key| Secret::new(key.trim())),
+        key: key.map(|key| ApiSecret::new(key.trim())),
     }
 }
 
@@ -255,9 +266,9 @@ mod tests {
 
     use super::*;
 
-    fn env(vars: &[(&str, &Utf8Path)]) -> Env {
+    fn env(vars: &[(&str, &Utf8Path)]) -> CliEnvironment {
         let vars = vars.iter().map(|(name, path)| ((*name).to_owned(), path.to_string()));
-        Env {
+        CliEnvironment {
             here: "/".into(),
             moved: false,
             vars: vars.collect(),

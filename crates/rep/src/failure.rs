@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The exit code of a command, with the same meaning for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum CliExit {
     Done = 0,
     /// A negative answer: lint errors, something not found, a failed check.
     No = 1,
@@ -18,28 +18,28 @@ pub enum Exit {
 
 /// A command that failed, with its message and exit code.
 #[derive(Debug)]
-pub struct Failure {
-    pub exit: Exit,
+pub struct CliFailure {
+    pub exit: CliExit,
     /// The problem, in one sentence.
     pub message: String,
     /// Suggestions for the user.
     pub hints: Vec<String>,
 }
 
-impl Failure {
+impl CliFailure {
     /// Creates a failure for a negative answer.
-    pub fn no(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::No, message: message.into(), hints: Vec::new() }
+    pub fn negative_answer(message: impl Into<String>) -> Self {
+        CliFailure { exit: CliExit::No, message: message.into(), hints: Vec::new() }
     }
 
     /// Creates a failure for wrong usage.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::Usage, message: message.into(), hints: Vec::new() }
+    pub fn wrong_usage(message: impl Into<String>) -> Self {
+        CliFailure { exit: CliExit::Usage, message: message.into(), hints: Vec::new() }
     }
 
     /// Creates a failure for a command that could not run.
     pub fn cannot_run(message: impl Into<String>) -> Self {
-        Failure { exit: Exit::CannotRun, message: message.into(), hints: Vec::new() }
+        CliFailure { exit: CliExit::CannotRun, message: message.into(), hints: Vec::new() }
     }
 
     /// Adds a suggestion for the user.
@@ -50,25 +50,25 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for CliFailure {}
 
 /// Returns true if the reader has closed the pipe, which is no failure: see `rep list | head`.
 pub(crate) fn is_broken_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for CliFailure {
     fn from(error: std::io::Error) -> Self {
-        let exit = if is_broken_pipe(&error) { Exit::Done } else { Exit::CannotRun };
-        Failure { exit, message: format!("cannot write the output: {error}"), hints: Vec::new() }
+        let exit = if is_broken_pipe(&error) { CliExit::Done } else { CliExit::CannotRun };
+        CliFailure { exit, message: format!("cannot write the output: {error}"), hints: Vec::new() }
     }
 }
 
 /// The result of a command.
-pub type Outcome = Result<Exit, Failure>;
+pub type CliResult = Result<CliExit, CliFailure>;

@@ -2,7 +2,7 @@
 //!
 //! The rules are in the library crates; start with the package `repertoire`.
 
-mod attending;
+mod agent_setup;
 pub mod cli;
 pub mod codes;
 mod commands;
@@ -11,16 +11,16 @@ mod consent;
 pub mod demo;
 pub mod env;
 pub mod failure;
-mod live;
-mod planning;
+mod foreground_run;
+mod permission_question;
+mod permission_rules;
+mod plan_setup;
 mod project_files;
-mod question;
-mod reviewing;
-mod rules;
-mod running;
+mod review_setup;
+mod run_display;
 mod runs_text;
 pub mod schema;
-mod selecting;
-mod serving;
+mod selector_cache;
+mod service_setup;
 mod tracing;
 pub mod ui;

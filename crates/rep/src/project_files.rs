@@ -2,10 +2,10 @@
 //! command fails, and names the link and its target.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::{Folder, Place, PlaceError};
+use repertoire_text::fs::{FileLocation, FolderHandle, LocationError};
 
-use crate::cli::Ctx;
-use crate::failure::Failure;
+use crate::cli::CliContext;
+use crate::failure::CliFailure;
 
 /// Maximum number of dangling links that are followed to the file to create.
 const DANGLING_LINKS_MAX: usize = 8;
@@ -15,8 +15,8 @@ const DANGLING_LINKS_MAX: usize = 8;
 /// # Errors
 ///
 /// Like [`place_to_write`].
-pub(crate) fn check_output(ctx: &Ctx<'_>, path: &Utf8Path) -> Result<(), Failure> {
-    place_to_write(ctx.config.places().project(), &ctx.env.here.join(path)).map(drop)
+pub(crate) fn check_output(ctx: &CliContext<'_>, path: &Utf8Path) -> Result<(), CliFailure> {
+    place_to_write(ctx.config.places().project_dir(), &ctx.env.here.join(path)).map(drop)
 }
 
 /// Writes a file named on the command line. The link check is repeated, since the command may have
@@ -25,11 +25,15 @@ pub(crate) fn check_output(ctx: &Ctx<'_>, path: &Utf8Path) -> Result<(), Failure
 /// # Errors
 ///
 /// Like [`place_to_write`], or if the file cannot be written.
-pub(crate) fn write_output(ctx: &Ctx<'_>, path: &Utf8Path, text: &[u8]) -> Result<(), Failure> {
-    let place = place_to_write(ctx.config.places().project(), &ctx.env.here.join(path))?;
+pub(crate) fn write_output(
+    ctx: &CliContext<'_>,
+    path: &Utf8Path,
+    text: &[u8],
+) -> Result<(), CliFailure> {
+    let place = place_to_write(ctx.config.places().project_dir(), &ctx.env.here.join(path))?;
     place
         .write_atomic(text)
-        .map_err(|error| Failure::cannot_run(format!("{path} cannot be written: {error}")))
+        .map_err(|error| CliFailure::cannot_run(format!("{path} cannot be written: {error}")))
 }
 
 /// Resolves the path of a file to write. A path in the project must stay in it; any other path is
@@ -38,21 +42,26 @@ pub(crate) fn write_output(ctx: &Ctx<'_>, path: &Utf8Path, text: &[u8]) -> Resul
 /// # Errors
 ///
 /// Fails if a link leads out of the project or to nothing.
-pub(crate) fn place_to_write(project: &Utf8Path, path: &Utf8Path) -> Result<Place, Failure> {
-    let (folder, mut relative) = split(project, path);
-    let dir = Folder::open(&folder).map_err(|error| refused(&folder, path, error.into()))?;
+pub(crate) fn place_to_write(
+    project: &Utf8Path,
+    path: &Utf8Path,
+) -> Result<FileLocation, CliFailure> {
+    let (folder, mut relative) = split_path(project, path);
+    let dir =
+        FolderHandle::open(&folder).map_err(|error| write_refused(&folder, path, error.into()))?;
     for _ in 0..DANGLING_LINKS_MAX {
         match dir.place(&relative) {
-            Err(PlaceError::Dangling { link }) if link == relative => {
+            Err(LocationError::Dangling { link }) if link == relative => {
                 // Keep a link such as `AGENTS.md -> CLAUDE.md`, and create the file that it names.
                 let target = target_of(&folder, &link);
-                relative =
-                    target.ok_or_else(|| refused(&folder, path, PlaceError::Dangling { link }))?;
+                relative = target.ok_or_else(|| {
+                    write_refused(&folder, path, LocationError::Dangling { link })
+                })?;
             }
-            place => return place.map_err(|error| refused(&folder, path, error)),
+            place => return place.map_err(|error| write_refused(&folder, path, error)),
         }
     }
-    Err(refused(&folder, path, PlaceError::Dangling { link: relative }))
+    Err(write_refused(&folder, path, LocationError::Dangling { link: relative }))
 }
 
 /// Returns the target of a link relative to the folder. The caller resolves it again, which checks
@@ -67,9 +76,9 @@ fn target_of(folder: &Utf8Path, link: &Utf8Path) -> Option<Utf8PathBuf> {
 }
 
 /// Splits a path into the folder that it must stay in and the path relative to that.
-fn split(project: &Utf8Path, path: &Utf8Path) -> (Utf8PathBuf, Utf8PathBuf) {
+fn split_path(project: &Utf8Path, path: &Utf8Path) -> (Utf8PathBuf, Utf8PathBuf) {
     if let Ok(relative) = path.strip_prefix(project)
-        && !climbs(relative)
+        && !leads_above(relative)
     {
         return (project.to_owned(), relative.to_owned());
     }
@@ -81,7 +90,7 @@ fn split(project: &Utf8Path, path: &Utf8Path) -> (Utf8PathBuf, Utf8PathBuf) {
 }
 
 /// Returns true if a path leads above its starting folder, as `a/../../b` does.
-fn climbs(relative: &Utf8Path) -> bool {
+fn leads_above(relative: &Utf8Path) -> bool {
     let mut depth = 0_i64;
     relative.components().any(|part| {
         depth += if part == Utf8Component::ParentDir { -1 } else { 1 };
@@ -89,25 +98,25 @@ fn climbs(relative: &Utf8Path) -> bool {
     })
 }
 
-fn refused(folder: &Utf8Path, path: &Utf8Path, error: PlaceError) -> Failure {
+fn write_refused(folder: &Utf8Path, path: &Utf8Path, error: LocationError) -> CliFailure {
     match error {
-        PlaceError::LinkLeaves { link, .. } => {
+        LocationError::LinkLeaves { link, .. } => {
             let link = folder.join(link);
             let target = link.read_link_utf8().unwrap_or_else(|_| "elsewhere".into());
             let message = format!(
                 "{path} was not written: {link} is a symbolic link to {target}, which is outside of {folder}"
             );
-            Failure::cannot_run(message)
+            CliFailure::cannot_run(message)
                 .hint("Replace the link by a folder or file of its own, or name the path that it leads to.")
         }
-        PlaceError::Dangling { link } => {
+        LocationError::Dangling { link } => {
             let link = folder.join(link);
-            Failure::cannot_run(format!(
+            CliFailure::cannot_run(format!(
                 "{path} was not written: {link} is a symbolic link to nothing"
             ))
             .hint(format!("Remove it first: `rm {link}`."))
         }
-        other => Failure::cannot_run(format!("{path} cannot be written: {other}")),
+        other => CliFailure::cannot_run(format!("{path} cannot be written: {other}")),
     }
 }
 

@@ -5,37 +5,41 @@ use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Limits, Run, RunStatus};
 use repertoire_journal::{Event, FixOutcome, Journal, Payload, RunId};
 
-use crate::failure::Failure;
-use crate::ui::{self, Ui};
+use crate::failure::CliFailure;
+use crate::ui::{self, TerminalUi};
 
 mod clock;
 
-pub(crate) use clock::{Clock, short_time};
+pub(crate) use clock::{LocalClock, short_time};
 
 /// Prints the events of a run as they arrive.
-pub(crate) struct Narrator {
+pub(crate) struct RunEventPrinter {
     run: RunId,
     told: u64,
 }
 
-impl Narrator {
+impl RunEventPrinter {
     /// Starts after the event with the number `told`.
     pub(crate) fn new(run: RunId, told: u64) -> Self {
-        Narrator { run, told }
+        RunEventPrinter { run, told }
     }
 
     /// Prints the events since the last call.
-    pub(crate) async fn tell(&mut self, journal: &Journal, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    pub(crate) async fn print_new_events(
+        &mut self,
+        journal: &Journal,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<(), CliFailure> {
         loop {
             let events = journal.events(&self.run, self.told, 500).await;
-            let events = events.map_err(|error| Failure::cannot_run(error.to_string()))?;
+            let events = events.map_err(|error| CliFailure::cannot_run(error.to_string()))?;
             let Some(last) = events.last() else { return Ok(()) };
             self.told = last.seq;
             for event in &events {
                 if ui.json {
                     ui.print_json_line(event)?;
-                } else if let Some(line) = told(event, ui) {
-                    ui.note(&line)?;
+                } else if let Some(line) = describe_for_watcher(event, ui) {
+                    ui.print_note(&line)?;
                 }
             }
         }
@@ -43,13 +47,13 @@ impl Narrator {
 }
 
 /// Describes an event for a user who watches a run. `None` if the event is only for the record.
-fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
+fn describe_for_watcher(event: &Event, ui: &TerminalUi<'_>) -> Option<String> {
     let payload = &event.payload;
     let line = match payload {
         Payload::StepStarted { step, kind, task, attempt, .. } => {
             let task = task.as_ref().map_or("everything", |task| task.label.as_str());
             let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            format!("{step:>3} {kind}{again}: {}", ui::fit(task, 100))
+            format!("{step:>3} {kind}{again}: {}", ui::fit_columns(task, 100))
         }
         Payload::StepFinished { outcome, reason, .. } => {
             let mark = match outcome {
@@ -58,12 +62,12 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
                 StepOutcome::SentBack => "↩ ",
                 StepOutcome::Stopped => "",
             };
-            format!("    {mark}{}", because(outcome_word(*outcome), reason.as_deref(), 200))
+            format!("    {mark}{}", append_reason(outcome_word(*outcome), reason.as_deref(), 200))
         }
         Payload::TaskMarked { task, mark, .. } => {
-            format!("    \"{}\" is {mark}", ui::fit(&task.label, 100))
+            format!("    \"{}\" is {mark}", ui::fit_columns(&task.label, 100))
         }
-        Payload::WorktreeCreated { .. } => format!("  {}", words(payload)),
+        Payload::WorktreeCreated { .. } => format!("  {}", describe_event(payload)),
         Payload::SkillsSelected { skills, .. } if skills.is_empty() => return None,
         Payload::SkillsSelected { .. }
         | Payload::SkillsLoadFailed { .. }
@@ -81,24 +85,24 @@ fn told(event: &Event, ui: &Ui<'_>) -> Option<String> {
         | Payload::CancelRequested { .. }
         | Payload::LeaseExpired { .. }
         | Payload::Note { .. }
-        | Payload::Delivered { .. } => format!("    {}", words(payload)),
+        | Payload::Delivered { .. } => format!("    {}", describe_event(payload)),
         _ => return None,
     };
-    let style = tone(payload);
+    let style = event_style(payload);
     Some(if style == Style::new() { line } else { ui.paint_err(style, line) })
 }
 
 /// Describes an event in one line. Nothing is truncated; unprintable characters are escaped.
-pub(crate) fn words(payload: &Payload) -> String {
+pub(crate) fn describe_event(payload: &Payload) -> String {
     let text = match payload {
         Payload::RunCreated { kind, name, workspace, priority, limits, .. } => {
             let urgent =
                 if *priority == 0 { String::new() } else { format!(", priority {priority}") };
-            format!("{kind} \"{name}\" in {workspace}{urgent}{}", at_most(*limits))
+            format!("{kind} \"{name}\" in {workspace}{urgent}{}", describe_limits(*limits))
         }
         Payload::LeaseTaken { worker, token } => format!("{worker} took it (token {token})"),
         Payload::LeaseReleased { worker, reason, .. } => {
-            because(&format!("{worker} gave it back"), Some(reason), usize::MAX)
+            append_reason(&format!("{worker} gave it back"), Some(reason), usize::MAX)
         }
         Payload::LeaseExpired { worker, token } => {
             format!("{worker} was not heard of in time (token {token}); back in the queue")
@@ -106,7 +110,7 @@ pub(crate) fn words(payload: &Payload) -> String {
         Payload::RunStarted { worker } => format!("{worker} begins"),
         Payload::StepStarted { .. }
         | Payload::StepFinished { .. }
-        | Payload::StepInterrupted { .. } => of_step(payload),
+        | Payload::StepInterrupted { .. } => describe_step_event(payload),
         Payload::WatchdogSignal { step, signal, evidence } => {
             format!("watchdog after step {step}: {signal}: {evidence}")
         }
@@ -128,7 +132,7 @@ pub(crate) fn words(payload: &Payload) -> String {
         Payload::PauseRequested { by } => format!("{by} wants it to pause after this step"),
         Payload::CancelRequested { by } => format!("{by} wants it to end"),
         Payload::RunResumed { by, limits } => {
-            format!("{by}{}", limits.map(at_most).unwrap_or_default())
+            format!("{by}{}", limits.map(describe_limits).unwrap_or_default())
         }
         Payload::RunRetried { by, tasks } => {
             if tasks.is_empty() {
@@ -138,12 +142,12 @@ pub(crate) fn words(payload: &Payload) -> String {
             }
         }
         Payload::Steered { by, note } => format!("{by}: {note}"),
-        _ => of_surroundings(payload),
+        _ => describe_other_event(payload),
     };
-    ui::fit(&text, usize::MAX)
+    ui::fit_columns(&text, usize::MAX)
 }
 
-fn of_step(payload: &Payload) -> String {
+fn describe_step_event(payload: &Payload) -> String {
     match payload {
         Payload::StepStarted { step, kind, task, attempt, .. } => {
             let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
@@ -152,24 +156,24 @@ fn of_step(payload: &Payload) -> String {
         }
         Payload::StepFinished { step, outcome, reason, spent, .. } => {
             let mut facts = vec![short_time(spent.time_ms)];
-            if spent.tokens() > 0 {
-                facts.push(format!("{} tokens", ui::thousands(spent.tokens())));
+            if spent.total_tokens() > 0 {
+                facts.push(format!("{} tokens", ui::format_thousands(spent.total_tokens())));
             }
             if spent.cost_micro_usd > 0 {
-                facts.push(ui::dollars(spent.cost_usd()));
+                facts.push(ui::format_dollars(spent.cost_usd()));
             }
             let what = format!("step {step} {} ({})", outcome_word(*outcome), facts.join(", "));
-            because(&what, reason.as_deref(), usize::MAX)
+            append_reason(&what, reason.as_deref(), usize::MAX)
         }
         Payload::StepInterrupted { step, reason } => {
-            because(&format!("step {step} was interrupted"), Some(reason), usize::MAX)
+            append_reason(&format!("step {step} was interrupted"), Some(reason), usize::MAX)
         }
         _ => String::new(),
     }
 }
 
 /// Describes events about worktrees, skills, plans and reports.
-fn of_surroundings(payload: &Payload) -> String {
+fn describe_other_event(payload: &Payload) -> String {
     match payload {
         Payload::WorktreeProviderSelected { provider } => format!("worktrees by {provider}"),
         Payload::WorktreeCreated { path, branch, base_branch, how, .. } => {
@@ -178,16 +182,16 @@ fn of_surroundings(payload: &Payload) -> String {
         Payload::WorktreeRemoved { path } => format!("{path} is gone"),
         Payload::Delivered { strategy, branch, commit } => {
             let commit = commit.as_deref().map(|oid| format!(" at {}", short_oid(oid)));
-            format!("{}{}", delivery(strategy, branch), commit.unwrap_or_default())
+            format!("{}{}", describe_delivery(strategy, branch), commit.unwrap_or_default())
         }
         Payload::PostmortemStart { reason } => format!("putting the report together ({reason})"),
         Payload::PostmortemEnd { status, files } => {
-            format!("report {status}: {}", ui::count(files.len(), "file"))
+            format!("report {status}: {}", ui::format_count(files.len(), "file"))
         }
         Payload::SkillsDiscovered { count, locations, .. } => format!(
             "{} in {}",
-            ui::count(usize::try_from(*count).unwrap_or(usize::MAX), "skill"),
-            ui::count(locations.len(), "place")
+            ui::format_count(usize::try_from(*count).unwrap_or(usize::MAX), "skill"),
+            ui::format_count(locations.len(), "place")
         ),
         Payload::SkillsSelected { skills, strategy, errors, .. } => {
             let names: Vec<String> =
@@ -197,17 +201,17 @@ fn of_surroundings(payload: &Payload) -> String {
             } else {
                 format!("skills by {strategy}: {}", names.join(", "))
             };
-            because(&chosen, Some(&errors.join("; ")), usize::MAX)
+            append_reason(&chosen, Some(&errors.join("; ")), usize::MAX)
         }
         Payload::SkillsLoadFailed { name, error } => {
             format!("skill {name} cannot be loaded: {error}")
         }
         Payload::SkillsTruncated { name, max_chars } => {
-            format!("skill {name} was cut to {} characters", ui::thousands(*max_chars))
+            format!("skill {name} was cut to {} characters", ui::format_thousands(*max_chars))
         }
         Payload::PlanRead { tasks, .. } => {
             let open = tasks.iter().filter(|task| task.mark == "open").count();
-            format!("the plan has {}, {open} open", ui::count(tasks.len(), "task"))
+            format!("the plan has {}, {open} open", ui::format_count(tasks.len(), "task"))
         }
         Payload::PlanFallback { reason } => {
             format!("the tasks of the plan cannot be told, so the agent chooses: {reason}")
@@ -218,7 +222,7 @@ fn of_surroundings(payload: &Payload) -> String {
             format!("\"{}\": {reason}", task.label)
         }
         Payload::TaskMarked { task, mark, reason } => {
-            because(&format!("\"{}\" is {mark}", task.label), Some(reason), usize::MAX)
+            append_reason(&format!("\"{}\" is {mark}", task.label), Some(reason), usize::MAX)
         }
         Payload::Learned { task, note } => match task {
             Some(task) => format!("learnt from \"{}\": {note}", task.label),
@@ -229,18 +233,18 @@ fn of_surroundings(payload: &Payload) -> String {
         }
         Payload::FixTried { signature, fix, outcome, reason, .. } => {
             let (kind, told) = (fix.remedy.kind(), fix_word(*outcome));
-            because(&format!("a {kind} for {signature} {told}"), Some(reason), usize::MAX)
+            append_reason(&format!("a {kind} for {signature} {told}"), Some(reason), usize::MAX)
         }
         Payload::Note { name, data } if data.is_null() => name.clone(),
         Payload::Note { name, data } if name == "hooks_left_out" => {
-            format!("the engine's own commits run no hooks; left out: {}", listed(data, "hooks"))
+            format!("the engine's own commits run no hooks; left out: {}", join_list(data, "hooks"))
         }
         Payload::Note { name, data } if name == "left_by_checks" => format!(
             "checks left files that git does not ignore, and they go into the next commit: {}",
-            listed(data, "files")
+            join_list(data, "files")
         ),
         Payload::Note { name, data } if name == "worktree_put_right" => {
-            format!("the worktree was put right: {}", listed(data, "mended"))
+            format!("the worktree was put right: {}", join_list(data, "mended"))
         }
         Payload::Note { name, data } if name == "taken_back" => {
             let tried = data.get("tried").and_then(|tried| tried.as_str()).unwrap_or_default();
@@ -260,12 +264,12 @@ fn fix_word(outcome: FixOutcome) -> &'static str {
 }
 
 /// Joins a list in the data of a note.
-fn listed(data: &serde_json::Value, name: &str) -> String {
+fn join_list(data: &serde_json::Value, name: &str) -> String {
     let items = data.get(name).and_then(|list| list.as_array()).into_iter().flatten();
     items.filter_map(|item| item.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn tone(payload: &Payload) -> Style {
+pub(crate) fn event_style(payload: &Payload) -> Style {
     match payload {
         Payload::RunCompleted { .. } | Payload::Delivered { .. } => ui::GOOD,
         Payload::StepFinished { outcome, .. } => outcome_style(*outcome),
@@ -339,12 +343,12 @@ pub(crate) fn status_style(status: RunStatus) -> Style {
 }
 
 /// Describes a run in one line.
-pub(crate) fn status_line(run: &Run, ui: &Ui<'_>) -> String {
+pub(crate) fn status_line(run: &Run, ui: &TerminalUi<'_>) -> String {
     let status = ui.paint(status_style(run.status), run.status);
-    let name = ui::fit(&run.name, usize::MAX);
+    let name = ui::fit_columns(&run.name, usize::MAX);
     let line = format!("{} {name} {status}", run.id.short());
     let (reason, _) = reason_parts(run);
-    because(&line, Some(reason), usize::MAX)
+    append_reason(&line, Some(reason), usize::MAX)
 }
 
 /// Splits the reason for a run's status into the reason and the output of a command, which follows
@@ -355,7 +359,7 @@ pub(crate) fn reason_parts(run: &Run) -> (&str, &str) {
 }
 
 /// Describes where the work of a run went.
-pub(crate) fn delivery(strategy: &str, branch: &str) -> String {
+pub(crate) fn describe_delivery(strategy: &str, branch: &str) -> String {
     match strategy {
         "keep" => format!("the work stays on {branch}"),
         "merge" => format!("merged into {branch}"),
@@ -374,22 +378,22 @@ pub(crate) fn short_oid(oid: &str) -> &str {
 pub(crate) fn short_dollars(usd: f64) -> String {
     match usd {
         0.0 => "$0".to_owned(),
-        small if small < 0.1 => ui::dollars(usd),
+        small if small < 0.1 => ui::format_dollars(usd),
         _ => format!("${usd:.2}"),
     }
 }
 
-fn at_most(limits: Limits) -> String {
+fn describe_limits(limits: Limits) -> String {
     let mut parts = Vec::new();
     parts.extend(limits.cost_usd.map(|usd| format!("${usd}")));
-    parts.extend(limits.tokens.map(|tokens| format!("{} tokens", ui::thousands(tokens))));
+    parts.extend(limits.tokens.map(|tokens| format!("{} tokens", ui::format_thousands(tokens))));
     parts.extend(limits.time_ms.map(short_time));
     if parts.is_empty() { String::new() } else { format!(", at most {}", parts.join(", ")) }
 }
 
-fn because(what: &str, reason: Option<&str>, columns: usize) -> String {
+fn append_reason(what: &str, reason: Option<&str>, columns: usize) -> String {
     match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
-        Some(reason) => format!("{what}: {}", ui::fit(reason, columns)),
+        Some(reason) => format!("{what}: {}", ui::fit_columns(reason, columns)),
         None => what.to_owned(),
     }
 }
@@ -403,7 +407,7 @@ mod tests {
     #[track_caller]
     fn check(event: serde_json::Value, expected: &str) {
         let payload: Payload = serde_json::from_value(event).unwrap();
-        assert_eq!(words(&payload), expected);
+        assert_eq!(describe_event(&payload), expected);
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! The types of `--json` output. They are published as JSON Schemas under `docs/schemas/`. Fields
 //! are only ever added.
 
-use repertoire_select::eval::{Comparison, LabelProblem, Report};
-pub use repertoire_select::json::{MatchJson, StageJson, WhyJson};
-pub use repertoire_skill::budget::BudgetJson;
-use repertoire_skill::catalog::Entry;
-use repertoire_skill::lint::{FileReport, Summary};
+use repertoire_select::eval::{EvalComparison, EvalReport, LabelProblem};
+pub use repertoire_select::json::{ExplanationJson, MatchJson, StageJson};
+pub use repertoire_skill::budget::ListingBudgetJson;
+use repertoire_skill::catalog::CatalogEntry;
+use repertoire_skill::lint::{FileReport, LintSummary};
 use repertoire_skill::render::json::SkillJson;
 pub use repertoire_skill::render::list::{BrokenJson, ListSummary, RootJson, SkillRow};
-use repertoire_skill::render::message::Role;
+use repertoire_skill::render::message::SkillMessageRole;
 use repertoire_skill::skill::Scope;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::trust::TrustLevel;
 use repertoire_text::invisible;
 use repertoire_text::json::DiagnosticJson;
 use schemars::{JsonSchema, Schema, schema_for};
@@ -42,14 +42,14 @@ pub struct ListJson {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LintJson {
     /// One entry for every checked file.
-    pub files: Vec<FileJson>,
+    pub files: Vec<LintFileJson>,
     /// Counts.
-    pub summary: Summary,
+    pub summary: LintSummary,
 }
 
 /// The findings of one file.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FileJson {
+pub struct LintFileJson {
     /// The path of the file.
     pub path: String,
     /// The skill's name, if it could be loaded.
@@ -58,9 +58,9 @@ pub struct FileJson {
     pub diagnostics: Vec<DiagnosticJson>,
 }
 
-impl FileJson {
-    pub(crate) fn of(file: &FileReport) -> Self {
-        FileJson {
+impl LintFileJson {
+    pub(crate) fn from_report(file: &FileReport) -> Self {
+        LintFileJson {
             path: file.path.to_string(),
             name: file.name.clone(),
             diagnostics: file.diagnostics.iter().map(DiagnosticJson::from).collect(),
@@ -78,13 +78,13 @@ pub struct ReadJson {
     /// The digest of the file.
     pub digest: String,
     /// The trust in the skill. Only trusted skills get capabilities.
-    pub trust: Trust,
+    pub trust: TrustLevel,
     /// The whole file, without invisible characters.
     pub content: String,
 }
 
 impl ReadJson {
-    pub(crate) fn of(entry: &Entry) -> Self {
+    pub(crate) fn from_entry(entry: &CatalogEntry) -> Self {
         let skill = &entry.skill;
         ReadJson {
             name: entry.id.clone(),
@@ -115,7 +115,7 @@ pub struct TrustProjectJson {
     /// The digest of the settings, for `--consent`.
     pub digest: String,
     /// The trust in the settings. They come into force only if trusted.
-    pub trust: Trust,
+    pub trust: TrustLevel,
     /// The settings by key, each value as JSON.
     pub settings: std::collections::BTreeMap<String, serde_json::Value>,
 }
@@ -130,11 +130,11 @@ pub struct TrustRow {
     /// The scope of the skill's root.
     pub scope: Scope,
     /// The trust in the skill. Only trusted skills get capabilities.
-    pub trust: Trust,
+    pub trust: TrustLevel,
 }
 
 impl TrustRow {
-    pub(crate) fn of(entry: &Entry) -> Self {
+    pub(crate) fn from_entry(entry: &CatalogEntry) -> Self {
         TrustRow {
             name: entry.id.clone(),
             path: entry.skill.origin.file.to_string(),
@@ -152,9 +152,9 @@ pub struct ActivationJson {
     /// The digest of the file.
     pub digest: String,
     /// The trust in the skill. Only trusted skills get capabilities.
-    pub trust: Trust,
+    pub trust: TrustLevel,
     /// The role of the message, for the form `message`.
-    pub role: Option<Role>,
+    pub role: Option<SkillMessageRole>,
     /// The text, with arguments substituted and cut to the budget.
     pub text: String,
     /// True if the text was cut.
@@ -165,7 +165,7 @@ pub struct ActivationJson {
 
 /// The output of `rep to-prompt --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PromptJson {
+pub struct ToPromptJson {
     /// The text for the prompt.
     pub text: String,
     /// Number of skills with their full description.
@@ -205,7 +205,7 @@ pub enum SyncOutcome {
 
 /// The output of `rep new --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct NewJson {
+pub struct NewSkillJson {
     /// The normalised name.
     pub name: String,
     /// The file that was created.
@@ -218,14 +218,14 @@ pub struct DepsJson {
     /// The skills in topological order, each after its dependencies.
     pub order: Vec<String>,
     /// All dependencies of those skills.
-    pub edges: Vec<EdgeJson>,
+    pub edges: Vec<DepsEdgeJson>,
     /// Dependency cycles, as lists of names.
     pub cycles: Vec<Vec<String>>,
 }
 
 /// A dependency between two skills.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct EdgeJson {
+pub struct DepsEdgeJson {
     /// The skill that has the dependency.
     pub from: String,
     /// The skill that it depends on.
@@ -233,13 +233,13 @@ pub struct EdgeJson {
     /// The required version.
     pub requirement: Option<String>,
     /// The state of the dependency.
-    pub state: EdgeState,
+    pub state: DepsEdgeState,
 }
 
 /// The state of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum EdgeState {
+pub enum DepsEdgeState {
     /// The required skill exists.
     Met,
     /// The required skill does not exist.
@@ -262,16 +262,16 @@ pub struct EvalJson {
     /// Number of queries that were not counted because they name an unknown skill.
     pub unknown_skill: usize,
     /// The metrics; in a comparison, those of the second configuration.
-    pub report: Report,
+    pub report: EvalReport,
     /// Metrics below the minimum given with `--min`.
-    pub short: Vec<ShortJson>,
+    pub short: Vec<MissedMinimumJson>,
     /// The comparison of two configurations.
     pub comparison: Option<ComparisonJson>,
 }
 
 /// A metric below its required minimum.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ShortJson {
+pub struct MissedMinimumJson {
     /// The metric, or `queries`.
     pub metric: String,
     /// The measured value; null if no query measures it.
@@ -288,7 +288,7 @@ pub struct ComparisonJson {
     /// The second configuration, as typed.
     pub after: String,
     /// The changes from the first to the second.
-    pub changes: Comparison,
+    pub changes: EvalComparison,
 }
 
 /// The output of `rep config --json`.
@@ -306,7 +306,7 @@ pub struct SettingJson {
     /// The value; null if the key is not set and has no default.
     pub value: serde_json::Value,
     /// The origin of the value.
-    pub origin: crate::config::Origin,
+    pub origin: crate::config::ConfigOrigin,
     /// True if the value is in force; false for a setting of the project that starts programs and
     /// that the user has not agreed to.
     pub in_force: bool,
@@ -326,10 +326,10 @@ pub struct DoctorJson {
     /// Skills that are never offered to a model.
     pub hidden: Vec<String>,
     /// The fit of the list of skills into the prompt budgets of common clients.
-    pub budgets: Vec<BudgetJson>,
+    pub budgets: Vec<ListingBudgetJson>,
     /// The environment of `rep run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<RunningJson>,
+    pub running: Option<RunEnvironmentJson>,
     /// The journal of runs; absent if none exists yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalJson>,
@@ -343,7 +343,7 @@ pub struct DoctorJson {
 
 /// The environment of `rep run`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunningJson {
+pub struct RunEnvironmentJson {
     /// A description of the sandbox for the programs of agents.
     pub sandbox: String,
     /// True if the sandbox is enforced.
@@ -404,7 +404,7 @@ pub struct AgentJson {
     /// The agent's capabilities, for `rep exec --capability`.
     pub capabilities: Vec<String>,
     /// The trust in the agent's file.
-    pub trust: Trust,
+    pub trust: TrustLevel,
     /// The scope of the agent's root; null for the built-in agent, which has no file.
     pub scope: Option<Scope>,
     /// The path of the agent's file; null for the built-in agent.
@@ -417,16 +417,16 @@ pub struct AgentJson {
 
 /// The output of `rep tools --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ToolsJson {
+pub struct ToolListJson {
     /// The agent whose tools these are, if one was named.
     pub agent: Option<String>,
     /// The tools.
-    pub tools: Vec<ToolJson>,
+    pub tools: Vec<ToolRowJson>,
 }
 
 /// One tool.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ToolJson {
+pub struct ToolRowJson {
     /// The name.
     pub name: String,
     /// The access that the tool needs: none, reads, writes, executes, network. It may depend on the
@@ -475,7 +475,7 @@ pub struct ConversationJson {
 }
 
 impl ConversationJson {
-    pub(crate) fn of(head: &repertoire::conversation::Head) -> Self {
+    pub(crate) fn from_head(head: &repertoire::conversation::ConversationMetadata) -> Self {
         ConversationJson {
             id: head.id.clone(),
             agent: head.agent.clone(),
@@ -501,41 +501,41 @@ pub struct BrokenConversationJson {
 }
 
 /// Returns all published schemas with their file names.
-pub fn all() -> Vec<(&'static str, Schema)> {
+pub fn all_schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("list.json", schema_for!(ListJson)),
         ("show.json", schema_for!(SkillJson)),
         ("lint.json", schema_for!(LintJson)),
         ("eval.json", schema_for!(EvalJson)),
         ("match.json", schema_for!(MatchJson)),
-        ("why.json", schema_for!(WhyJson)),
+        ("why.json", schema_for!(ExplanationJson)),
         ("read.json", schema_for!(Vec<ReadJson>)),
         ("activation.json", schema_for!(Vec<ActivationJson>)),
-        ("to-prompt.json", schema_for!(PromptJson)),
+        ("to-prompt.json", schema_for!(ToPromptJson)),
         ("sync.json", schema_for!(SyncJson)),
-        ("new.json", schema_for!(NewJson)),
+        ("new.json", schema_for!(NewSkillJson)),
         ("deps.json", schema_for!(DepsJson)),
         ("trust.json", schema_for!(TrustJson)),
         ("config.json", schema_for!(ConfigJson)),
         ("doctor.json", schema_for!(DoctorJson)),
-        ("event.json", schema_for!(repertoire_agent::Event)),
+        ("event.json", schema_for!(repertoire_agent::AgentEvent)),
         ("exec.json", schema_for!(repertoire_agent::executor::SkillResult)),
         ("agents.json", schema_for!(AgentsJson)),
-        ("tools.json", schema_for!(ToolsJson)),
+        ("tools.json", schema_for!(ToolListJson)),
         ("conversations.json", schema_for!(ConversationsJson)),
-        ("github-detect.json", schema_for!(github::DetectJson)),
-        ("github-run.json", schema_for!(repertoire_github::run::Outcome)),
+        ("github-detect.json", schema_for!(github::GithubDetectJson)),
+        ("github-run.json", schema_for!(repertoire_github::run::GitHubOutcome)),
         ("plan-next.json", schema_for!(plan::PlanNextJson)),
         ("plan-status.json", schema_for!(plan::PlanStatusJson)),
         ("plan-check.json", schema_for!(plan::PlanCheckJson)),
         ("plan-prompt.json", schema_for!(plan::PlanPromptJson)),
-        ("review.json", repertoire_review::report::json::schema()),
-        ("review-list.json", schema_for!(Vec<repertoire_review::record::Review>)),
+        ("review.json", repertoire_review::report::json::record_schema()),
+        ("review-list.json", schema_for!(Vec<repertoire_review::record::ReviewRecord>)),
         ("review-skills.json", schema_for!(review::ReviewSkillsJson)),
         ("review-preview.json", schema_for!(review::ReviewPreviewJson)),
-        ("verify.json", schema_for!(repertoire_checks::verify::Verification)),
+        ("verify.json", schema_for!(repertoire_checks::verify::VerificationReport)),
         ("verify-read.json", schema_for!(verify::VerifyReadJson)),
-        ("runs.json", schema_for!(runs::RunsJson)),
+        ("runs.json", schema_for!(runs::RunsListJson)),
         ("runs-show.json", schema_for!(runs::RunJson)),
         ("runs-order.json", schema_for!(repertoire_journal::Run)),
         ("runs-diff.json", schema_for!(runs::RunDiffJson)),
@@ -545,12 +545,12 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("replay.json", schema_for!(runs::ReplayJson)),
         ("memory.json", schema_for!(improve::MemoryJson)),
         ("memory-show.json", schema_for!(improve::FailureJson)),
-        ("memory-export.json", schema_for!(improve::Exchanged)),
-        ("memory-import.json", schema_for!(improve::Imported)),
-        ("memory-forget.json", schema_for!(improve::ForgottenJson)),
-        ("dlq.json", schema_for!(improve::LettersJson)),
+        ("memory-export.json", schema_for!(improve::MemoryFile)),
+        ("memory-import.json", schema_for!(improve::MemoryImportResult)),
+        ("memory-forget.json", schema_for!(improve::MemoryForgetJson)),
+        ("dlq.json", schema_for!(improve::DeadLettersJson)),
         ("dlq-show.json", schema_for!(repertoire_journal::DeadLetter)),
-        ("dlq-retry.json", schema_for!(improve::RetriedJson)),
+        ("dlq-retry.json", schema_for!(improve::LetterRetryJson)),
         ("serve.json", schema_for!(serve::ServeJson)),
         ("setup.json", schema_for!(serve::SetupListJson)),
         ("setup-done.json", schema_for!(serve::SetupDoneJson)),
@@ -558,11 +558,11 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("setup-check.json", schema_for!(serve::SetupCheckJson)),
         ("workflow-list.json", schema_for!(workflow::WorkflowsJson)),
         ("workflow-show.json", schema_for!(workflow::WorkflowJson)),
-        ("workflow-check.json", schema_for!(workflow::CheckJson)),
+        ("workflow-check.json", schema_for!(workflow::WorkflowCheckJson)),
         ("workflow-gate.json", schema_for!(workflow::GateJson)),
         ("workflow-status.json", schema_for!(workflow::StatusJson)),
-        ("workflow-runs.json", schema_for!(workflow::RunsJson)),
+        ("workflow-runs.json", schema_for!(workflow::WorkflowRunsListJson)),
         ("workflow-step.json", schema_for!(repertoire_flow::StepView)),
-        ("workflow.json", repertoire_flow::file::schema()),
+        ("workflow.json", repertoire_flow::file::workflow_schema()),
     ]
 }

@@ -5,26 +5,31 @@ use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use repertoire_serve::http::traces::{Complain, Tracer};
+use repertoire_serve::http::traces::{RequestTracer, TraceWarning};
 use repertoire_text::clock::{Clock as _, SystemClock};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Ctx;
-use crate::failure::Failure;
+use crate::cli::CliContext;
+use crate::failure::CliFailure;
 
-impl Ctx<'_> {
+impl CliContext<'_> {
     /// Starts sending traces to the configured collector, if there is one.
-    pub(crate) fn tracer(
+    pub(crate) fn start_tracer(
         &self,
         shutdown: &CancellationToken,
-    ) -> Result<Option<(Tracer, JoinHandle<()>)>, Failure> {
+    ) -> Result<Option<(RequestTracer, JoinHandle<()>)>, CliFailure> {
         const KEY: &str = "serve.otlp_endpoint";
-        let Some(endpoint) = self.config.text(KEY) else { return Ok(None) };
+        let Some(endpoint) = self.config.get_text(KEY) else { return Ok(None) };
         let clock = Arc::new(|| SystemClock.now_ms());
-        let started = Tracer::start(endpoint, clock, shutdown.clone(), complaints()?);
+        let started =
+            RequestTracer::start_export(endpoint, clock, shutdown.clone(), open_error_printer()?);
         started.map(Some).map_err(|error| {
-            Failure::usage(format!("{}: `{KEY}`: {error}", self.config.origin(KEY))).hint(
+            CliFailure::wrong_usage(format!(
+                "{}: `{KEY}`: {error}",
+                self.config.describe_origin(KEY)
+            ))
+            .hint(
                 "Give the address of a collector of OTLP over HTTP, such as http://127.0.0.1:4318.",
             )
         })
@@ -33,10 +38,10 @@ impl Ctx<'_> {
 
 /// Returns a function that prints errors to standard error through a new descriptor, since `main`
 /// holds the lock of the stream.
-fn complaints() -> Result<Complain, Failure> {
+fn open_error_printer() -> Result<TraceWarning, CliFailure> {
     let handle = std::io::stderr().as_fd().try_clone_to_owned();
     let handle =
-        handle.map_err(|error| Failure::cannot_run(format!("no standard streams: {error}")))?;
+        handle.map_err(|error| CliFailure::cannot_run(format!("no standard streams: {error}")))?;
     let stream = Mutex::new(File::from(handle));
     Ok(Arc::new(move |what| {
         let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);

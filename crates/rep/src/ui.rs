@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 use repertoire_text::invisible::{self, InvisibleSummary};
-use repertoire_text::terminal::{Colour, printable};
+use repertoire_text::terminal::{TerminalColour, printable_line};
 use unicode_width::UnicodeWidthChar;
 
 /// The style of headings and names.
@@ -22,7 +22,7 @@ pub const WARN: Style = AnsiColor::Yellow.on_default();
 pub const ACCENT: Style = AnsiColor::Cyan.on_default();
 
 /// The output streams of a command, with their settings.
-pub struct Ui<'a> {
+pub struct TerminalUi<'a> {
     /// Standard output, for data.
     pub out: &'a mut dyn Write,
     /// Standard error, for messages.
@@ -37,7 +37,7 @@ pub struct Ui<'a> {
     pub json: bool,
 }
 
-impl Ui<'_> {
+impl TerminalUi<'_> {
     /// Formats a text for `out` in a style, or unchanged if colour is off.
     pub fn paint(&self, style: Style, text: impl Display) -> String {
         if self.colour {
@@ -57,12 +57,12 @@ impl Ui<'_> {
     }
 
     /// The colour setting of `out`, for diagnostics.
-    pub fn diagnostics_colour(&self) -> Colour {
-        if self.colour { Colour::Always } else { Colour::Never }
+    pub fn diagnostics_colour(&self) -> TerminalColour {
+        if self.colour { TerminalColour::Always } else { TerminalColour::Never }
     }
 
     /// Prints a message to `err`, after flushing the data so far.
-    pub fn note(&mut self, text: &str) -> std::io::Result<()> {
+    pub fn print_note(&mut self, text: &str) -> std::io::Result<()> {
         self.out.flush()?;
         writeln!(self.err, "{text}")
     }
@@ -76,7 +76,7 @@ impl Ui<'_> {
     /// exact.
     pub fn note_printed(&mut self, whose: &str, text: &str) -> std::io::Result<()> {
         let what = format!("{whose} has invisible characters, printed as they are");
-        self.warn_of_invisible(&what, &InvisibleSummary::of(text))
+        self.warn_of_invisible(&what, &InvisibleSummary::count_in(text))
     }
 
     fn warn_of_invisible(&mut self, what: &str, summary: &InvisibleSummary) -> std::io::Result<()> {
@@ -84,7 +84,7 @@ impl Ui<'_> {
             Ok(())
         } else {
             let head = self.paint_err(WARN, "warning:");
-            self.note(&format!("{head} {}: {summary}", printable(what)))
+            self.print_note(&format!("{head} {}: {summary}", printable_line(what)))
         }
     }
 
@@ -103,12 +103,12 @@ impl Ui<'_> {
 }
 
 /// Returns the width of a text, in columns.
-pub fn width(text: &str) -> usize {
+pub fn text_width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 /// Formats a text on one line, escaped and truncated to a number of columns.
-pub fn fit(text: &str, columns: usize) -> String {
+pub fn fit_columns(text: &str, columns: usize) -> String {
     // Fast path: most texts are plain ASCII, where every byte is one column.
     let simple = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && !text.contains("  ")
@@ -120,8 +120,8 @@ pub fn fit(text: &str, columns: usize) -> String {
     if simple {
         return format!("{}…", text[..columns.saturating_sub(1)].trim_end());
     }
-    let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
-    if width(&text) <= columns {
+    let text = printable_line(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    if text_width(&text) <= columns {
         return text;
     }
     let mut out = String::new();
@@ -137,16 +137,16 @@ pub fn fit(text: &str, columns: usize) -> String {
 }
 
 /// Pads a text with spaces to a number of columns.
-pub fn pad(text: &str, columns: usize) -> String {
-    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+pub fn pad_columns(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text_width(text))))
 }
 
 /// Wraps a text at words, and indents all lines but the first.
-pub fn wrap(text: &str, columns: usize, indent: &str) -> String {
+pub fn wrap_words(text: &str, columns: usize, indent: &str) -> String {
     let mut out = String::new();
     let mut used = 0;
-    for word in text.split_whitespace().map(printable) {
-        let length = width(&word);
+    for word in text.split_whitespace().map(printable_line) {
+        let length = text_width(&word);
         if used > 0 && used + 1 + length > columns {
             out.push('\n');
             out.push_str(indent);
@@ -168,7 +168,7 @@ pub fn printable_lines(text: &str) -> String {
 }
 
 /// Formats dollars with enough digits for the first non-zero one.
-pub fn dollars(usd: f64) -> String {
+pub fn format_dollars(usd: f64) -> String {
     if usd == 0.0 || usd.abs() >= 0.0001 {
         return format!("${usd:.4}");
     }
@@ -178,7 +178,7 @@ pub fn dollars(usd: f64) -> String {
 }
 
 /// Formats as `1,234`.
-pub fn thousands(number: u64) -> String {
+pub fn format_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -191,7 +191,7 @@ pub fn thousands(number: u64) -> String {
 }
 
 /// Formats as `0.3 s`, `12 s`, `2 min 5 s`.
-pub fn time(ms: u64) -> String {
+pub fn format_time(ms: u64) -> String {
     match ms {
         0..=9_999 => format!("{:.1} s", ms as f64 / 1000.0),
         10_000..=119_999 => format!("{} s", ms / 1000),
@@ -200,7 +200,7 @@ pub fn time(ms: u64) -> String {
 }
 
 /// Formats as `1 skill`, `2 skills`.
-pub fn count(number: usize, one: &str) -> String {
+pub fn format_count(number: usize, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         _ => format!("{number} {one}s"),
@@ -213,7 +213,7 @@ pub(crate) fn join_or(items: &[String], none: &str) -> String {
 }
 
 /// Quotes an argument for a shell.
-pub(crate) fn quoted(arg: &str) -> String {
+pub(crate) fn quote_argument(arg: &str) -> String {
     match arg {
         _ if arg.contains('"') => format!("'{}'", arg.replace('\'', r"'\''")),
         _ if arg.contains([' ', '\'']) => format!("\"{arg}\""),
@@ -227,10 +227,10 @@ mod tests {
 
     #[test]
     fn texts_are_cut_and_wrapped_by_columns_not_bytes() {
-        assert_eq!(fit("a  b\nc", 10), "a b c");
-        assert_eq!(fit("日本語テキスト", 7), "日本語…");
-        assert_eq!(pad("日本", 6), "日本  ");
-        assert_eq!(wrap("one two three", 7, "  "), "one two\n  three");
+        assert_eq!(fit_columns("a  b\nc", 10), "a b c");
+        assert_eq!(fit_columns("日本語テキスト", 7), "日本語…");
+        assert_eq!(pad_columns("日本", 6), "日本  ");
+        assert_eq!(wrap_words("one two three", 7, "  "), "one two\n  three");
     }
 
     #[test]
@@ -240,10 +240,16 @@ mod tests {
 
     #[test]
     fn figures_are_written_as_people_write_them() {
-        let written = [0.0, 1.5, 0.0002, 0.00001, 0.000034].map(dollars);
+        let written = [0.0, 1.5, 0.0002, 0.00001, 0.000034].map(format_dollars);
         assert_eq!(written, ["$0.0000", "$1.5000", "$0.0002", "$0.00001", "$0.000034"]);
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!((thousands(7), thousands(123)), ("7".to_owned(), "123".to_owned()));
-        assert_eq!((time(312), time(125_000)), ("0.3 s".to_owned(), "2 min 5 s".to_owned()));
+        assert_eq!(format_thousands(1_234_567), "1,234,567");
+        assert_eq!(
+            (format_thousands(7), format_thousands(123)),
+            ("7".to_owned(), "123".to_owned())
+        );
+        assert_eq!(
+            (format_time(312), format_time(125_000)),
+            ("0.3 s".to_owned(), "2 min 5 s".to_owned())
+        );
     }
 }

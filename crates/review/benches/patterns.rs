@@ -18,9 +18,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use repertoire_review::change::{Change, ChangedFile, FileStatus, Tier};
+use repertoire_review::change::{FilePromptTier, FileStatus, ReviewChange, ReviewedFile};
 use repertoire_review::diff;
-use repertoire_review::extract::{Pattern, ReviewKind, ReviewSkill};
+use repertoire_review::extract::{ReviewKind, ReviewPattern, ReviewSkill};
 use repertoire_review::patterns::{PatternSet, PatternSource};
 
 const FILES: usize = 40;
@@ -33,20 +33,20 @@ const LIMIT: Duration = Duration::from_millis(100);
 fn main() -> ExitCode {
     let change = change();
     let skill = skill();
-    let lines: usize = change.files.iter().map(|file| file.added()).sum();
+    let lines: usize = change.files.iter().map(|file| file.added_count()).sum();
     assert_eq!((lines, skill.auto_validated_patterns.len()), (FILES * LINES_PER_FILE, PATTERNS));
     let source = [PatternSource { skill: &skill, category: "security", trusted: true }];
     let set = PatternSet::new(&source);
     assert_eq!(set.len(), PATTERNS, "{:?}", set.unusable());
-    let hits = set.scan(&change, None).hits.len();
+    let hits = set.scan_change(&change, None).hits.len();
     let bytes: usize = change.files.iter().map(|file| file.text.len()).sum();
     println!("{lines} lines ({bytes} bytes), {PATTERNS} patterns, {hits} hits");
 
     assert_eq!(hits, one_by_one(&change, &skill), "looking for fixed texts first loses nothing");
     let plain = median(RG_ROUNDS, || one_by_one(&change, &skill));
     println!("{:<52} {:>9.2} ms", "each pattern by itself, in this process", ms(plain));
-    let warm = median(ROUNDS, || set.scan(&change, None).hits.len());
-    let cold = median(ROUNDS, || PatternSet::new(&source).scan(&change, None).hits.len());
+    let warm = median(ROUNDS, || set.scan_change(&change, None).hits.len());
+    let cold = median(ROUNDS, || PatternSet::new(&source).scan_change(&change, None).hits.len());
     println!("{:<52} {:>9.2} ms", "scan, patterns compiled before", ms(warm));
     println!("{:<52} {:>9.2} ms", "compile what is needed, and scan", ms(cold));
     let fast = cold <= LIMIT;
@@ -87,7 +87,7 @@ fn median(rounds: usize, mut run: impl FnMut() -> usize) -> Duration {
 }
 
 /// As simple as it gets: every pattern is compiled and run on every file. How many places there are.
-fn one_by_one(change: &Change, skill: &ReviewSkill) -> usize {
+fn one_by_one(change: &ReviewChange, skill: &ReviewSkill) -> usize {
     let mut places = BTreeSet::new();
     for (at, pattern) in skill.auto_validated_patterns.iter().enumerate() {
         let text = pattern.pattern.as_deref().unwrap();
@@ -103,7 +103,7 @@ fn one_by_one(change: &Change, skill: &ReviewSkill) -> usize {
     places.len()
 }
 
-fn rg(change: &Change, skill: &ReviewSkill) -> Option<Duration> {
+fn rg(change: &ReviewChange, skill: &ReviewSkill) -> Option<Duration> {
     let there = Command::new("rg").arg("--version").stdout(Stdio::null()).status();
     there.ok().filter(std::process::ExitStatus::success)?;
     let keep = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ const TYPESCRIPT: &[&str] = &[
     "",
 ];
 
-fn change() -> Change {
+fn change() -> ReviewChange {
     let mut dice = Dice(7);
     let kinds = [("rs", RUST), ("py", PYTHON), ("ts", TYPESCRIPT)];
     let file = |at: usize| {
@@ -217,17 +217,17 @@ fn change() -> Change {
             text.push_str(&line);
             text.push('\n');
         }
-        ChangedFile {
+        ReviewedFile {
             path: format!("src/file_{at:02}.{ending}").into(),
             old_path: None,
             status: FileStatus::Added,
-            hunks: diff::whole(&text),
+            hunks: diff::whole_file_hunks(&text),
             text,
             language: None,
-            tier: Tier::Full,
+            tier: FilePromptTier::Full,
         }
     };
-    Change { files: (0..FILES).map(file).collect(), skipped: Vec::new() }
+    ReviewChange { files: (0..FILES).map(file).collect(), skipped: Vec::new() }
 }
 
 /// Names of what should not be in code as it is.
@@ -451,7 +451,7 @@ fn skill() -> ReviewSkill {
         SECRETS.iter().map(|name| format!(r#"(?i)\b{name}\b\s*[:=]\s*["'][^"'\s]{{6,}}["']"#));
     let calls = CALLS.iter().map(|name| format!(r"\b{name}\s*\("));
     let fixed = KEYS.iter().chain(MISC).map(|text| (*text).to_owned());
-    let pattern = |(at, text): (usize, String)| Pattern {
+    let pattern = |(at, text): (usize, String)| ReviewPattern {
         id: format!("pattern_{at}"),
         pattern: Some(text),
         description: "something to look at".to_owned(),

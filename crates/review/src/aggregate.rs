@@ -3,18 +3,18 @@
 use camino::Utf8PathBuf;
 use std::collections::BTreeMap;
 
-use super::change::{ChangedFile, LineKind, LineRange};
-use super::finding::{Finding, Fix, Phase};
-use super::record::{Also, ExcerptLine, Reported, Validation};
+use super::change::{LineKind, LineRange, ReviewedFile};
+use super::finding::{FindingFix, Phase, ReviewFinding};
+use super::record::{ExcerptLine, FindingValidation, RelatedFinding, ReportedFinding};
 use crate::limits::{REVIEW_EXCERPT_LINES, REVIEW_EXCERPT_LINES_MAX, REVIEW_LINE_CHARS_MAX};
 
 /// A finding that passed validation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Believed {
+pub struct ValidatedFinding {
     /// The finding, with its severity after validation.
-    pub finding: Finding,
+    pub finding: ReviewFinding,
     /// The result of its validation.
-    pub validation: Validation,
+    pub validation: FindingValidation,
     pub fingerprint: String,
     /// The fingerprints of its lines.
     pub line_prints: Vec<String>,
@@ -22,13 +22,17 @@ pub struct Believed {
 
 /// Merges findings of one file whose line ranges overlap, directly or through other findings, and sorts the result by
 /// severity (worst first), then by file and lines. `categories` is the category order of the line-up.
-pub fn aggregate(believed: Vec<Believed>, categories: &[String]) -> Vec<Reported> {
-    let mut by_file: BTreeMap<Utf8PathBuf, Vec<Believed>> = BTreeMap::new();
+pub fn merge_findings(
+    believed: Vec<ValidatedFinding>,
+    categories: &[String],
+) -> Vec<ReportedFinding> {
+    let mut by_file: BTreeMap<Utf8PathBuf, Vec<ValidatedFinding>> = BTreeMap::new();
     for one in believed {
         by_file.entry(one.finding.file.clone()).or_default().push(one);
     }
-    let clusters = by_file.into_values().flat_map(clusters);
-    let mut out: Vec<Reported> = clusters.map(|cluster| joined(cluster, categories)).collect();
+    let clusters = by_file.into_values().flat_map(cluster_by_lines);
+    let mut out: Vec<ReportedFinding> =
+        clusters.map(|cluster| merge_cluster(cluster, categories)).collect();
     out.sort_by(|a, b| {
         (b.severity, &a.file, a.lines, &a.title).cmp(&(a.severity, &b.file, b.lines, &b.title))
     });
@@ -38,9 +42,9 @@ pub fn aggregate(believed: Vec<Believed>, categories: &[String]) -> Vec<Reported
     out
 }
 
-fn clusters(mut all: Vec<Believed>) -> Vec<Vec<Believed>> {
-    all.sort_by(|a, b| key(a).cmp(&key(b)));
-    let mut out: Vec<Vec<Believed>> = Vec::new();
+fn cluster_by_lines(mut all: Vec<ValidatedFinding>) -> Vec<Vec<ValidatedFinding>> {
+    all.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+    let mut out: Vec<Vec<ValidatedFinding>> = Vec::new();
     let mut end = 0;
     for one in all {
         let LineRange { first, last } = one.finding.lines;
@@ -54,24 +58,25 @@ fn clusters(mut all: Vec<Believed>) -> Vec<Vec<Believed>> {
 }
 
 /// A sort key that does not depend on the order in which agents answered.
-fn key(one: &Believed) -> (LineRange, &str, &str, &str) {
+fn sort_key(one: &ValidatedFinding) -> (LineRange, &str, &str, &str) {
     let finding = &one.finding;
     (finding.lines, &finding.category, &finding.agent, &finding.title)
 }
 
-fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
+fn merge_cluster(cluster: Vec<ValidatedFinding>, categories: &[String]) -> ReportedFinding {
     let place = |category: &String| categories.iter().position(|known| known == category);
     let lead = cluster
         .iter()
         .max_by(|a, b| {
             // An agent's description tells the reader more than the name of a pattern.
-            let is_said = |one: &Believed| one.finding.phase != Phase::Patterns;
-            let rank =
-                |one: &Believed| (one.finding.severity, is_said(one), standing(&one.validation));
+            let is_said = |one: &ValidatedFinding| one.finding.phase != Phase::Patterns;
+            let rank = |one: &ValidatedFinding| {
+                (one.finding.severity, is_said(one), validation_rank(&one.validation))
+            };
             rank(a)
                 .cmp(&rank(b))
                 .then(a.finding.confidence.total_cmp(&b.finding.confidence))
-                .then(key(b).cmp(&key(a)))
+                .then(sort_key(b).cmp(&sort_key(a)))
         })
         .expect("a cluster is not empty");
     let finding = &lead.finding;
@@ -86,13 +91,13 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
     agents.sort();
     agents.dedup();
     let same = || cluster.iter().filter(|one| one.finding.category == finding.category);
-    let longest = |text: fn(&Finding) -> &String| {
+    let longest = |text: fn(&ReviewFinding) -> &String| {
         let texts =
             same().filter(|one| one.finding.phase == finding.phase).map(|one| text(&one.finding));
         texts.max_by_key(|text| text.chars().count()).cloned().unwrap_or_default()
     };
     let others = cluster.iter().filter(|one| one.finding.category != finding.category);
-    let also = others.map(|one| Also {
+    let also = others.map(|one| RelatedFinding {
         title: one.finding.title.clone(),
         category: one.finding.category.clone(),
         severity: one.finding.severity,
@@ -102,13 +107,13 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
     let proven = same().map(|one| (&one.validation, one.finding.severity));
     let proven = proven
         .filter(|(validation, severity)| {
-            **validation == Validation::Pattern && *severity >= finding.severity
+            **validation == FindingValidation::Pattern && *severity >= finding.severity
         })
         .map(|(validation, _)| validation)
         .next();
-    let is_diff = |fix: &&Fix| matches!(fix, Fix::Diff(_));
+    let is_diff = |fix: &&FindingFix| matches!(fix, FindingFix::Diff(_));
     let fixes = || cluster.iter().filter_map(|one| one.finding.fix.as_ref());
-    Reported {
+    ReportedFinding {
         id: String::new(),
         fingerprint: lead.fingerprint.clone(),
         line_prints: {
@@ -120,7 +125,11 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
         },
         title: finding.title.clone(),
         file: finding.file.clone(),
-        lines: cluster.iter().map(|one| one.finding.lines).reduce(span).unwrap_or(finding.lines),
+        lines: cluster
+            .iter()
+            .map(|one| one.finding.lines)
+            .reduce(covering_range)
+            .unwrap_or(finding.lines),
         severity: finding.severity,
         description: longest(|finding| &finding.description),
         failure_scenario: longest(|finding| &finding.failure_scenario),
@@ -149,23 +158,23 @@ fn joined(cluster: Vec<Believed>, categories: &[String]) -> Reported {
 }
 
 /// Ranks validation results from weakest (0) to strongest.
-fn standing(validation: &Validation) -> u8 {
+fn validation_rank(validation: &FindingValidation) -> u8 {
     match validation {
-        Validation::Pattern => 4,
-        Validation::Valid { .. } => 3,
-        Validation::Downgraded { .. } => 2,
-        Validation::Accepted => 1,
-        Validation::Unverified { .. } => 0,
+        FindingValidation::Pattern => 4,
+        FindingValidation::Valid { .. } => 3,
+        FindingValidation::Downgraded { .. } => 2,
+        FindingValidation::Accepted => 1,
+        FindingValidation::Unverified { .. } => 0,
     }
 }
 
-fn span(a: LineRange, b: LineRange) -> LineRange {
+fn covering_range(a: LineRange, b: LineRange) -> LineRange {
     LineRange { first: a.first.min(b.first), last: a.last.max(b.last) }
 }
 
 /// The cited lines with [`REVIEW_EXCERPT_LINES`] lines of context on each side.
-pub fn excerpt(file: &ChangedFile, lines: LineRange) -> Vec<ExcerptLine> {
-    let shown = lines.widened(REVIEW_EXCERPT_LINES);
+pub fn make_excerpt(file: &ReviewedFile, lines: LineRange) -> Vec<ExcerptLine> {
+    let shown = lines.widened_by(REVIEW_EXCERPT_LINES);
     let added: Vec<u32> = file
         .hunks
         .iter()
@@ -180,15 +189,15 @@ pub fn excerpt(file: &ChangedFile, lines: LineRange) -> Vec<ExcerptLine> {
         .take(REVIEW_EXCERPT_LINES_MAX)
         .map(|(number, text)| ExcerptLine {
             number,
-            text: cut(text),
-            cited: lines.overlaps(LineRange::line(number)),
+            text: truncate_line(text),
+            cited: lines.overlaps(LineRange::from_line(number)),
             added: added.binary_search(&number).is_ok(),
         })
         .collect()
 }
 
 /// Truncates a line to [`REVIEW_LINE_CHARS_MAX`] characters.
-pub(super) fn cut(line: &str) -> String {
+pub(super) fn truncate_line(line: &str) -> String {
     match line.char_indices().nth(REVIEW_LINE_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line.to_owned(),
@@ -198,17 +207,17 @@ pub(super) fn cut(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::Severity;
+    use crate::extract::ReviewSeverity;
     use proptest::prelude::*;
 
     fn one(
         id: &str,
         lines: (u32, u32),
         category: &str,
-        severity: Severity,
+        severity: ReviewSeverity,
         said: &str,
-    ) -> Believed {
-        let finding = Finding {
+    ) -> ValidatedFinding {
+        let finding = ReviewFinding {
             id: id.to_owned(),
             agent: format!("{category}-agent"),
             phase: Phase::Thorough,
@@ -225,8 +234,8 @@ mod tests {
             pattern: None,
             details: BTreeMap::new(),
         };
-        let validation = Validation::Valid { reason: String::new() };
-        Believed {
+        let validation = FindingValidation::Valid { reason: String::new() };
+        ValidatedFinding {
             finding,
             validation,
             fingerprint: id.to_owned(),
@@ -241,22 +250,22 @@ mod tests {
     #[test]
     fn findings_that_overlap_over_others_are_one() {
         let all = vec![
-            one("F1", (10, 12), "bugs", Severity::Minor, "short"),
-            one("F2", (12, 15), "security", Severity::Critical, "the worst"),
-            one("F3", (15, 15), "bugs", Severity::Minor, "a longer text"),
-            one("F4", (17, 18), "performance", Severity::Major, "apart"),
+            one("F1", (10, 12), "bugs", ReviewSeverity::Minor, "short"),
+            one("F2", (12, 15), "security", ReviewSeverity::Critical, "the worst"),
+            one("F3", (15, 15), "bugs", ReviewSeverity::Minor, "a longer text"),
+            one("F4", (17, 18), "performance", ReviewSeverity::Major, "apart"),
         ];
-        let out = aggregate(all, &order());
+        let out = merge_findings(all, &order());
         assert_eq!(out.len(), 2);
         let first = &out[0];
         assert_eq!((first.id.as_str(), first.title.as_str()), ("R1", "security F2"));
         assert_eq!(first.lines, LineRange { first: 10, last: 15 });
         assert_eq!(first.categories, ["security", "bugs"]);
         assert_eq!(first.members, ["F1", "F2", "F3"]);
-        assert_eq!(first.badge(), Some("2 agents"));
-        assert_eq!(first.severity, Severity::Critical);
+        assert_eq!(first.agents_badge(), Some("2 agents"));
+        assert_eq!(first.severity, ReviewSeverity::Critical);
         assert_eq!(first.also.len(), 2);
-        assert_eq!(out[1].badge(), None);
+        assert_eq!(out[1].agents_badge(), None);
     }
 
     proptest! {
@@ -265,16 +274,16 @@ mod tests {
             ranges in proptest::collection::vec((1u32..60, 0u32..6, 0usize..3, 0usize..4), 1..14),
             seed in any::<u64>(),
         ) {
-            let all: Vec<Believed> = ranges.iter().enumerate().map(|(at, (first, length, category, severity))| {
-                one(&format!("F{at}"), (*first, first + length), &order()[*category], Severity::ALL[*severity], "text")
+            let all: Vec<ValidatedFinding> = ranges.iter().enumerate().map(|(at, (first, length, category, severity))| {
+                one(&format!("F{at}"), (*first, first + length), &order()[*category], ReviewSeverity::ALL[*severity], "text")
             }).collect();
             let mut shuffled = all.clone();
             let length = shuffled.len();
             for at in 0..length {
                 shuffled.swap(at, (seed as usize).wrapping_mul(at + 7) % length);
             }
-            let out = aggregate(all, &order());
-            prop_assert_eq!(&aggregate(shuffled, &order()), &out);
+            let out = merge_findings(all, &order());
+            prop_assert_eq!(&merge_findings(shuffled, &order()), &out);
             prop_assert_eq!(out.iter().map(|one| one.members.len()).sum::<usize>(), ranges.len());
             for (at, one) in out.iter().enumerate() {
                 for other in &out[at + 1..] {

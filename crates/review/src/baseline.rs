@@ -2,34 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::extract::Severity;
+use crate::extract::ReviewSeverity;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{ReadError, read_text};
 use serde::Deserialize;
 
-use super::prints::Sought;
-use super::record::{LeftOut, Reported, VERSION, Why};
+use super::fingerprints::KnownFindingQuery;
+use super::record::{LeftOutFinding, LeftOutReason, ReportedFinding, VERSION};
 use crate::limits::REVIEW_BASELINE_BYTES_MAX;
 
 /// The findings that an earlier review reported.
 #[derive(Clone, Debug, Default)]
-pub struct Baseline {
+pub struct ReviewBaseline {
     by_path: BTreeMap<Utf8PathBuf, KnownInFile>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct KnownInFile {
-    known: Vec<Known>,
+    known: Vec<KnownFinding>,
     /// Maps each fingerprint, of a finding or of one of its lines, to indexes in `known`.
     by_print: BTreeMap<String, Vec<usize>>,
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownFinding {
     fingerprint: String,
     line_prints: BTreeSet<String>,
     categories: Vec<String>,
-    severity: Severity,
+    severity: ReviewSeverity,
 }
 
 /// An error in reading the record of an earlier review.
@@ -48,7 +48,7 @@ pub enum BaselineError {
 
 /// The part of a review record that a baseline needs. Tolerates fields that are missing or unknown.
 #[derive(Deserialize)]
-struct Disk {
+struct BaselineRecord {
     #[serde(default)]
     version: Option<u32>,
     findings: Vec<FindingDisk>,
@@ -65,7 +65,7 @@ struct FindingDisk {
     #[serde(default)]
     categories: Vec<String>,
     #[serde(default = "worst")]
-    severity: Severity,
+    severity: ReviewSeverity,
 }
 
 #[derive(Deserialize)]
@@ -74,55 +74,56 @@ struct LeftOutDisk {
     #[serde(default)]
     fingerprint: Option<String>,
     #[serde(default)]
-    severity: Option<Severity>,
+    severity: Option<ReviewSeverity>,
     why: serde_json::Value,
 }
 
 /// The severity to assume if a record has none, so that its finding counts as known at any severity.
-fn worst() -> Severity {
-    Severity::Critical
+fn worst() -> ReviewSeverity {
+    ReviewSeverity::Critical
 }
 
-impl Baseline {
+impl ReviewBaseline {
     /// Reads the record of an earlier review.
-    pub fn read(path: &Utf8Path) -> Result<Baseline, BaselineError> {
+    pub fn read(path: &Utf8Path) -> Result<ReviewBaseline, BaselineError> {
         let text = read_text(path, REVIEW_BASELINE_BYTES_MAX);
         let text = text.map_err(|source| BaselineError::Read { path: path.to_owned(), source })?;
-        Baseline::parse(path, &text)
+        ReviewBaseline::parse(path, &text)
     }
 
     /// Parses a record. `path` is used in error messages only.
-    pub fn parse(path: &Utf8Path, text: &str) -> Result<Baseline, BaselineError> {
+    pub fn parse(path: &Utf8Path, text: &str) -> Result<ReviewBaseline, BaselineError> {
         let wrong = |why: String| BaselineError::NotARecord { path: path.to_owned(), why };
         let value: serde_json::Value = serde_json::from_str(text)
             .map_err(|error| wrong(format!("it is not JSON ({error})")))?;
         if value.get("runs").is_some() && value.get("findings").is_none() {
             return Err(wrong("it is SARIF".to_owned()));
         }
-        let disk: Disk = serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+        let disk: BaselineRecord =
+            serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
         if let Some(version) = disk.version.filter(|version| *version > VERSION) {
             return Err(BaselineError::TooNew { path: path.to_owned(), version });
         }
-        let mut baseline = Baseline::default();
+        let mut baseline = ReviewBaseline::default();
         for finding in disk.findings {
             let FindingDisk { fingerprint, line_prints, file, categories, severity } = finding;
             let line_prints = line_prints.into_iter().collect();
-            baseline.add(file, Known { fingerprint, line_prints, categories, severity });
+            baseline.add(file, KnownFinding { fingerprint, line_prints, categories, severity });
         }
         // Findings that were already known to that review stay known.
-        let known = serde_json::json!(Why::Known);
+        let known = serde_json::json!(LeftOutReason::Known);
         for left in disk.left_out.into_iter().filter(|left| left.why == known) {
             if let Some(fingerprint) = left.fingerprint {
                 let severity = left.severity.unwrap_or_else(worst);
-                baseline.add(left.file, Known::by_print_alone(fingerprint, severity));
+                baseline.add(left.file, KnownFinding::by_print_alone(fingerprint, severity));
             }
         }
         Ok(baseline)
     }
 
     /// Adds a finding that was reported before.
-    pub fn learn(&mut self, finding: &Reported) {
-        let known = Known {
+    pub fn add_reported(&mut self, finding: &ReportedFinding) {
+        let known = KnownFinding {
             fingerprint: finding.fingerprint.clone(),
             line_prints: finding.line_prints.iter().cloned().collect(),
             categories: finding.categories.clone(),
@@ -133,20 +134,20 @@ impl Baseline {
 
     /// Adds a finding that an earlier review left out because it was already known. Other left-out findings are
     /// ignored.
-    pub fn learn_known(&mut self, left_out: &LeftOut) {
+    pub fn add_known(&mut self, left_out: &LeftOutFinding) {
         let Some(fingerprint) = left_out.fingerprint.clone() else { return };
-        if left_out.why == Why::Known {
-            let known = Known {
+        if left_out.why == LeftOutReason::Known {
+            let known = KnownFinding {
                 fingerprint,
                 line_prints: Default::default(),
                 categories: Vec::new(),
-                severity: left_out.severity.unwrap_or(Severity::Critical),
+                severity: left_out.severity.unwrap_or(ReviewSeverity::Critical),
             };
             self.add(Utf8PathBuf::from(&left_out.file), known);
         }
     }
 
-    fn add(&mut self, path: Utf8PathBuf, known: Known) {
+    fn add(&mut self, path: Utf8PathBuf, known: KnownFinding) {
         let there = self.by_path.entry(path).or_default();
         let at = there.known.len();
         for print in std::iter::once(&known.fingerprint).chain(&known.line_prints) {
@@ -172,8 +173,8 @@ impl Baseline {
         &self,
         path: &Utf8Path,
         categories: &[String],
-        severity: Severity,
-        sought: &Sought,
+        severity: ReviewSeverity,
+        sought: &KnownFindingQuery,
     ) -> bool {
         let Some(there) = self.by_path.get(path) else { return false };
         let with = |print: &String| there.by_print.get(print).into_iter().flatten();
@@ -185,13 +186,13 @@ impl Baseline {
     }
 }
 
-impl Known {
-    fn by_print_alone(fingerprint: String, severity: Severity) -> Known {
+impl KnownFinding {
+    fn by_print_alone(fingerprint: String, severity: ReviewSeverity) -> KnownFinding {
         let (line_prints, categories) = (BTreeSet::new(), Vec::new());
-        Known { fingerprint, line_prints, categories, severity }
+        KnownFinding { fingerprint, line_prints, categories, severity }
     }
 
-    fn is_same(&self, categories: &[String], sought: &Sought) -> bool {
+    fn is_same(&self, categories: &[String], sought: &KnownFindingQuery) -> bool {
         let has = |print: &String| self.line_prints.contains(print);
         let of_category = || categories.iter().any(|one| self.categories.contains(one));
         let same_lines =
@@ -203,18 +204,18 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{ChangedFile, LineKind};
-    use crate::prints::tests::{about, whole};
-    use crate::prints::{About, FileIndex, known, prints};
+    use crate::change::{LineKind, ReviewedFile};
+    use crate::fingerprints::tests::{about, whole};
+    use crate::fingerprints::{FileIndex, FindingIdentity, compute_fingerprints, is_known_finding};
 
-    fn parse(text: &str) -> Result<Baseline, BaselineError> {
-        Baseline::parse("review.json".into(), text)
+    fn parse(text: &str) -> Result<ReviewBaseline, BaselineError> {
+        ReviewBaseline::parse("review.json".into(), text)
     }
 
     /// The baseline of a review that has reported these lines of a file.
-    fn after(file: &ChangedFile, lines: (u32, u32), severity: Option<&str>) -> Baseline {
-        let (index, bugs) = (FileIndex::of(file), ["bugs".to_owned()]);
-        let prints = prints(&about(&index, lines, &bugs, None));
+    fn after(file: &ReviewedFile, lines: (u32, u32), severity: Option<&str>) -> ReviewBaseline {
+        let (index, bugs) = (FileIndex::new(file), ["bugs".to_owned()]);
+        let prints = compute_fingerprints(&about(&index, lines, &bugs, None));
         let mut finding = serde_json::json!({
             "fingerprint": prints.fingerprint, "line_prints": prints.line_prints,
             "file": file.path, "categories": bugs,
@@ -226,14 +227,17 @@ mod tests {
     }
 
     fn knows(
-        baseline: &Baseline,
-        file: &ChangedFile,
+        baseline: &ReviewBaseline,
+        file: &ReviewedFile,
         lines: (u32, u32),
-        severity: Severity,
+        severity: ReviewSeverity,
         category: &str,
     ) -> bool {
-        let (index, categories) = (FileIndex::of(file), [category.to_owned()]);
-        known(baseline, &About { severity, ..about(&index, lines, &categories, None) })
+        let (index, categories) = (FileIndex::new(file), [category.to_owned()]);
+        is_known_finding(
+            baseline,
+            &FindingIdentity { severity, ..about(&index, lines, &categories, None) },
+        )
     }
 
     #[test]
@@ -241,8 +245,8 @@ mod tests {
         let text = "first();\nsecond();\nthird();\n";
         let baseline = after(&whole("old.rs", text), (1, 2), None);
         let mut now = whole("new.rs", &format!("zero();\n{text}"));
-        let knows = |now: &ChangedFile, first, last, category: &str| {
-            knows(&baseline, now, (first, last), Severity::Critical, category)
+        let knows = |now: &ReviewedFile, first, last, category: &str| {
+            knows(&baseline, now, (first, last), ReviewSeverity::Critical, category)
         };
         assert!(!knows(&now, 2, 3, "bugs"), "another file");
         now.old_path = Some("old.rs".into());
@@ -261,8 +265,8 @@ mod tests {
         let baseline = after(&file, (1, 2), Some("Minor"));
         for lines in [(1, 2), (2, 2)] {
             let knows = |severity| knows(&baseline, &file, lines, severity, "bugs");
-            assert!(knows(Severity::Suggestion) && knows(Severity::Minor), "{lines:?}");
-            assert!(!knows(Severity::Major) && !knows(Severity::Critical), "{lines:?}");
+            assert!(knows(ReviewSeverity::Suggestion) && knows(ReviewSeverity::Minor), "{lines:?}");
+            assert!(!knows(ReviewSeverity::Major) && !knows(ReviewSeverity::Critical), "{lines:?}");
         }
     }
 
@@ -270,9 +274,9 @@ mod tests {
     fn a_line_that_was_there_before_the_change_makes_nothing_known() {
         let mut file = whole("a.rs", "old_line();\nfirst();\n");
         let baseline = after(&file, (1, 1), None);
-        assert!(knows(&baseline, &file, (1, 1), Severity::Major, "bugs"));
+        assert!(knows(&baseline, &file, (1, 1), ReviewSeverity::Major, "bugs"));
         file.hunks[0].lines[0].kind = LineKind::Context;
-        assert!(!knows(&baseline, &file, (1, 2), Severity::Major, "bugs"));
+        assert!(!knows(&baseline, &file, (1, 2), ReviewSeverity::Major, "bugs"));
     }
 
     #[test]
@@ -284,8 +288,9 @@ mod tests {
             {"file": "a.rs", "why": "known"}]}"#;
         let baseline = parse(record).unwrap();
         let is_known = |print: &str| {
-            let sought = Sought { fingerprint: print.to_owned(), ..Sought::default() };
-            baseline.is_known("a.rs".into(), &["bugs".to_owned()], Severity::Major, &sought)
+            let sought =
+                KnownFindingQuery { fingerprint: print.to_owned(), ..KnownFindingQuery::default() };
+            baseline.is_known("a.rs".into(), &["bugs".to_owned()], ReviewSeverity::Major, &sought)
         };
         assert!(is_known("abc") && !is_known("def") && !is_known("mild"));
     }
@@ -303,7 +308,7 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains("review.json"), "{error}");
         }
-        let error = Baseline::read("/no/such/file.json".into()).unwrap_err();
+        let error = ReviewBaseline::read("/no/such/file.json".into()).unwrap_err();
         assert!(matches!(error, BaselineError::Read { .. }), "{error}");
     }
 }

@@ -12,7 +12,7 @@ pub struct LineRange {
 
 impl LineRange {
     /// The range of a single line.
-    pub fn line(line: u32) -> Self {
+    pub fn from_line(line: u32) -> Self {
         LineRange { first: line, last: line }
     }
 
@@ -23,7 +23,7 @@ impl LineRange {
 
     /// Extends the range by `by` lines on both sides, but not before line 1.
     #[must_use]
-    pub fn widened(self, by: u32) -> Self {
+    pub fn widened_by(self, by: u32) -> Self {
         LineRange {
             first: self.first.saturating_sub(by).max(1),
             last: self.last.saturating_add(by),
@@ -43,22 +43,22 @@ impl std::fmt::Display for LineRange {
 
 /// The change under review. Files are sorted by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    pub files: Vec<ChangedFile>,
+pub struct ReviewChange {
+    pub files: Vec<ReviewedFile>,
     /// Files that are not reviewed, with the reasons.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
 }
 
-impl Change {
+impl ReviewChange {
     /// Returns the reviewed file at a path.
-    pub fn file(&self, path: &Utf8Path) -> Option<&ChangedFile> {
+    pub fn find_file(&self, path: &Utf8Path) -> Option<&ReviewedFile> {
         self.files.iter().find(|file| file.path == path)
     }
 }
 
 /// A file that is not reviewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
+pub struct SkippedFile {
     pub path: Utf8PathBuf,
     /// The reason, for people: `binary`, `deleted`, `12,345 lines (5,000 at most)`.
     pub reason: String,
@@ -69,7 +69,7 @@ pub struct Skipped {
 
 /// A file that is reviewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangedFile {
+pub struct ReviewedFile {
     /// The path, relative to the repository.
     pub path: Utf8PathBuf,
     /// The path before the change, if the file was renamed.
@@ -77,13 +77,13 @@ pub struct ChangedFile {
     pub old_path: Option<Utf8PathBuf>,
     pub status: FileStatus,
     /// The changed hunks. If the whole file is reviewed, one hunk of added lines.
-    pub hunks: Vec<Hunk>,
+    pub hunks: Vec<DiffHunk>,
     /// The content of the file after the change.
     pub text: String,
     /// The lower-case name of the language, if the file name tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    pub tier: Tier,
+    pub tier: FilePromptTier,
 }
 
 /// The kind of change to a file.
@@ -101,7 +101,7 @@ pub enum FileStatus {
 /// The amount of a file that goes into a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Tier {
+pub enum FilePromptTier {
     /// The diff and the whole file.
     Full,
     /// The diff and the beginning of the file; agents can read the rest.
@@ -110,7 +110,7 @@ pub enum Tier {
 
 /// A changed part of a file, with its context lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hunk {
+pub struct DiffHunk {
     /// The first line on the old side.
     pub old_start: u32,
     /// The first line on the new side.
@@ -118,12 +118,12 @@ pub struct Hunk {
     /// The text after the second `@@` of the hunk header, usually the enclosing function.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub section: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<HunkLine>,
 }
 
 /// A line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct HunkLine {
     pub kind: LineKind,
     /// The line number on the old side; `None` for an added line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,34 +144,34 @@ pub enum LineKind {
     Removed,
 }
 
-impl ChangedFile {
+impl ReviewedFile {
     /// The number of lines after the change.
     pub fn line_count(&self) -> u32 {
         u32::try_from(self.text.lines().count()).unwrap_or(u32::MAX)
     }
 
     /// The number of added lines.
-    pub fn added(&self) -> usize {
-        self.count(LineKind::Added)
+    pub fn added_count(&self) -> usize {
+        self.count_lines(LineKind::Added)
     }
 
     /// The number of removed lines.
-    pub fn removed(&self) -> usize {
-        self.count(LineKind::Removed)
+    pub fn removed_count(&self) -> usize {
+        self.count_lines(LineKind::Removed)
     }
 
-    fn count(&self, kind: LineKind) -> usize {
+    fn count_lines(&self, kind: LineKind) -> usize {
         self.hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count()
     }
 
     /// Returns true if the change added this line.
-    pub fn came(&self, line: u32) -> bool {
+    pub fn is_added_line(&self, line: u32) -> bool {
         let lines = self.hunks.iter().flat_map(|hunk| &hunk.lines);
         lines.into_iter().any(|known| known.kind == LineKind::Added && known.new == Some(line))
     }
 
     /// Maps a line number of the old side to the new side. Returns `None` if the line was removed.
-    pub fn new_line(&self, old: u32) -> Option<u32> {
+    pub fn new_line_number(&self, old: u32) -> Option<u32> {
         let mut shift = 0;
         for line in self.hunks.iter().flat_map(|hunk| &hunk.lines) {
             match (line.old, line.new) {
@@ -193,13 +193,13 @@ impl ChangedFile {
     }
 
     /// Returns true if the range contains an added line, or is adjacent to removed lines.
-    pub fn touches(&self, range: LineRange) -> bool {
-        self.hunks.iter().any(|hunk| hunk.touches(range))
+    pub fn touches_range(&self, range: LineRange) -> bool {
+        self.hunks.iter().any(|hunk| hunk.touches_range(range))
     }
 }
 
-impl Hunk {
-    fn touches(&self, range: LineRange) -> bool {
+impl DiffHunk {
+    fn touches_range(&self, range: LineRange) -> bool {
         let within = |line: u32| range.first <= line && line <= range.last;
         // Removed lines have no number on the new side: they lie between `next - 1` and `next`.
         let mut next = self.new_start;
@@ -221,23 +221,23 @@ impl Hunk {
 mod tests {
     use super::*;
 
-    fn file(lines: &[(LineKind, &str)]) -> ChangedFile {
+    fn file(lines: &[(LineKind, &str)]) -> ReviewedFile {
         let (mut old, mut new) = (0, 0);
         let lines = lines.iter().map(|(kind, text)| {
             old += u32::from(*kind != LineKind::Added);
             new += u32::from(*kind != LineKind::Removed);
-            Line {
+            HunkLine {
                 kind: *kind,
                 old: (*kind != LineKind::Added).then_some(old),
                 new: (*kind != LineKind::Removed).then_some(new),
                 text: (*text).to_owned(),
             }
         });
-        ChangedFile {
+        ReviewedFile {
             path: "a.rs".into(),
             old_path: None,
             status: FileStatus::Modified,
-            hunks: vec![Hunk {
+            hunks: vec![DiffHunk {
                 old_start: 1,
                 new_start: 1,
                 section: String::new(),
@@ -245,7 +245,7 @@ mod tests {
             }],
             text: String::new(),
             language: None,
-            tier: Tier::Full,
+            tier: FilePromptTier::Full,
         }
     }
 
@@ -260,9 +260,9 @@ mod tests {
             (Removed, "gone too"),
             (Context, "five"),
         ]);
-        let found: Vec<Option<u32>> = (1..=7).map(|line| file.new_line(line)).collect();
+        let found: Vec<Option<u32>> = (1..=7).map(|line| file.new_line_number(line)).collect();
         assert_eq!(found, [Some(1), Some(3), None, None, Some(4), Some(5), Some(6)]);
-        assert!(file.came(2) && !file.came(3));
+        assert!(file.is_added_line(2) && !file.is_added_line(3));
     }
 
     #[test]
@@ -278,8 +278,8 @@ mod tests {
             (Context, "six"),
         ]);
         let touched: Vec<u32> =
-            (1..=7).filter(|line| file.touches(LineRange::line(*line))).collect();
+            (1..=7).filter(|line| file.touches_range(LineRange::from_line(*line))).collect();
         assert_eq!(touched, [2, 4, 5]);
-        assert!(file.touches(LineRange { first: 1, last: 9 }));
+        assert!(file.touches_range(LineRange { first: 1, last: 9 }));
     }
 }

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-use super::change::{Change, ChangedFile, Tier};
+use super::change::{FilePromptTier, ReviewChange, ReviewedFile};
 use crate::limits::{
     REVIEW_FILE_LINES_MAX, REVIEW_PREVIEW_LINES, REVIEW_TEST_CHARS_MAX, REVIEW_TESTS_EACH_MAX,
     REVIEW_TESTS_MAX,
@@ -116,7 +116,7 @@ pub fn language_of(path: &Utf8Path) -> Option<&'static str> {
 }
 
 /// Compiles globs into a set. Also returns the globs that are invalid; they are left out of the set.
-pub fn globs(globs: &[String]) -> (GlobSet, Vec<String>) {
+pub fn compile_globs(globs: &[String]) -> (GlobSet, Vec<String>) {
     let mut set = GlobSetBuilder::new();
     let mut wrong = Vec::new();
     for text in globs {
@@ -136,28 +136,28 @@ pub fn globs(globs: &[String]) -> (GlobSet, Vec<String>) {
 
 /// Decides which files go into prompts as a whole: files that match `first`, then smaller files, up to `full_chars_max`
 /// characters in total. Files of more than [`REVIEW_FILE_LINES_MAX`] lines are always shown as a preview.
-pub fn assign_tiers(change: &mut Change, first: &GlobSet, full_chars_max: usize) {
+pub fn assign_tiers(change: &mut ReviewChange, first: &GlobSet, full_chars_max: usize) {
     let mut order: Vec<usize> = (0..change.files.len()).collect();
-    let key = |file: &ChangedFile| (!first.is_match(&file.path), file.text.len());
+    let key = |file: &ReviewedFile| (!first.is_match(&file.path), file.text.len());
     order.sort_by_key(|at| key(&change.files[*at]));
     let mut left = full_chars_max;
     for at in order {
         let file = &mut change.files[at];
         let chars = file.text.chars().count();
         let fits = chars <= left && file.text.lines().count() <= REVIEW_FILE_LINES_MAX;
-        file.tier = if fits { Tier::Full } else { Tier::Preview };
+        file.tier = if fits { FilePromptTier::Full } else { FilePromptTier::Preview };
         left -= if fits { chars } else { 0 };
     }
 }
 
 /// The first [`REVIEW_PREVIEW_LINES`] lines of a text.
-pub fn preview(text: &str) -> &str {
+pub fn take_preview(text: &str) -> &str {
     let end = text.split_inclusive('\n').take(REVIEW_PREVIEW_LINES).map(str::len).sum();
     &text[..end]
 }
 
 /// Truncates a text to `chars_max` characters, with a note that says how many were cut.
-pub fn cut(text: &str, chars_max: usize) -> String {
+pub fn truncate_text(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
         Some((end, _)) => {
@@ -168,17 +168,19 @@ pub fn cut(text: &str, chars_max: usize) -> String {
 }
 
 /// Truncates the text of a test to [`REVIEW_TEST_CHARS_MAX`] characters.
-pub(super) fn cut_test(text: &str) -> String {
-    cut(text, REVIEW_TEST_CHARS_MAX)
+pub(super) fn truncate_test(text: &str) -> String {
+    truncate_text(text, REVIEW_TEST_CHARS_MAX)
 }
 
 /// Finds the tests of changed files among the files `there`, and pairs each with its changed file. Tests in the nearest
 /// folders come first. Tests that the change shows as a whole are left out.
 pub fn related_tests<'a>(
-    change: &Change,
+    change: &ReviewChange,
     there: impl Iterator<Item = &'a Utf8Path>,
 ) -> Vec<(&'a Utf8Path, Utf8PathBuf)> {
-    let shown = |path: &Utf8Path| change.file(path).is_some_and(|file| file.tier == Tier::Full);
+    let shown = |path: &Utf8Path| {
+        change.find_file(path).is_some_and(|file| file.tier == FilePromptTier::Full)
+    };
     // A repository may have hundreds of thousands of files, so index them by stem instead of testing every pair.
     let mut by_stem: BTreeMap<&str, Vec<&Utf8Path>> = BTreeMap::new();
     for path in there.filter(|path| language_of(path).is_some()) {
@@ -186,10 +188,10 @@ pub fn related_tests<'a>(
     }
     let mut found: Vec<(&Utf8Path, Utf8PathBuf)> = Vec::new();
     for file in &change.files {
-        let Some(wanted) = Wanted::of(&file.path) else { continue };
-        let named = wanted.stems().filter_map(|stem| by_stem.get(stem)).flatten().copied();
+        let Some(wanted) = RelatedTestNames::for_file(&file.path) else { continue };
+        let named = wanted.possible_stems().filter_map(|stem| by_stem.get(stem)).flatten().copied();
         let mut of_file: Vec<&Utf8Path> = named
-            .filter(|path| **path != *file.path && wanted.fits(path) && !shown(path))
+            .filter(|path| **path != *file.path && wanted.matches_path(path) && !shown(path))
             .filter(|path| found.iter().all(|(known, _)| known != path))
             .collect();
         of_file.sort_by_key(|path| (std::cmp::Reverse(shared_folders(path, &file.path)), *path));
@@ -202,14 +204,14 @@ pub fn related_tests<'a>(
 }
 
 /// The file names that tests of one file may have.
-struct Wanted<'a> {
+struct RelatedTestNames<'a> {
     stem: &'a str,
     endings: &'static [&'static str],
     names: Vec<String>,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(path: &'a Utf8Path) -> Option<Self> {
+impl<'a> RelatedTestNames<'a> {
+    fn for_file(path: &'a Utf8Path) -> Option<Self> {
         let (endings, templates) = {
             let ending = path.extension()?;
             TESTS.iter().find(|(endings, _)| endings.contains(&ending))?
@@ -220,15 +222,15 @@ impl<'a> Wanted<'a> {
         };
         let telling = stem != "src" && !TEST_FOLDERS.contains(&stem);
         let names = templates.iter().map(|template| template.replace("{}", stem)).collect();
-        telling.then_some(Wanted { stem, endings, names })
+        telling.then_some(RelatedTestNames { stem, endings, names })
     }
 
     /// The possible file stems of a test.
-    fn stems(&self) -> impl Iterator<Item = &str> {
+    fn possible_stems(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).chain([self.stem, "tests"])
     }
 
-    fn fits(&self, path: &Utf8Path) -> bool {
+    fn matches_path(&self, path: &Utf8Path) -> bool {
         let (Some(stem), Some(ending)) = (path.file_stem(), path.extension()) else {
             return false;
         };
@@ -253,20 +255,20 @@ mod tests {
     use super::*;
     use crate::change::FileStatus;
 
-    fn file(path: &str, text: &str) -> ChangedFile {
-        ChangedFile {
+    fn file(path: &str, text: &str) -> ReviewedFile {
+        ReviewedFile {
             path: path.into(),
             old_path: None,
             status: FileStatus::Whole,
             hunks: Vec::new(),
             text: text.to_owned(),
             language: None,
-            tier: Tier::Full,
+            tier: FilePromptTier::Full,
         }
     }
 
     fn tests_of(path: &str, there: &[&str]) -> Vec<String> {
-        let change = Change { files: vec![file(path, "")], skipped: Vec::new() };
+        let change = ReviewChange { files: vec![file(path, "")], skipped: Vec::new() };
         let there = there.iter().map(|path| Utf8Path::new(*path));
         related_tests(&change, there).into_iter().map(|(path, _)| path.to_string()).collect()
     }
@@ -303,7 +305,7 @@ mod tests {
 
     #[test]
     fn what_comes_first_is_whole_and_then_the_smaller_ones() {
-        let mut change = Change {
+        let mut change = ReviewChange {
             files: vec![
                 file("big.sql", &"x".repeat(60)),
                 file("m.rs", &"x".repeat(30)),
@@ -311,20 +313,20 @@ mod tests {
             ],
             skipped: Vec::new(),
         };
-        let (first, wrong) = globs(&["*.sql".to_owned(), "a{".to_owned()]);
+        let (first, wrong) = compile_globs(&["*.sql".to_owned(), "a{".to_owned()]);
         assert_eq!(wrong, ["a{"]);
         assign_tiers(&mut change, &first, 70);
-        let tiers: Vec<Tier> = change.files.iter().map(|file| file.tier).collect();
-        assert_eq!(tiers, [Tier::Full, Tier::Preview, Tier::Full]);
+        let tiers: Vec<FilePromptTier> = change.files.iter().map(|file| file.tier).collect();
+        assert_eq!(tiers, [FilePromptTier::Full, FilePromptTier::Preview, FilePromptTier::Full]);
     }
 
     #[test]
     fn cuts_are_seen() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöü", 1), "ä\n[cut here: 2 characters more]\n");
+        assert_eq!(truncate_text("äöü", 3), "äöü");
+        assert_eq!(truncate_text("äöü", 1), "ä\n[cut here: 2 characters more]\n");
         let text = "line\n".repeat(60);
-        assert_eq!(preview(&text).lines().count(), REVIEW_PREVIEW_LINES);
-        assert_eq!(preview("one"), "one");
+        assert_eq!(take_preview(&text).lines().count(), REVIEW_PREVIEW_LINES);
+        assert_eq!(take_preview("one"), "one");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The parser counts lines by the hunk header, so a line of a file that looks like diff syntax is never taken for it.
 
-use super::change::{Hunk, Line, LineKind};
+use super::change::{DiffHunk, HunkLine, LineKind};
 
 /// The part of a diff that belongs to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct FilePatch {
     pub old: Option<String>,
     /// The new path, without `b/`; `None` if the file was deleted.
     pub new: Option<String>,
-    pub hunks: Vec<Hunk>,
+    pub hunks: Vec<DiffHunk>,
     /// True if git treats the file as binary.
     pub binary: bool,
 }
@@ -19,31 +19,31 @@ pub struct FilePatch {
 /// A syntax error in a diff.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the diff is not understood: {said}")]
-pub struct DiffError {
+pub struct DiffParseError {
     /// The line number in the diff, from 1.
     pub line: usize,
     pub said: String,
 }
 
 /// Parses a diff of any number of files, with the prefixes `a/` and `b/`. Combined diffs of merges are rejected.
-pub fn parse(bytes: &[u8]) -> Result<Vec<FilePatch>, DiffError> {
-    let mut reader = Reader { lines: split_lines(bytes), at: 0 };
+pub fn parse_diff(bytes: &[u8]) -> Result<Vec<FilePatch>, DiffParseError> {
+    let mut reader = DiffReader { lines: split_lines(bytes), at: 0 };
     let mut files: Vec<FilePatch> = Vec::new();
-    while let Some(line) = reader.next() {
+    while let Some(line) = reader.next_line() {
         if line.starts_with(b"diff --git ") {
             files.push(FilePatch::default());
             continue;
         }
         let Some(file) = files.last_mut() else {
-            return Err(reader.wrong("it comes before the first file"));
+            return Err(reader.error_here("it comes before the first file"));
         };
         if line.starts_with(b"diff --cc ") || line.starts_with(b"@@@") {
-            return Err(reader.wrong("it is of a diff with two parents"));
+            return Err(reader.error_here("it is of a diff with two parents"));
         }
         match line {
-            line if line.starts_with(b"@@ ") => file.hunks.push(reader.hunk(line)?),
-            line if line.starts_with(b"--- ") => file.old = path_of(&line[4..], b"a/"),
-            line if line.starts_with(b"+++ ") => file.new = path_of(&line[4..], b"b/"),
+            line if line.starts_with(b"@@ ") => file.hunks.push(reader.parse_hunk(line)?),
+            line if line.starts_with(b"--- ") => file.old = parse_path(&line[4..], b"a/"),
+            line if line.starts_with(b"+++ ") => file.new = parse_path(&line[4..], b"b/"),
             line if line.starts_with(b"Binary files ") => file.binary = true,
             line if line.starts_with(b"GIT binary patch") => file.binary = true,
             // Modes, blob names and renames are read from `git diff --raw`, where paths are not quoted.
@@ -54,20 +54,25 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<FilePatch>, DiffError> {
 }
 
 /// Represents a whole text as one hunk of added lines. Returns no hunk if the text is empty.
-pub fn whole(text: &str) -> Vec<Hunk> {
-    let lines: Vec<Line> = text.lines().enumerate().map(added_line).collect();
+pub fn whole_file_hunks(text: &str) -> Vec<DiffHunk> {
+    let lines: Vec<HunkLine> = text.lines().enumerate().map(added_line).collect();
     if lines.is_empty() {
         return Vec::new();
     }
-    vec![Hunk { old_start: 0, new_start: 1, section: String::new(), lines }]
+    vec![DiffHunk { old_start: 0, new_start: 1, section: String::new(), lines }]
 }
 
-fn added_line((at, text): (usize, &str)) -> Line {
-    Line { kind: LineKind::Added, old: None, new: Some(number(at + 1)), text: text.to_owned() }
+fn added_line((at, text): (usize, &str)) -> HunkLine {
+    HunkLine {
+        kind: LineKind::Added,
+        old: None,
+        new: Some(to_line_number(at + 1)),
+        text: text.to_owned(),
+    }
 }
 
 /// Applies hunks to the lines of the old side. Returns `None` if they do not match.
-pub fn apply<'a>(old: &[&'a str], hunks: &'a [Hunk]) -> Option<Vec<&'a str>> {
+pub fn apply_hunks<'a>(old: &[&'a str], hunks: &'a [DiffHunk]) -> Option<Vec<&'a str>> {
     let mut new: Vec<&str> = Vec::new();
     let mut at = 0;
     for hunk in hunks {
@@ -93,34 +98,34 @@ pub fn apply<'a>(old: &[&'a str], hunks: &'a [Hunk]) -> Option<Vec<&'a str>> {
     Some(new)
 }
 
-struct Reader<'a> {
+struct DiffReader<'a> {
     lines: Vec<&'a [u8]>,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn next(&mut self) -> Option<&'a [u8]> {
+impl<'a> DiffReader<'a> {
+    fn next_line(&mut self) -> Option<&'a [u8]> {
         let line = self.lines.get(self.at)?;
         self.at += 1;
         Some(line)
     }
 
-    fn wrong(&self, said: &str) -> DiffError {
-        DiffError { line: self.at, said: said.to_owned() }
+    fn error_here(&self, said: &str) -> DiffParseError {
+        DiffParseError { line: self.at, said: said.to_owned() }
     }
 
     /// Parses the body of a hunk whose header was read last.
-    fn hunk(&mut self, heading: &[u8]) -> Result<Hunk, DiffError> {
-        let Some(heading) = heading_of(heading) else {
-            return Err(self.wrong("it should be the heading of a hunk"));
+    fn parse_hunk(&mut self, heading: &[u8]) -> Result<DiffHunk, DiffParseError> {
+        let Some(heading) = parse_hunk_header(heading) else {
+            return Err(self.error_here("it should be the heading of a hunk"));
         };
         let ((old_start, mut old_left), (new_start, mut new_left), section) = heading;
         // For an empty side, git writes the number of the line before it. That number is never assigned to a line.
         let (mut old, mut new) = (old_start, new_start);
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<HunkLine> = Vec::new();
         while old_left > 0 || new_left > 0 {
-            let Some(line) = self.next() else {
-                return Err(self.wrong("the hunk is shorter than its heading says"));
+            let Some(line) = self.next_line() else {
+                return Err(self.error_here("the hunk is shorter than its heading says"));
             };
             // `\ No newline at end of file` is not counted by the header.
             if line.starts_with(b"\\") {
@@ -131,15 +136,15 @@ impl<'a> Reader<'a> {
                 Some((b'-', text)) => (LineKind::Removed, text),
                 Some((b' ', text)) => (LineKind::Context, text),
                 None => (LineKind::Context, line),
-                _ => return Err(self.wrong("it should begin with a sign or a space")),
+                _ => return Err(self.error_here("it should begin with a sign or a space")),
             };
             let (in_old, in_new) = (kind != LineKind::Added, kind != LineKind::Removed);
             if (in_old && old_left == 0) || (in_new && new_left == 0) {
-                return Err(self.wrong("the hunk is longer than its heading says"));
+                return Err(self.error_here("the hunk is longer than its heading says"));
             }
             old_left -= u32::from(in_old);
             new_left -= u32::from(in_new);
-            lines.push(Line {
+            lines.push(HunkLine {
                 kind,
                 old: in_old.then_some(old),
                 new: in_new.then_some(new),
@@ -148,7 +153,7 @@ impl<'a> Reader<'a> {
             old += u32::from(in_old);
             new += u32::from(in_new);
         }
-        Ok(Hunk { old_start, new_start, section, lines })
+        Ok(DiffHunk { old_start, new_start, section, lines })
     }
 
     /// The text of a line without a carriage return. The carriage return is kept on a last line that has no line feed,
@@ -172,18 +177,18 @@ fn split_lines(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The first line and the number of lines of one side of a hunk.
-type Side = (u32, u32);
+type HunkSide = (u32, u32);
 
 /// Parses a hunk header: `@@ -1,2 +3 @@ section`.
-fn heading_of(line: &[u8]) -> Option<(Side, Side, String)> {
+fn parse_hunk_header(line: &[u8]) -> Option<(HunkSide, HunkSide, String)> {
     let line = String::from_utf8_lossy(line);
     let rest = line.strip_prefix("@@ -")?;
     let (sides, section) = rest.split_once(" @@")?;
     let (old, new) = sides.split_once(" +")?;
-    Some((side_of(old)?, side_of(new)?, section.trim().to_owned()))
+    Some((parse_hunk_side(old)?, parse_hunk_side(new)?, section.trim().to_owned()))
 }
 
-fn side_of(text: &str) -> Option<Side> {
+fn parse_hunk_side(text: &str) -> Option<HunkSide> {
     match text.split_once(',') {
         Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
         None => Some((text.parse().ok()?, 1)),
@@ -192,11 +197,14 @@ fn side_of(text: &str) -> Option<Side> {
 
 /// Parses the path of a `--- a/path` line. git quotes paths with special characters, and ends a path with spaces in a
 /// tab.
-fn path_of(text: &[u8], prefix: &[u8]) -> Option<String> {
+fn parse_path(text: &[u8], prefix: &[u8]) -> Option<String> {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     let quoted = text.first() == Some(&b'"');
-    let bytes =
-        if quoted { unquoted(text)? } else { text.strip_suffix(b"\t").unwrap_or(text).to_vec() };
+    let bytes = if quoted {
+        unquote_path(text)?
+    } else {
+        text.strip_suffix(b"\t").unwrap_or(text).to_vec()
+    };
     if !quoted && bytes == b"/dev/null" {
         return None;
     }
@@ -205,7 +213,7 @@ fn path_of(text: &[u8], prefix: &[u8]) -> Option<String> {
 }
 
 /// Decodes a path in git's C-style quotes.
-fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
+fn unquote_path(text: &[u8]) -> Option<Vec<u8>> {
     let inner = text.strip_suffix(b"\t").unwrap_or(text);
     let inner = inner.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut bytes = Vec::new();
@@ -236,7 +244,7 @@ fn octal_digit(byte: u8) -> Option<u8> {
     (b'0'..=b'7').contains(&byte).then(|| byte - b'0')
 }
 
-fn number(count: usize) -> u32 {
+fn to_line_number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -245,7 +253,7 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> FilePatch {
-        let files = parse(text.as_bytes()).unwrap();
+        let files = parse_diff(text.as_bytes()).unwrap();
         assert_eq!(files.len(), 1, "{files:?}");
         files.into_iter().next().unwrap()
     }
@@ -298,9 +306,9 @@ mod tests {
             ("\"b/\\303\\274\"", "ü"),
             ("b/ünï", "ünï"),
         ] {
-            assert_eq!(path_of(said.as_bytes(), b"b/").as_deref(), Some(name), "{said}");
+            assert_eq!(parse_path(said.as_bytes(), b"b/").as_deref(), Some(name), "{said}");
         }
-        assert_eq!(path_of(b"/dev/null", b"b/"), None);
+        assert_eq!(parse_path(b"/dev/null", b"b/"), None);
     }
 
     #[test]
@@ -313,7 +321,7 @@ mod tests {
             (format!("{head}@@ -1 +1 @@\n a\n b\n@@@ -1 -1 +1 @@@\n"), 7),
             (format!("{head}@@ -1,2 +1 @@\n+a\n+b\n"), 6),
         ] {
-            assert_eq!(parse(text.as_bytes()).unwrap_err().line, line, "{text}");
+            assert_eq!(parse_diff(text.as_bytes()).unwrap_err().line, line, "{text}");
         }
     }
 
@@ -322,7 +330,7 @@ mod tests {
         let text = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+a\n\
                     diff --git a/g b/g\ndeleted file mode 100644\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\
                     diff --git a/p b/p\nBinary files a/p and b/p differ\n";
-        let files = parse(text.as_bytes()).unwrap();
+        let files = parse_diff(text.as_bytes()).unwrap();
         assert_eq!((files[0].old.as_deref(), files[0].new.as_deref()), (None, Some("n")));
         assert_eq!((files[1].old.as_deref(), files[1].new.as_deref()), (Some("g"), None));
         assert!(files[2].binary);

@@ -34,7 +34,8 @@ use crate::codes;
 use repertoire_skill::skill::Skill;
 
 mod areas;
-mod found;
+mod collect;
+mod document;
 mod glob;
 mod inline;
 mod kind;
@@ -45,22 +46,21 @@ mod patterns;
 mod pointer;
 mod rules;
 mod sections;
-mod tree;
 mod yaml;
 
-pub use patterns::{Unusable, compile};
-pub use pointer::{Base, Place, read_shared};
+pub use patterns::{UnusablePattern, compile_pattern};
+pub use pointer::{SharedBase, SharedFileLocation, read_shared};
 pub use yaml::to_yaml;
 
-use found::Findings;
-use pointer::Shared;
-use tree::Document;
+use collect::ReviewDiagnostics;
+use document::MarkdownDocument;
+use pointer::SharedFiles;
 
 /// The severity of a finding, in ascending order.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-pub enum Severity {
+pub enum ReviewSeverity {
     /// The code could be better.
     Suggestion,
     /// The code is wrong, but does little harm.
@@ -71,34 +71,38 @@ pub enum Severity {
     Critical,
 }
 
-impl Severity {
+impl ReviewSeverity {
     /// All severities, worst first.
-    pub const ALL: [Severity; 4] =
-        [Severity::Critical, Severity::Major, Severity::Minor, Severity::Suggestion];
+    pub const ALL: [ReviewSeverity; 4] = [
+        ReviewSeverity::Critical,
+        ReviewSeverity::Major,
+        ReviewSeverity::Minor,
+        ReviewSeverity::Suggestion,
+    ];
 
     /// The name in skills and reports.
     pub fn as_str(self) -> &'static str {
         match self {
-            Severity::Critical => "Critical",
-            Severity::Major => "Major",
-            Severity::Minor => "Minor",
-            Severity::Suggestion => "Suggestion",
+            ReviewSeverity::Critical => "Critical",
+            ReviewSeverity::Major => "Major",
+            ReviewSeverity::Minor => "Minor",
+            ReviewSeverity::Suggestion => "Suggestion",
         }
     }
 
     /// Parses a name, ignoring case. The plural is accepted as well (`Suggestions`).
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.trim();
-        let is = |severity: &Severity| {
+        let is = |severity: &ReviewSeverity| {
             let name = severity.as_str();
             word.eq_ignore_ascii_case(name)
                 || word.strip_suffix('s').is_some_and(|one| one.eq_ignore_ascii_case(name))
         };
-        Severity::ALL.into_iter().find(is)
+        ReviewSeverity::ALL.into_iter().find(is)
     }
 }
 
-impl std::fmt::Display for Severity {
+impl std::fmt::Display for ReviewSeverity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -133,7 +137,7 @@ pub struct ReviewSkill {
     pub focus_areas: Vec<FocusArea>,
     /// Patterns whose matches count as validated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub auto_validated_patterns: Vec<Pattern>,
+    pub auto_validated_patterns: Vec<ReviewPattern>,
     /// Descriptions of code that must not be flagged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub false_positive_rules: Vec<String>,
@@ -142,7 +146,7 @@ pub struct ReviewSkill {
     pub priority_files: Option<PriorityFiles>,
     /// The way to proceed, in a methodology skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub methodology: Option<Methodology>,
+    pub methodology: Option<ReviewMethodology>,
 }
 
 /// An area to look at.
@@ -152,14 +156,14 @@ pub struct FocusArea {
     pub name: String,
     /// The usual severity of its findings; absent if the skill does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub severity: Option<Severity>,
+    pub severity: Option<ReviewSeverity>,
     /// The checks to make.
     pub checks: Vec<String>,
 }
 
 /// A pattern whose matches count as validated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pattern {
+pub struct ReviewPattern {
     /// The id: `hardcoded_password`.
     pub id: String,
     /// The regular expression; absent if only a reader can recognise the pattern.
@@ -169,7 +173,7 @@ pub struct Pattern {
     pub description: String,
     /// The severity of a match, if the skill gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub severity: Option<Severity>,
+    pub severity: Option<ReviewSeverity>,
     /// Globs of the files that it applies to; all files if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -187,7 +191,7 @@ pub struct PriorityFiles {
 
 /// A way to proceed in a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Methodology {
+pub struct ReviewMethodology {
     /// The approach, in a sentence or two.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approach: String,
@@ -202,10 +206,10 @@ pub struct Methodology {
     pub questions: Vec<String>,
 }
 
-impl Pattern {
+impl ReviewPattern {
     /// A pattern of which only the id is known.
-    fn named(id: String) -> Self {
-        Pattern {
+    fn with_id(id: String) -> Self {
+        ReviewPattern {
             id,
             pattern: None,
             description: String::new(),
@@ -218,7 +222,7 @@ impl Pattern {
 
 /// The result of [`extract`].
 #[derive(Clone, Debug)]
-pub struct Extracted {
+pub struct ReviewExtraction {
     pub skill: ReviewSkill,
     /// Problems in the skill, in the order in which they were found.
     pub diagnostics: Vec<Diagnostic>,
@@ -226,21 +230,21 @@ pub struct Extracted {
 
 /// Extracts the parts of a skill that a review uses. `reference` is the name by which it was requested. Shared files
 /// are read from disk by [`read_shared`].
-pub fn extract(skill: &Skill, reference: &str) -> Extracted {
-    extract_with(skill, reference, &|place| read_shared(skill, place))
+pub fn extract_review_skill(skill: &Skill, reference: &str) -> ReviewExtraction {
+    extract_review_skill_with(skill, reference, &|place| read_shared(skill, place))
 }
 
 /// As [`extract`], but reads shared files through `read`.
-pub fn extract_with(
+pub fn extract_review_skill_with(
     skill: &Skill,
     reference: &str,
-    read: &dyn Fn(&Place) -> Result<String, ReadError>,
-) -> Extracted {
-    let (kind, primary_agent) = kind::classify(skill);
-    let document = Document::read(&skill.source, skill.body);
-    let subjects = kind::subjects(skill, primary_agent.as_deref());
-    let mut shared = Shared::new(skill, read);
-    let mut findings = Findings::default();
+    read: &dyn Fn(&SharedFileLocation) -> Result<String, ReadError>,
+) -> ReviewExtraction {
+    let (kind, primary_agent) = kind::classify_skill(skill);
+    let document = MarkdownDocument::parse(&skill.source, skill.body);
+    let subjects = kind::subject_stems(skill, primary_agent.as_deref());
+    let mut shared = SharedFiles::new(skill, read);
+    let mut findings = ReviewDiagnostics::default();
     let out = &mut findings;
     let mut found = ReviewSkill {
         name: skill.name.clone(),
@@ -255,39 +259,40 @@ pub fn extract_with(
     };
     match kind {
         ReviewKind::Methodology => {
-            found.methodology = methodology::find(&document, out);
+            found.methodology = methodology::find_methodology(&document, out);
             if !kind::is_declared(skill) && is_for_reviews(&document) {
                 let message = "its focus areas and patterns are not used: it is taken as a methodology; name it \
                                `reviewing-…`, or say `type: review`";
-                out.about(&codes::REVIEW_UNUSED, message.to_owned(), &skill.source);
+                out.add_for_file(&codes::REVIEW_UNUSED, message.to_owned(), &skill.source);
             }
         }
         ReviewKind::Review | ReviewKind::Command => {
-            found.auto_validated_patterns = patterns::find(&document, &subjects, &mut shared, out);
+            found.auto_validated_patterns =
+                patterns::find_patterns(&document, &subjects, &mut shared, out);
             found.false_positive_rules =
-                rules::false_positives(&document, &subjects, &mut shared, out);
+                rules::find_false_positives(&document, &subjects, &mut shared, out);
         }
     }
     if kind == ReviewKind::Review {
-        found.focus_areas = areas::find(&document, out);
-        found.priority_files = rules::priority_files(&document, out);
+        found.focus_areas = areas::find_areas(&document, out);
+        found.priority_files = rules::find_priority_files(&document, out);
     }
-    if let Some(headings) = nothing_in(&found) {
+    if let Some(headings) = missing_headings(&found) {
         let message = format!("a review finds nothing in this skill; it looks for {headings}");
-        out.about(&codes::REVIEW_EMPTY, message, &skill.source);
+        out.add_for_file(&codes::REVIEW_EMPTY, message, &skill.source);
     }
-    Extracted { skill: found, diagnostics: findings.finish(&skill.source) }
+    ReviewExtraction { skill: found, diagnostics: findings.finish(&skill.source) }
 }
 
 /// Returns true if the document has focus areas with a severity, or patterns.
-fn is_for_reviews(document: &Document) -> bool {
-    let unsaid = &mut Findings::default();
-    areas::find(document, unsaid).iter().any(|area| area.severity.is_some())
+fn is_for_reviews(document: &MarkdownDocument) -> bool {
+    let unsaid = &mut ReviewDiagnostics::default();
+    areas::find_areas(document, unsaid).iter().any(|area| area.severity.is_some())
         || patterns::has_table(document)
 }
 
 /// Returns the expected headings if nothing was found in the skill. A command need not have any.
-fn nothing_in(skill: &ReviewSkill) -> Option<&'static str> {
+fn missing_headings(skill: &ReviewSkill) -> Option<&'static str> {
     let is_empty = skill.focus_areas.is_empty()
         && skill.auto_validated_patterns.is_empty()
         && skill.false_positive_rules.is_empty()

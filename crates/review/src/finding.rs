@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::extract::Severity;
+use crate::extract::ReviewSeverity;
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::change::LineRange;
 
 /// A problem that an agent reported and the engine accepted. It is not validated yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ReviewFinding {
     /// The id within the review: `F1`.
     pub id: String,
     /// The name of the agent that reported it.
@@ -24,14 +24,14 @@ pub struct Finding {
     pub function: Option<String>,
     /// The key of the category in the line-up.
     pub category: String,
-    pub severity: Severity,
+    pub severity: ReviewSeverity,
     pub description: String,
     /// The input or event that triggers the problem, and the harm that it does.
     pub failure_scenario: String,
     /// The agent's confidence, from 0 to 1.
     pub confidence: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fix: Option<Fix>,
+    pub fix: Option<FindingFix>,
     /// The id of the pattern that the agent claims to have seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
@@ -43,7 +43,7 @@ pub struct Finding {
 /// A suggested fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fix {
+pub enum FindingFix {
     /// A replacement at one place, as a short diff.
     Diff(String),
     /// Instructions for an agent that will fix the problem.

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::extract::{Methodology, ReviewKind, ReviewSkill, Severity};
+use crate::extract::{ReviewKind, ReviewMethodology, ReviewSeverity, ReviewSkill};
 use repertoire_text::yaml;
 use serde::Serialize;
 
 /// A skill that takes part in a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedSkill {
     pub skill: ReviewSkill,
     /// True if its patterns may validate findings without a validator, and its false-positive rules apply.
     pub trusted: bool,
@@ -27,7 +27,7 @@ pub struct SkillInstructions {
     pub focus_areas: Vec<String>,
     /// The same areas with their checks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub checklist: Vec<Checklist>,
+    pub checklist: Vec<AreaChecklist>,
     /// The ids of patterns whose matches count as validated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub auto_validate: Vec<String>,
@@ -35,22 +35,22 @@ pub struct SkillInstructions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub false_positive_rules: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub methodology: Option<Methodology>,
+    pub methodology: Option<ReviewMethodology>,
 }
 
 /// The checks of one focus area.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Checklist {
+pub struct AreaChecklist {
     pub category: String,
     /// The usual severity of its findings.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub severity: Option<Severity>,
+    pub severity: Option<ReviewSeverity>,
     pub items: Vec<String>,
 }
 
 /// The instructions of all skills together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ReviewInstructions {
     /// Instructions by agent name.
     pub agents: BTreeMap<String, SkillInstructions>,
     /// Rules that validators apply to all findings.
@@ -60,16 +60,23 @@ pub struct Told {
 }
 
 /// Generates the instructions for the agents that take part. `skipped` are the agents that the user has disabled.
-pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Told {
+pub fn generate_instructions(
+    skills: &[ResolvedSkill],
+    agents: &[&str],
+    skipped: &[String],
+) -> ReviewInstructions {
     let empty = |name: &&str| ((*name).to_owned(), SkillInstructions::default());
-    let mut told = Told { agents: agents.iter().map(empty).collect(), ..Told::default() };
-    for Resolved { skill, asked, trusted } in skills {
+    let mut told = ReviewInstructions {
+        agents: agents.iter().map(empty).collect(),
+        ..ReviewInstructions::default()
+    };
+    for ResolvedSkill { skill, asked, trusted } in skills {
         // An untrusted skill must not suppress findings.
         let rules = if *trusted { skill.false_positive_rules.as_slice() } else { &[] };
-        extend(&mut told.false_positive_rules, rules);
+        extend_unique(&mut told.false_positive_rules, rules);
         match skill.kind {
             ReviewKind::Review => {
-                let unheard = review(&mut told, skill, rules, skipped);
+                let unheard = add_review_skill(&mut told, skill, rules, skipped);
                 told.warnings.extend(unheard.filter(|_| *asked));
             }
             ReviewKind::Methodology => {
@@ -88,8 +95,8 @@ pub fn generate(skills: &[Resolved], agents: &[&str], skipped: &[String]) -> Tol
 }
 
 /// Adds a review skill to the instructions of its primary agent. Returns a warning if that agent does not take part.
-fn review(
-    told: &mut Told,
+fn add_review_skill(
+    told: &mut ReviewInstructions,
     skill: &ReviewSkill,
     rules: &[String],
     skipped: &[String],
@@ -105,7 +112,7 @@ fn review(
     };
     for area in &skill.focus_areas {
         push_new(&mut instructions.focus_areas, area.name.clone());
-        let entry = Checklist {
+        let entry = AreaChecklist {
             category: area.name.clone(),
             severity: area.severity,
             items: area.checks.clone(),
@@ -115,11 +122,11 @@ fn review(
     for pattern in &skill.auto_validated_patterns {
         push_new(&mut instructions.auto_validate, pattern.id.clone());
     }
-    extend(&mut instructions.false_positive_rules, rules);
+    extend_unique(&mut instructions.false_positive_rules, rules);
     None
 }
 
-fn add_methodology(instructions: &mut SkillInstructions, methodology: Option<&Methodology>) {
+fn add_methodology(instructions: &mut SkillInstructions, methodology: Option<&ReviewMethodology>) {
     let Some(new) = methodology else { return };
     let all = instructions.methodology.get_or_insert_default();
     for (text, new) in [(&mut all.approach, &new.approach), (&mut all.mindset, &new.mindset)] {
@@ -132,7 +139,7 @@ fn add_methodology(instructions: &mut SkillInstructions, methodology: Option<&Me
     all.questions.extend(new.questions.iter().cloned());
 }
 
-fn extend(list: &mut Vec<String>, more: &[String]) {
+fn extend_unique(list: &mut Vec<String>, more: &[String]) {
     for item in more {
         push_new(list, item.clone());
     }
@@ -156,16 +163,16 @@ impl SkillInstructions {
             return None;
         }
         let value = serde_json::json!({ "skill_instructions": self });
-        Some(yaml::emit(&yaml::Node::from_json(&value)))
+        Some(yaml::emit(&yaml::YamlNode::from_json(&value)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::{FocusArea, Pattern};
+    use crate::extract::{FocusArea, ReviewPattern};
 
-    fn area(name: &str, severity: Severity, checks: &[&str]) -> FocusArea {
+    fn area(name: &str, severity: ReviewSeverity, checks: &[&str]) -> FocusArea {
         let checks = checks.iter().map(|check| (*check).to_owned()).collect();
         FocusArea { name: name.to_owned(), severity: Some(severity), checks }
     }
@@ -184,8 +191,8 @@ mod tests {
         }
     }
 
-    fn security() -> Resolved {
-        let pattern = Pattern {
+    fn security() -> ResolvedSkill {
+        let pattern = ReviewPattern {
             id: "sql_concat".to_owned(),
             pattern: None,
             description: "SQL".to_owned(),
@@ -197,20 +204,24 @@ mod tests {
             focus_areas: vec![
                 area(
                     "Injection Vulnerabilities",
-                    Severity::Critical,
+                    ReviewSeverity::Critical,
                     &["SQL injection via string concatenation"],
                 ),
-                area("Authentication Weaknesses", Severity::Critical, &["Hardcoded credentials"]),
+                area(
+                    "Authentication Weaknesses",
+                    ReviewSeverity::Critical,
+                    &["Hardcoded credentials"],
+                ),
             ],
             auto_validated_patterns: vec![pattern],
             false_positive_rules: vec!["SQL in ORM query builders".to_owned()],
             ..skill("reviewing-security", ReviewKind::Review, Some("security-agent"))
         };
-        Resolved { skill, trusted: true, asked: true }
+        ResolvedSkill { skill, trusted: true, asked: true }
     }
 
-    fn method(name: &str, approach: &str, mindset: &str) -> Resolved {
-        let methodology = Methodology {
+    fn method(name: &str, approach: &str, mindset: &str) -> ResolvedSkill {
+        let methodology = ReviewMethodology {
             approach: approach.to_owned(),
             mindset: mindset.to_owned(),
             steps: vec![format!("{name}: look")],
@@ -220,13 +231,13 @@ mod tests {
             methodology: Some(methodology),
             ..skill(name, ReviewKind::Methodology, None)
         };
-        Resolved { skill, trusted: true, asked: true }
+        ResolvedSkill { skill, trusted: true, asked: true }
     }
 
     #[test]
     fn a_review_skill_speaks_to_its_agent_and_a_methodology_to_all() {
         let skills = [security(), method("brainstorming", "Explore", "Doubt")];
-        let told = generate(&skills, &["security-agent", "bug-detection-agent"], &[]);
+        let told = generate_instructions(&skills, &["security-agent", "bug-detection-agent"], &[]);
         let yaml = told.agents["security-agent"].to_yaml().unwrap();
         assert_eq!(
             yaml,
@@ -265,7 +276,7 @@ skill_instructions:
     #[test]
     fn of_several_methodologies_everything_is_kept_in_order() {
         let skills = [method("b", "First", "One"), method("a", "Second", "Two")];
-        let told = generate(&skills, &["security-agent"], &[]);
+        let told = generate_instructions(&skills, &["security-agent"], &[]);
         let methodology = told.agents["security-agent"].methodology.clone().unwrap();
         assert_eq!(methodology.approach, "First\nSecond");
         assert_eq!(methodology.mindset, "One\nTwo");
@@ -275,25 +286,25 @@ skill_instructions:
 
     #[test]
     fn the_same_said_twice_is_said_once() {
-        let told = generate(&[security(), security()], &["security-agent"], &[]);
-        let once = generate(&[security()], &["security-agent"], &[]);
+        let told = generate_instructions(&[security(), security()], &["security-agent"], &[]);
+        let once = generate_instructions(&[security()], &["security-agent"], &[]);
         assert_eq!(told, once);
     }
 
     #[test]
     fn without_skills_there_is_no_block() {
-        let told = generate(&[], &["security-agent"], &[]);
+        let told = generate_instructions(&[], &["security-agent"], &[]);
         assert_eq!(told.agents["security-agent"].to_yaml(), None);
     }
 
     #[test]
     fn a_skill_whose_agent_takes_no_part_is_told() {
-        let told = generate(&[security()], &["bug-detection-agent"], &[]);
+        let told = generate_instructions(&[security()], &["bug-detection-agent"], &[]);
         assert_eq!(
             told.warnings,
             ["`reviewing-security` speaks to security-agent, which takes no part in this review"]
         );
-        let told = generate(&[security()], &[], &["security-agent".to_owned()]);
+        let told = generate_instructions(&[security()], &[], &["security-agent".to_owned()]);
         assert!(told.warnings[0].contains("left out"), "{:?}", told.warnings);
     }
 }

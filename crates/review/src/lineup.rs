@@ -4,12 +4,12 @@
 //! or replace an agent of the same name: [`load`] reads a file, [`merge`] lays it over another line-up, and [`check`]
 //! validates the result.
 
-use crate::extract::Severity;
+use crate::extract::ReviewSeverity;
 use repertoire_skill::pack;
 use serde::{Deserialize, Serialize};
 
 use super::finding::Phase;
-use super::record::{Depth, PlannedPhase, Subject};
+use super::record::{PlannedPhase, ReviewDepth, ReviewSubject};
 
 mod check;
 pub mod limits;
@@ -20,18 +20,18 @@ mod pack_tests;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Problem, check};
-pub use load::{LineupError, load};
-pub use merge::{Merged, Source, merge};
+pub use check::{LineupProblem, check_lineup};
+pub use load::{LineupError, load_lineup};
+pub use merge::{LineupSource, MergedLineup, merge_lineups};
 
 /// The agents and rules of a review.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lineup {
+pub struct ReviewLineup {
     /// The kind of files that it reviews.
-    pub subject: Subject,
+    pub subject: ReviewSubject,
     #[serde(default)]
-    pub phases: Phases,
+    pub phases: LineupPhases,
     /// Instructions for every agent, before its own.
     #[serde(default)]
     pub instructions: String,
@@ -40,9 +40,9 @@ pub struct Lineup {
     pub gaps_instructions: String,
     /// The agents. Reports list categories in this order.
     #[serde(default)]
-    pub agents: Vec<Agent>,
+    pub agents: Vec<ReviewAgent>,
     #[serde(default)]
-    pub synthesis: Synthesis,
+    pub synthesis: SynthesisRules,
     #[serde(default)]
     pub validation: ValidationRules,
 }
@@ -50,7 +50,7 @@ pub struct Lineup {
 /// The phases of each depth, in the order in which they run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Phases {
+pub struct LineupPhases {
     #[serde(default)]
     pub quick: Vec<Phase>,
     #[serde(default)]
@@ -78,7 +78,7 @@ impl ModelTier {
 /// A review agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
+pub struct ReviewAgent {
     /// The name, which ends in `-agent`: `security-agent`.
     pub name: String,
     /// The key of the category: `security`.
@@ -97,19 +97,19 @@ pub struct Agent {
     /// The model that validates findings of this category.
     pub validator: ModelTier,
     #[serde(default)]
-    pub receives: Vec<Receives>,
+    pub receives: Vec<AgentInput>,
     /// Code that must not be flagged in this category.
     #[serde(default)]
     pub false_positives: Vec<String>,
     /// Additional fields of its findings.
     #[serde(default)]
-    pub details: Vec<Detail>,
+    pub details: Vec<FindingDetail>,
 }
 
 /// An input of an agent besides the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Receives {
+pub enum AgentInput {
     RelatedTests,
     /// The full text of the repository's rules. Other agents get only the paths.
     Rules,
@@ -118,7 +118,7 @@ pub enum Receives {
 /// An additional field of an agent's findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Detail {
+pub struct FindingDetail {
     /// The key: `attack_vector`.
     pub name: String,
     /// The description of the field in the answer's schema.
@@ -128,7 +128,7 @@ pub struct Detail {
 /// The synthesis phase, which asks what findings of two categories mean together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Synthesis {
+pub struct SynthesisRules {
     /// The name of the agent: `synthesis-agent`.
     #[serde(default)]
     pub agent: String,
@@ -139,7 +139,7 @@ pub struct Synthesis {
     #[serde(default)]
     pub instructions: String,
     #[serde(default)]
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<CategoryPair>,
     /// Additional questions that apply if a skill takes part.
     #[serde(default)]
     pub skill_questions: Vec<SkillQuestion>,
@@ -148,11 +148,11 @@ pub struct Synthesis {
 /// Two categories, and the question about their findings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pair {
+pub struct CategoryPair {
     pub categories: [String; 2],
     pub question: String,
     /// The depths at which the question is asked.
-    pub depths: Vec<Depth>,
+    pub depths: Vec<ReviewDepth>,
 }
 
 /// A question that is added if a skill takes part.
@@ -177,7 +177,7 @@ pub struct ValidationRules {
     pub insights: Option<ModelTier>,
     /// The lowest severity that a quick review validates. Findings below it are accepted as they are.
     #[serde(default)]
-    pub quick_from: Option<Severity>,
+    pub quick_from: Option<ReviewSeverity>,
     /// Code that must not be flagged in any category.
     #[serde(default)]
     pub false_positives: Vec<String>,
@@ -193,48 +193,48 @@ pub struct ValidationRules {
 /// assert!(check(&lineup).is_empty());
 /// assert_eq!(lineup.planned(Depth::Quick).iter().map(|phase| phase.calls).sum::<u32>(), 7);
 /// ```
-pub fn builtin(subject: Subject) -> Lineup {
+pub fn builtin_lineup(subject: ReviewSubject) -> ReviewLineup {
     let file = match subject {
-        Subject::Code => "review/code.yaml",
-        Subject::Docs => "review/docs.yaml",
+        ReviewSubject::Code => "review/code.yaml",
+        ReviewSubject::Docs => "review/docs.yaml",
     };
-    let bytes = pack::read(file).expect("the pack is embedded, and has both line-ups");
+    let bytes = pack::read_pack_file(file).expect("the pack is embedded, and has both line-ups");
     let text = str::from_utf8(&bytes).expect("the line-ups of the pack are text");
-    load(text, file.into()).expect("the line-ups of the pack are read by a test")
+    load_lineup(text, file.into()).expect("the line-ups of the pack are read by a test")
 }
 
-impl Lineup {
+impl ReviewLineup {
     /// Returns the agent with this name.
-    pub fn agent(&self, name: &str) -> Option<&Agent> {
+    pub fn find_agent(&self, name: &str) -> Option<&ReviewAgent> {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
     /// Returns the first agent of a category. It determines the title and the validator of the category.
-    pub fn of_category(&self, category: &str) -> Option<&Agent> {
+    pub fn agent_of_category(&self, category: &str) -> Option<&ReviewAgent> {
         self.agents.iter().find(|agent| agent.category == category)
     }
 
     /// The phases of a depth, in the order in which they run.
-    pub fn phases_at(&self, depth: Depth) -> &[Phase] {
+    pub fn phases_at(&self, depth: ReviewDepth) -> &[Phase] {
         match depth {
-            Depth::Patterns => &[Phase::Patterns],
-            Depth::Quick => &self.phases.quick,
-            Depth::Deep => &self.phases.deep,
+            ReviewDepth::Patterns => &[Phase::Patterns],
+            ReviewDepth::Quick => &self.phases.quick,
+            ReviewDepth::Deep => &self.phases.deep,
         }
     }
 
     /// The agents that take part in a phase, with their model tiers.
-    pub fn agents_in(&self, phase: Phase) -> impl Iterator<Item = (&Agent, ModelTier)> {
-        self.agents.iter().filter_map(move |agent| Some((agent, agent.tier(phase)?)))
+    pub fn agents_in(&self, phase: Phase) -> impl Iterator<Item = (&ReviewAgent, ModelTier)> {
+        self.agents.iter().filter_map(move |agent| Some((agent, agent.tier_in(phase)?)))
     }
 
     /// The synthesis pairs of a depth.
-    pub fn pairs_at(&self, depth: Depth) -> impl Iterator<Item = &Pair> {
+    pub fn pairs_at(&self, depth: ReviewDepth) -> impl Iterator<Item = &CategoryPair> {
         self.synthesis.pairs.iter().filter(move |pair| pair.depths.contains(&depth))
     }
 
     /// The number of calls in each phase. Validation is left out because its calls depend on the findings.
-    pub fn planned(&self, depth: Depth) -> Vec<PlannedPhase> {
+    pub fn planned_phases(&self, depth: ReviewDepth) -> Vec<PlannedPhase> {
         let planned = |&phase: &Phase| {
             let calls = u32::try_from(self.calls_in(phase, depth)?).unwrap_or(u32::MAX);
             Some(PlannedPhase { phase, calls })
@@ -243,7 +243,7 @@ impl Lineup {
     }
 
     /// The number of calls in a phase; `None` if the phase has none, or if they depend on the findings.
-    fn calls_in(&self, phase: Phase, depth: Depth) -> Option<usize> {
+    fn calls_in(&self, phase: Phase, depth: ReviewDepth) -> Option<usize> {
         match phase {
             Phase::Patterns | Phase::Validation => None,
             Phase::Synthesis => Some(self.pairs_at(depth).count()),
@@ -252,29 +252,29 @@ impl Lineup {
     }
 }
 
-impl Synthesis {
+impl SynthesisRules {
     /// The model tier at a depth.
-    pub fn tier(&self, depth: Depth) -> Option<ModelTier> {
+    pub fn tier_at(&self, depth: ReviewDepth) -> Option<ModelTier> {
         match depth {
-            Depth::Patterns => None,
-            Depth::Quick => self.quick,
-            Depth::Deep => self.deep,
+            ReviewDepth::Patterns => None,
+            ReviewDepth::Quick => self.quick,
+            ReviewDepth::Deep => self.deep,
         }
     }
 }
 
-impl Pair {
+impl CategoryPair {
     /// Returns true if the pair has the same two categories, in either order.
-    pub fn is_about(&self, other: &[String; 2]) -> bool {
+    pub fn has_categories(&self, other: &[String; 2]) -> bool {
         let [a, b] = &self.categories;
         let [c, d] = other;
         (a, b) == (c, d) || (a, b) == (d, c)
     }
 }
 
-impl Agent {
+impl ReviewAgent {
     /// The model tier in a phase; `None` if the agent takes no part in it.
-    pub fn tier(&self, phase: Phase) -> Option<ModelTier> {
+    pub fn tier_in(&self, phase: Phase) -> Option<ModelTier> {
         match phase {
             Phase::Thorough => self.thorough,
             Phase::Gaps => self.gaps,

@@ -8,16 +8,16 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::extract::{Pattern, ReviewSkill, Severity};
+use crate::extract::{ReviewPattern, ReviewSeverity, ReviewSkill};
 use aho_corasick::AhoCorasick;
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::GlobSet;
 use rayon::prelude::*;
 use regex::{Regex, RegexBuilder};
 
-use self::search::{FileText, Search};
-use super::change::{Change, ChangedFile, LineRange};
-use super::content::globs;
+use self::search::{FileText, PatternSearch};
+use super::change::{LineRange, ReviewChange, ReviewedFile};
+use super::content::compile_globs;
 use crate::limits::{
     REVIEW_CLAIM_LINES_MAX, REVIEW_HITS_PER_FILE_MAX, REVIEW_PATTERN_BYTES_MAX,
     REVIEW_PATTERN_COMPILED_BYTES_MAX, REVIEW_PATTERN_DFA_BYTES_MAX, REVIEW_PATTERN_POSITIONS_MAX,
@@ -28,7 +28,7 @@ mod false_positives;
 mod literals;
 mod search;
 
-pub use self::false_positives::{names_file, rule_hit};
+pub use self::false_positives::{find_rule_about, find_rule_naming_file};
 
 /// A skill whose patterns are searched for.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub struct PatternSource<'a> {
 /// The compiled patterns of a review.
 #[derive(Debug)]
 pub struct PatternSet {
-    patterns: Vec<Compiled>,
+    patterns: Vec<CompiledPattern>,
     /// The ids of patterns that cannot be run, with the reasons.
     unusable: Vec<(String, String)>,
     /// Searches for the literals of all patterns at once; `None` if it could not be built.
@@ -55,11 +55,11 @@ pub struct PatternSet {
 }
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledPattern {
     id: String,
     skill: String,
     category: String,
-    severity: Severity,
+    severity: ReviewSeverity,
     description: String,
     trusted: bool,
     written: String,
@@ -73,13 +73,13 @@ struct Compiled {
 
 /// A place where a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct PatternHit {
     /// The id of the pattern.
     pub pattern: String,
     /// The name of the skill that defines it.
     pub skill: String,
     pub category: String,
-    pub severity: Severity,
+    pub severity: ReviewSeverity,
     /// The description of the pattern.
     pub description: String,
     pub file: Utf8PathBuf,
@@ -92,24 +92,24 @@ pub struct Hit {
 
 /// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scan {
+pub struct PatternScan {
     /// The hits, sorted by file, lines and pattern.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<PatternHit>,
     /// True if the scan was stopped early, so that hits may be missing.
     pub cut: bool,
 }
 
 /// Returns true once the scan should stop.
-pub type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
+pub type ScanStopCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The result of checking an agent's claim that a pattern matches the lines of its finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum PatternClaim {
     Holds {
         /// True if the skill of the pattern is trusted.
         trusted: bool,
         /// The severity that the pattern declares.
-        severity: Severity,
+        severity: ReviewSeverity,
         /// The category of the pattern's findings.
         category: String,
         /// The matched lines.
@@ -124,15 +124,15 @@ pub enum Claim {
     WrongFile,
 }
 
-impl Claim {
+impl PatternClaim {
     /// The result as text for a report.
     pub fn reason(&self) -> &'static str {
         match self {
-            Claim::Holds { .. } => "the pattern matches",
-            Claim::NoSuchPattern => "no skill of this review has such a pattern",
-            Claim::NotUsable => "the pattern has no expression that can be run",
-            Claim::DoesNotMatch => "the pattern does not match what came in these lines",
-            Claim::WrongFile => "the pattern is not for this file",
+            PatternClaim::Holds { .. } => "the pattern matches",
+            PatternClaim::NoSuchPattern => "no skill of this review has such a pattern",
+            PatternClaim::NotUsable => "the pattern has no expression that can be run",
+            PatternClaim::DoesNotMatch => "the pattern does not match what came in these lines",
+            PatternClaim::WrongFile => "the pattern is not for this file",
         }
     }
 }
@@ -150,7 +150,7 @@ impl PatternSet {
         let mut texts: Vec<(String, usize)> = Vec::new();
         for source in sources {
             for pattern in &source.skill.auto_validated_patterns {
-                match set.add(source, pattern) {
+                match set.add_pattern(source, pattern) {
                     Ok(required) => {
                         let at = set.patterns.len() - 1;
                         match required {
@@ -164,15 +164,15 @@ impl PatternSet {
                 }
             }
         }
-        set.find_by(texts);
+        set.index_literals(texts);
         set
     }
 
     /// Adds a pattern. Returns its literals (`None` if it has none), or the reason why it cannot be run.
-    fn add(
+    fn add_pattern(
         &mut self,
         source: &PatternSource<'_>,
-        pattern: &Pattern,
+        pattern: &ReviewPattern,
     ) -> Result<Option<Vec<String>>, String> {
         if let Some(why) = &pattern.unusable {
             return Err(why.clone());
@@ -181,22 +181,22 @@ impl PatternSet {
         if self.patterns.len() == REVIEW_PATTERNS_MAX {
             return Err(format!("{REVIEW_PATTERNS_MAX} patterns, the limit, come before it"));
         }
-        let hir = parsed(written)?;
-        let required = literals::required(&hir);
+        let hir = parse_expression(written)?;
+        let required = literals::required_literals(&hir);
         if required.is_none() && self.everywhere.len() == REVIEW_PATTERNS_EVERYWHERE_MAX {
             return Err(format!(
                 "it has no fixed text, and {REVIEW_PATTERNS_EVERYWHERE_MAX} such patterns, the limit, come before it"
             ));
         }
-        let (files, wrong) = globs(&pattern.files);
+        let (files, wrong) = compile_globs(&pattern.files);
         if let Some(wrong) = wrong.first() {
             return Err(format!("`{wrong}` is not a glob"));
         }
-        let compiled = Compiled {
+        let compiled = CompiledPattern {
             id: pattern.id.clone(),
             skill: source.skill.name.clone(),
             category: source.category.to_owned(),
-            severity: pattern.severity.unwrap_or(Severity::Major),
+            severity: pattern.severity.unwrap_or(ReviewSeverity::Major),
             description: pattern.description.clone(),
             trusted: source.trusted,
             written: written.to_owned(),
@@ -206,14 +206,15 @@ impl PatternSet {
         };
         // Most patterns are certain to compile, so compile them lazily. Compile large ones now, to report those that
         // fail instead of silently never matching.
-        if literals::ranges(&hir) > SURELY_SMALL_RANGES && compiled.regex().is_none() {
-            return Err(too_big());
+        if literals::count_ranges(&hir) > SURELY_SMALL_RANGES && compiled.compiled_regex().is_none()
+        {
+            return Err(too_big_message());
         }
         self.patterns.push(compiled);
         Ok(required)
     }
 
-    fn find_by(&mut self, mut texts: Vec<(String, usize)>) {
+    fn index_literals(&mut self, mut texts: Vec<(String, usize)>) {
         texts.sort();
         let mut words: Vec<String> = Vec::new();
         for (text, pattern) in texts {
@@ -262,31 +263,37 @@ impl PatternSet {
     /// Finds the matches of trusted skills' patterns that contain an added line. A match may extend to context lines,
     /// but not beyond its hunk nor over more than
     /// [`REVIEW_PATTERN_WINDOW_LINES`](crate::limits::REVIEW_PATTERN_WINDOW_LINES) lines.
-    pub fn scan(&self, change: &Change, is_over: Option<IsOver<'_>>) -> Scan {
+    pub fn scan_change(
+        &self,
+        change: &ReviewChange,
+        is_over: Option<ScanStopCheck<'_>>,
+    ) -> PatternScan {
         let cut = AtomicBool::new(false);
         let is_over = || {
             let over = cut.load(Ordering::Relaxed) || is_over.is_some_and(|is_over| is_over());
             cut.fetch_or(over, Ordering::Relaxed) || over
         };
-        let texts: Vec<FileText<'_>> = change.files.par_iter().map(FileText::of).collect();
+        let texts: Vec<FileText<'_>> = change.files.par_iter().map(FileText::from_file).collect();
         let tasks: Vec<(&FileText<'_>, usize)> = texts
             .par_iter()
-            .flat_map_iter(|text| self.candidates(text).into_iter().map(move |at| (text, at)))
+            .flat_map_iter(|text| {
+                self.candidate_patterns(text).into_iter().map(move |at| (text, at))
+            })
             .collect();
-        let mut hits: Vec<(usize, Hit)> = tasks
+        let mut hits: Vec<(usize, PatternHit)> = tasks
             .par_iter()
             .flat_map_iter(|(text, at)| {
-                let hits = self.patterns[*at].hits(text, &is_over);
+                let hits = self.patterns[*at].find_hits(text, &is_over);
                 hits.into_iter().map(move |hit| (*at, hit))
             })
             .collect();
         hits.sort_by(|(at, a), (other, b)| (&a.file, a.lines, at).cmp(&(&b.file, b.lines, other)));
         let hits = hits.into_iter().map(|(_, hit)| hit).collect();
-        Scan { hits, cut: cut.into_inner() }
+        PatternScan { hits, cut: cut.into_inner() }
     }
 
     /// The indexes of the patterns that may match a file.
-    fn candidates(&self, text: &FileText<'_>) -> Vec<usize> {
+    fn candidate_patterns(&self, text: &FileText<'_>) -> Vec<usize> {
         let mut may = vec![false; self.patterns.len()];
         for at in &self.everywhere {
             may[*at] = true;
@@ -306,34 +313,35 @@ impl PatternSet {
         // Matches of untrusted patterns prove nothing, so don't spend time on them.
         let is_for = |at: &usize| {
             let pattern = &self.patterns[*at];
-            may[*at] && pattern.trusted && pattern.is_for(text.path)
+            may[*at] && pattern.trusted && pattern.applies_to(text.path)
         };
         (0..self.patterns.len()).filter(is_for).collect()
     }
 
     /// Checks the claim that a pattern matches within these lines of a file. The match must be short and contain an
     /// added line.
-    pub fn matches(&self, id: &str, file: &ChangedFile, range: LineRange) -> Claim {
-        let named: Vec<&Compiled> = self.patterns.iter().filter(|known| known.id == id).collect();
+    pub fn check_claim(&self, id: &str, file: &ReviewedFile, range: LineRange) -> PatternClaim {
+        let named: Vec<&CompiledPattern> =
+            self.patterns.iter().filter(|known| known.id == id).collect();
         if named.is_empty() {
             return if self.unusable.iter().any(|(known, _)| known == id) {
-                Claim::NotUsable
+                PatternClaim::NotUsable
             } else {
-                Claim::NoSuchPattern
+                PatternClaim::NoSuchPattern
             };
         }
-        let text = FileText::of(file);
-        let mut claim = Claim::WrongFile;
+        let text = FileText::from_file(file);
+        let mut claim = PatternClaim::WrongFile;
         for pattern in named {
-            if !pattern.is_for(&file.path) {
+            if !pattern.applies_to(&file.path) {
                 continue;
             }
-            let Some(regex) = pattern.regex() else { return Claim::NotUsable };
-            match (pattern.first_in(regex, &text, range), &claim) {
+            let Some(regex) = pattern.compiled_regex() else { return PatternClaim::NotUsable };
+            match (pattern.first_match_in(regex, &text, range), &claim) {
                 // If several skills have a pattern of this id, a trusted one takes precedence.
-                (Some(_), Claim::Holds { trusted: true, .. }) => {}
-                (Some(lines), _) => claim = pattern.holds(lines),
-                (None, Claim::WrongFile) => claim = Claim::DoesNotMatch,
+                (Some(_), PatternClaim::Holds { trusted: true, .. }) => {}
+                (Some(lines), _) => claim = pattern.proven_claim(lines),
+                (None, PatternClaim::WrongFile) => claim = PatternClaim::DoesNotMatch,
                 (None, _) => {}
             }
         }
@@ -348,7 +356,7 @@ const SURELY_SMALL_RANGES: usize = 4_000;
 const EVERYWHERE: LineRange = LineRange { first: 0, last: u32::MAX };
 
 /// Parses an expression and checks its limits.
-fn parsed(written: &str) -> Result<regex_syntax::hir::Hir, String> {
+fn parse_expression(written: &str) -> Result<regex_syntax::hir::Hir, String> {
     if written.len() > REVIEW_PATTERN_BYTES_MAX {
         return Err(format!("it is longer than {REVIEW_PATTERN_BYTES_MAX} bytes, the limit"));
     }
@@ -357,7 +365,7 @@ fn parsed(written: &str) -> Result<regex_syntax::hir::Hir, String> {
     if hir.properties().minimum_len().is_none_or(|least| least == 0) {
         return Err("it matches the empty text".to_owned());
     }
-    if literals::positions(&hir) > REVIEW_PATTERN_POSITIONS_MAX {
+    if literals::count_positions(&hir) > REVIEW_PATTERN_POSITIONS_MAX {
         return Err(format!(
             "with its repetitions written out it has more than {REVIEW_PATTERN_POSITIONS_MAX} characters, the limit"
         ));
@@ -365,7 +373,7 @@ fn parsed(written: &str) -> Result<regex_syntax::hir::Hir, String> {
     Ok(hir)
 }
 
-fn too_big() -> String {
+fn too_big_message() -> String {
     format!("it takes more than {REVIEW_PATTERN_COMPILED_BYTES_MAX} bytes when compiled, the limit")
 }
 
@@ -374,8 +382,8 @@ fn last_line(text: &str) -> String {
     text.lines().last().unwrap_or(text).trim_start_matches("error: ").to_owned()
 }
 
-impl Compiled {
-    fn regex(&self) -> Option<&Regex> {
+impl CompiledPattern {
+    fn compiled_regex(&self) -> Option<&Regex> {
         let regex = self.regex.get_or_init(|| {
             RegexBuilder::new(&self.written)
                 .multi_line(true)
@@ -387,20 +395,25 @@ impl Compiled {
         regex.as_ref()
     }
 
-    fn is_for(&self, path: &Utf8Path) -> bool {
+    fn applies_to(&self, path: &Utf8Path) -> bool {
         self.files.as_ref().is_none_or(|files| files.is_match(path))
     }
 
-    fn holds(&self, lines: LineRange) -> Claim {
-        let Compiled { trusted, severity, .. } = *self;
-        Claim::Holds { trusted, severity, category: self.category.clone(), lines }
+    fn proven_claim(&self, lines: LineRange) -> PatternClaim {
+        let CompiledPattern { trusted, severity, .. } = *self;
+        PatternClaim::Holds { trusted, severity, category: self.category.clone(), lines }
     }
 
     /// Returns the first match within these lines that is short enough to prove a claim.
-    fn first_in(&self, regex: &Regex, text: &FileText<'_>, within: LineRange) -> Option<LineRange> {
-        let search = Search { regex, crosses: self.crosses, is_over: &|| false };
+    fn first_match_in(
+        &self,
+        regex: &Regex,
+        text: &FileText<'_>,
+        within: LineRange,
+    ) -> Option<LineRange> {
+        let search = PatternSearch { regex, crosses: self.crosses, is_over: &|| false };
         let mut first = None;
-        text.each(&search, within, &mut |lines| {
+        text.for_each_match(&search, within, &mut |lines| {
             if lines.last - lines.first >= REVIEW_CLAIM_LINES_MAX {
                 return ControlFlow::Continue(());
             }
@@ -410,14 +423,14 @@ impl Compiled {
         first
     }
 
-    fn hits(&self, text: &FileText<'_>, is_over: &dyn Fn() -> bool) -> Vec<Hit> {
+    fn find_hits(&self, text: &FileText<'_>, is_over: &dyn Fn() -> bool) -> Vec<PatternHit> {
         if is_over() {
             return Vec::new();
         }
-        let Some(regex) = self.regex() else { return Vec::new() };
+        let Some(regex) = self.compiled_regex() else { return Vec::new() };
         let (mut ranges, mut more): (Vec<LineRange>, usize) = (Vec::new(), 0);
-        let search = Search { regex, crosses: self.crosses, is_over };
-        text.each(&search, EVERYWHERE, &mut |range| {
+        let search = PatternSearch { regex, crosses: self.crosses, is_over };
+        text.for_each_match(&search, EVERYWHERE, &mut |range| {
             // Several matches on the same lines are one hit.
             if ranges.last() == Some(&range) {
                 return ControlFlow::Continue(());
@@ -430,7 +443,7 @@ impl Compiled {
             ControlFlow::Continue(())
         });
         let last = ranges.len().saturating_sub(1);
-        let hit = |(at, lines): (usize, LineRange)| Hit {
+        let hit = |(at, lines): (usize, LineRange)| PatternHit {
             pattern: self.id.clone(),
             skill: self.skill.clone(),
             category: self.category.clone(),

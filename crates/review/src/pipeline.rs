@@ -4,55 +4,55 @@
 
 use std::collections::BTreeMap;
 
-use crate::extract::Severity;
+use crate::extract::ReviewSeverity;
 use futures_util::StreamExt;
 use futures_util::stream;
 use tokio_util::sync::CancellationToken;
 
-use super::admit::{self, Asked, Test};
-use super::aggregate::{self, Believed};
-use super::asking::{Answer, Panel, Question};
-use super::baseline::Baseline;
-use super::change::ChangedFile;
-use super::finding::{Finding, Phase};
-use super::instructions::{self, Resolved, Told};
-use super::lineup::{Agent, Lineup, ModelTier, Pair};
+use super::admit::{self, Asked, ProposedTest};
+use super::aggregate::{self, ValidatedFinding};
+use super::baseline::ReviewBaseline;
+use super::change::ReviewedFile;
+use super::finding::{Phase, ReviewFinding};
+use super::fingerprints;
+use super::instructions::{self, ResolvedSkill, ReviewInstructions};
+use super::lineup::{CategoryPair, ModelTier, ReviewAgent, ReviewLineup};
 use super::patterns::PatternSet;
-use super::prints;
-use super::prompt::Briefing;
+use super::prompt::ReviewPromptContext;
+use super::questions::{Answer, Question, ReviewAnswerProvider};
 use super::record::{
-    Call, CallOutcome, CategoryRecord, Depth, FalseClaim, FileRecord, Insight, LeftOut,
-    PlannedPhase, Reported, Review, SkillRecord, TestRecommendation, Unresolved, VERSION,
-    Validation,
+    CallOutcome, CategoryRecord, FalseClaim, FileRecord, FindingValidation, LeftOutFinding,
+    PlannedPhase, ReportedFinding, ReviewCall, ReviewDepth, ReviewInsight, ReviewRecord,
+    SkillRecord, TestRecommendation, UnresolvedSkill, VERSION,
 };
-use super::scope::Gathered;
+use super::scope::ReviewInputs;
 use super::suppress::IgnoreFile;
-use super::synthesis::{self, Thought};
-use super::validate::{self, Batch};
+use super::synthesis::{self, ProposedInsight};
+use super::validate::{self, ValidationBatch};
 use crate::limits::REVIEW_BATCHES_MAX;
 
-mod sifting;
+mod triage;
 
 /// The inputs of a review.
-pub struct Plan {
-    pub depth: Depth,
-    pub lineup: Lineup,
+pub struct ReviewPlan {
+    pub depth: ReviewDepth,
+    pub lineup: ReviewLineup,
     /// The change, rules and tests under review.
-    pub gathered: Gathered,
+    pub gathered: ReviewInputs,
     /// The skills that take part.
-    pub skills: Vec<Resolved>,
+    pub skills: Vec<ResolvedSkill>,
     /// Requested skills that could not be used.
-    pub unresolved: Vec<Unresolved>,
+    pub unresolved: Vec<UnresolvedSkill>,
     /// Agents that the user has disabled.
     pub skip_agents: Vec<String>,
     /// Additional instructions of the user.
     pub instructions: String,
     /// Findings below this severity are left out.
-    pub min_severity: Severity,
+    pub min_severity: ReviewSeverity,
     /// The maximum number of concurrent calls.
     pub at_once: usize,
     /// The findings of an earlier review.
-    pub baseline: Baseline,
+    pub baseline: ReviewBaseline,
     /// Findings that the repository has suppressed in its ignore file.
     pub ignore: IgnoreFile,
     pub patterns: PatternSet,
@@ -68,41 +68,41 @@ pub enum Progress<'a> {
     /// An agent is being called.
     Asked(Phase, &'a str),
     /// A call has ended, with or without an answer.
-    Answered(&'a Call),
+    Answered(&'a ReviewCall),
 }
 
 /// Receives progress events.
-pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
+pub type ReviewListener<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
 
-impl Plan {
+impl ReviewPlan {
     /// The phases of this depth, in the order in which they run.
     pub fn phases(&self) -> &[Phase] {
         match self.depth {
-            Depth::Patterns => &[Phase::Patterns],
-            Depth::Quick => &self.lineup.phases.quick,
-            Depth::Deep => &self.lineup.phases.deep,
+            ReviewDepth::Patterns => &[Phase::Patterns],
+            ReviewDepth::Quick => &self.lineup.phases.quick,
+            ReviewDepth::Deep => &self.lineup.phases.deep,
         }
     }
 
     /// The agents of a phase, with their model tiers.
-    fn agents(&self, phase: Phase) -> Vec<(&Agent, ModelTier)> {
+    fn agents_in(&self, phase: Phase) -> Vec<(&ReviewAgent, ModelTier)> {
         let here =
             self.lineup.agents.iter().filter(|agent| !self.skip_agents.contains(&agent.name));
-        here.filter_map(|agent| agent.tier(phase).map(|tier| (agent, tier))).collect()
+        here.filter_map(|agent| agent.tier_in(phase).map(|tier| (agent, tier))).collect()
     }
 
     /// The agents that take part in any phase, in the order of the line-up.
-    fn taking_part(&self) -> Vec<&Agent> {
-        let takes_part = |agent: &&Agent| {
+    fn participating_agents(&self) -> Vec<&ReviewAgent> {
+        let takes_part = |agent: &&ReviewAgent| {
             let is_skipped = self.skip_agents.contains(&agent.name);
-            !is_skipped && self.phases().iter().any(|phase| agent.tier(*phase).is_some())
+            !is_skipped && self.phases().iter().any(|phase| agent.tier_in(*phase).is_some())
         };
         self.lineup.agents.iter().filter(takes_part).collect()
     }
 
     /// The categories that are looked for, by agents or by patterns.
     pub fn categories(&self) -> Vec<String> {
-        let agents = self.taking_part().into_iter().map(|agent| agent.category.clone());
+        let agents = self.participating_agents().into_iter().map(|agent| agent.category.clone());
         let mut out: Vec<String> = agents.collect();
         for category in self.patterns.categories() {
             if !out.contains(&category) {
@@ -113,9 +113,9 @@ impl Plan {
     }
 
     /// The pairs of this depth for which both categories have an agent.
-    fn pairs(&self) -> Vec<&Pair> {
+    fn synthesis_pairs(&self) -> Vec<&CategoryPair> {
         let categories: Vec<&String> =
-            self.taking_part().iter().map(|agent| &agent.category).collect();
+            self.participating_agents().iter().map(|agent| &agent.category).collect();
         let here =
             self.lineup.synthesis.pairs.iter().filter(|pair| pair.depths.contains(&self.depth));
         here.filter(|pair| pair.categories.iter().all(|category| categories.contains(&category)))
@@ -124,12 +124,12 @@ impl Plan {
 
     fn synthesis_tier(&self) -> ModelTier {
         let synthesis = &self.lineup.synthesis;
-        let tier = if self.depth == Depth::Quick { synthesis.quick } else { synthesis.deep };
+        let tier = if self.depth == ReviewDepth::Quick { synthesis.quick } else { synthesis.deep };
         tier.unwrap_or(ModelTier::Strong)
     }
 
     /// The planned number of calls in each phase. Calls that depend on findings are not counted.
-    pub fn planned(&self) -> Vec<PlannedPhase> {
+    pub fn planned_phases(&self) -> Vec<PlannedPhase> {
         let one =
             |phase: &Phase| PlannedPhase { phase: *phase, calls: self.calls_in(*phase) as u32 };
         self.phases().iter().filter(|phase| **phase != Phase::Patterns).map(one).collect()
@@ -137,23 +137,23 @@ impl Plan {
 
     fn calls_in(&self, phase: Phase) -> usize {
         match phase {
-            Phase::Synthesis => self.pairs().len(),
-            phase => self.agents(phase).len(),
+            Phase::Synthesis => self.synthesis_pairs().len(),
+            phase => self.agents_in(phase).len(),
         }
     }
 
     /// The instructions that skills give to each agent.
-    pub fn told(&self) -> Told {
+    pub fn skill_instructions(&self) -> ReviewInstructions {
         let mut names: Vec<&str> =
-            self.taking_part().iter().map(|agent| agent.name.as_str()).collect();
+            self.participating_agents().iter().map(|agent| agent.name.as_str()).collect();
         if !self.lineup.synthesis.agent.is_empty() {
             names.push(&self.lineup.synthesis.agent);
         }
-        instructions::generate(&self.skills, &names, &self.skip_agents)
+        instructions::generate_instructions(&self.skills, &names, &self.skip_agents)
     }
 
-    fn briefing(&self) -> Briefing<'_> {
-        Briefing {
+    fn prompt_context(&self) -> ReviewPromptContext<'_> {
+        ReviewPromptContext {
             lineup: &self.lineup,
             scope: &self.gathered.scope,
             change: &self.gathered.change,
@@ -164,20 +164,25 @@ impl Plan {
     }
 
     /// The questions for the agents of a phase. `before` are the findings of earlier phases.
-    pub fn questions(&self, phase: Phase, told: &Told, before: &[Finding]) -> Vec<Question> {
-        let briefing = self.briefing();
-        let one = |(agent, tier): (&Agent, ModelTier)| Question {
+    pub fn questions(
+        &self,
+        phase: Phase,
+        told: &ReviewInstructions,
+        before: &[ReviewFinding],
+    ) -> Vec<Question> {
+        let briefing = self.prompt_context();
+        let one = |(agent, tier): (&ReviewAgent, ModelTier)| Question {
             name: agent.name.clone(),
             tier,
-            prompt: briefing.agent(agent, phase, told.agents.get(&agent.name), before),
-            schema: ("findings", admit::schema(agent)),
+            prompt: briefing.agent_prompt(agent, phase, told.agents.get(&agent.name), before),
+            schema: ("findings", admit::findings_schema(agent)),
         };
-        self.agents(phase).into_iter().map(one).collect()
+        self.agents_in(phase).into_iter().map(one).collect()
     }
 
     /// All questions that are known before any answer arrives, with their phases.
-    pub fn preview(&self) -> Vec<(Phase, Question)> {
-        let told = self.told();
+    pub fn preview_questions(&self) -> Vec<(Phase, Question)> {
+        let told = self.skill_instructions();
         let asked = self.phases().iter().flat_map(|phase| {
             self.questions(*phase, &told, &[]).into_iter().map(|question| (*phase, question))
         });
@@ -187,72 +192,74 @@ impl Plan {
 
 /// The intermediate results of a running review.
 #[derive(Default)]
-struct Work {
-    findings: Vec<Finding>,
-    left_out: Vec<LeftOut>,
+struct ReviewRunState {
+    findings: Vec<ReviewFinding>,
+    left_out: Vec<LeftOutFinding>,
     false_claims: Vec<FalseClaim>,
-    tests: Vec<(String, Test)>,
-    thoughts: Vec<Thought>,
-    calls: Vec<Call>,
+    tests: Vec<(String, ProposedTest)>,
+    thoughts: Vec<ProposedInsight>,
+    calls: Vec<ReviewCall>,
     warnings: Vec<String>,
 }
 
-impl Work {
+impl ReviewRunState {
     /// Returns true if every call so far has failed.
-    fn is_hopeless(&self) -> bool {
+    fn all_calls_failed(&self) -> bool {
         !self.calls.is_empty() && self.calls.iter().all(|call| call.outcome.is_missing())
     }
 }
 
 /// Runs a review. `id` and `started_ms` go into the record; the caller fills in the duration.
-pub async fn run(
-    plan: &Plan,
-    panel: &dyn Panel,
-    listener: Listener<'_>,
+pub async fn run_review(
+    plan: &ReviewPlan,
+    panel: &dyn ReviewAnswerProvider,
+    listener: ReviewListener<'_>,
     cancel: &CancellationToken,
     (id, started_ms): (String, u64),
-) -> Review {
-    let told = plan.told();
-    let mut work = Work { warnings: plan.warnings.clone(), ..Work::default() };
+) -> ReviewRecord {
+    let told = plan.skill_instructions();
+    let mut work = ReviewRunState { warnings: plan.warnings.clone(), ..ReviewRunState::default() };
     work.warnings.extend(plan.gathered.warnings.iter().cloned());
-    if plan.depth != Depth::Patterns {
+    if plan.depth != ReviewDepth::Patterns {
         work.warnings.extend(told.warnings.iter().cloned());
     }
-    let room = Room { plan, panel, listener, cancel, told: &told };
+    let room = ReviewRunner { plan, panel, listener, cancel, told: &told };
     if !plan.gathered.change.files.is_empty() {
         for phase in plan.phases() {
             // If every call has failed, the cause is probably general, such as a wrong key: don't make more calls.
-            if work.is_hopeless() {
+            if work.all_calls_failed() {
                 break;
             }
             match phase {
-                Phase::Thorough | Phase::Quick | Phase::Gaps => room.look(*phase, &mut work).await,
-                Phase::Synthesis => room.synthesise(&mut work).await,
-                Phase::Patterns => room.patterns(&mut work),
+                Phase::Thorough | Phase::Quick | Phase::Gaps => {
+                    room.run_agents(*phase, &mut work).await
+                }
+                Phase::Synthesis => room.run_synthesis(&mut work).await,
+                Phase::Patterns => room.run_patterns(&mut work),
                 // Validation always comes last, in `believe`.
                 Phase::Validation => {}
             }
         }
     }
-    let believed = room.believe(&mut work).await;
-    let (findings, insights) = room.report(believed, &mut work);
-    record(plan, work, findings, insights, (id, started_ms))
+    let believed = room.validate_findings(&mut work).await;
+    let (findings, insights) = room.build_report(believed, &mut work);
+    build_record(plan, work, findings, insights, (id, started_ms))
 }
 
 /// The environment of a running review.
-struct Room<'a> {
-    plan: &'a Plan,
-    panel: &'a dyn Panel,
-    listener: Listener<'a>,
+struct ReviewRunner<'a> {
+    plan: &'a ReviewPlan,
+    panel: &'a dyn ReviewAnswerProvider,
+    listener: ReviewListener<'a>,
     cancel: &'a CancellationToken,
-    told: &'a Told,
+    told: &'a ReviewInstructions,
 }
 
-impl Room<'_> {
+impl ReviewRunner<'_> {
     /// Searches the change for patterns. A match of a trusted skill's pattern needs no validation.
-    fn patterns(&self, work: &mut Work) {
+    fn run_patterns(&self, work: &mut ReviewRunState) {
         let is_over = || self.cancel.is_cancelled();
-        let scan = self.plan.patterns.scan(&self.plan.gathered.change, Some(&is_over));
+        let scan = self.plan.patterns.scan_change(&self.plan.gathered.change, Some(&is_over));
         if scan.cut {
             let said = "the patterns were stopped before they had gone through the change";
             work.warnings.push(said.to_owned());
@@ -264,22 +271,23 @@ impl Room<'_> {
                     hit.pattern, hit.file
                 ));
             }
-            sifting::take_hit(self.plan, hit, work);
+            triage::admit_hit(self.plan, hit, work);
         }
     }
 
     /// Asks the agents of a phase concurrently. Answers are read in the order of the line-up, so that ids are
     /// deterministic.
-    async fn look(&self, phase: Phase, work: &mut Work) {
+    async fn run_agents(&self, phase: Phase, work: &mut ReviewRunState) {
         let questions = self.plan.questions(phase, self.told, &work.findings);
         let answers = self.ask_all(phase, &questions).await;
         let before = work.findings.clone();
-        let agents = self.plan.agents(phase);
+        let agents = self.plan.agents_in(phase);
         for ((question, answer), (agent, _)) in questions.iter().zip(answers).zip(agents) {
-            let Gathered { change, tree, .. } = &self.plan.gathered;
+            let ReviewInputs { change, tree, .. } = &self.plan.gathered;
             let asked = Asked { agent, phase, change, root: tree.dir(), before: &before };
             let next = work.findings.len() + 1;
-            let read = answer.value.as_ref().and_then(|value| admit::admit(value, asked, next));
+            let read =
+                answer.value.as_ref().and_then(|value| admit::admit_findings(value, asked, next));
             let mut call = self.call(phase, question, &answer, read.is_some());
             if let Some(admitted) = read {
                 call.answered = admitted.answered;
@@ -293,9 +301,9 @@ impl Room<'_> {
     }
 
     /// Asks about the pairs of categories that both have findings.
-    async fn synthesise(&self, work: &mut Work) {
+    async fn run_synthesis(&self, work: &mut ReviewRunState) {
         let phase = Phase::Synthesis;
-        let pairs = self.plan.pairs();
+        let pairs = self.plan.synthesis_pairs();
         let (mut asked, mut skipped) = (Vec::new(), Vec::new());
         for pair in pairs {
             let findings = findings_of_pair(pair, &work.findings);
@@ -314,12 +322,11 @@ impl Room<'_> {
             asked.iter().map(|(question, ..)| question.clone()).collect();
         let answers = self.ask_all(phase, &questions).await;
         for ((question, pair, findings), answer) in asked.into_iter().zip(answers) {
-            let findings: Vec<&Finding> = findings.iter().collect();
+            let findings: Vec<&ReviewFinding> = findings.iter().collect();
             let next = work.thoughts.len() + 1;
-            let read = answer
-                .value
-                .as_ref()
-                .and_then(|value| synthesis::admit(value, pair, &findings, &question.name, next));
+            let read = answer.value.as_ref().and_then(|value| {
+                synthesis::admit_insights(value, pair, &findings, &question.name, next)
+            });
             let mut call = self.call(phase, &question, &answer, read.is_some());
             if let Some((thoughts, left_out)) = read {
                 call.answered = (thoughts.len() + left_out.len()) as u32;
@@ -339,33 +346,37 @@ impl Room<'_> {
         }
     }
 
-    fn pair_question(&self, pair: &Pair, findings: &[Finding]) -> Question {
+    fn pair_question(&self, pair: &CategoryPair, findings: &[ReviewFinding]) -> Question {
         let questions = synthesis::questions(&self.plan.lineup, pair, &self.plan.skills);
-        let findings: Vec<&Finding> = findings.iter().collect();
+        let findings: Vec<&ReviewFinding> = findings.iter().collect();
         let told = self.told.agents.get(&self.plan.lineup.synthesis.agent);
         Question {
             name: pair_name(pair),
             tier: self.plan.synthesis_tier(),
-            prompt: self.plan.briefing().synthesis(&questions, &findings, told),
-            schema: ("insights", synthesis::schema()),
+            prompt: self.plan.prompt_context().synthesis_prompt(&questions, &findings, told),
+            schema: ("insights", synthesis::insights_schema()),
         }
     }
 
     /// Validates the findings and insights. Returns the severity and validation of those that stand, by id.
-    async fn believe(&self, work: &mut Work) -> BTreeMap<String, (Severity, Validation)> {
-        let (mut settled, due) = sifting::sift(self.plan, &self.told.false_positive_rules, work);
-        let mut batches = validate::batches(due.iter(), &self.plan.lineup);
+    async fn validate_findings(
+        &self,
+        work: &mut ReviewRunState,
+    ) -> BTreeMap<String, (ReviewSeverity, FindingValidation)> {
+        let (mut settled, due) =
+            triage::sift_findings(self.plan, &self.told.false_positive_rules, work);
+        let mut batches = validate::batch_findings(due.iter(), &self.plan.lineup);
         // Only the first batches are asked about, so put the worst findings first.
         if batches.len() > REVIEW_BATCHES_MAX {
             batches.sort_by_key(|batch| std::cmp::Reverse(worst_severity(batch, &due)));
         }
-        let thoughts: Vec<Thought> = work.thoughts.clone();
+        let thoughts: Vec<ProposedInsight> = work.thoughts.clone();
         if !thoughts.is_empty() {
             let tier = self.plan.lineup.validation.insights.unwrap_or(ModelTier::Strong);
             let ids = thoughts.iter().map(|thought| thought.id.clone()).collect();
-            batches.push(Batch { about: "insights".to_owned(), tier, ids });
+            batches.push(ValidationBatch { about: "insights".to_owned(), tier, ids });
         }
-        let ask = self.plan.phases().contains(&Phase::Validation) && !work.is_hopeless();
+        let ask = self.plan.phases().contains(&Phase::Validation) && !work.all_calls_failed();
         let questions: Vec<Question> = if ask {
             let asked = batches.iter().take(REVIEW_BATCHES_MAX);
             asked.map(|batch| self.batch_question(batch, &due, work)).collect()
@@ -374,63 +385,70 @@ impl Room<'_> {
         };
         // Findings without a validator call are reported as unverified, which is not the same as invalid.
         for id in batches.iter().skip(questions.len()).flat_map(|batch| &batch.ids) {
-            sifting::settle(id, None, work, &mut settled);
+            triage::settle_finding(id, None, work, &mut settled);
         }
         let answers = self.ask_all(Phase::Validation, &questions).await;
         for ((batch, question), answer) in batches.iter().zip(&questions).zip(answers) {
-            let read = answer.value.as_ref().and_then(|value| validate::read(value, &batch.ids));
+            let read =
+                answer.value.as_ref().and_then(|value| validate::read_verdicts(value, &batch.ids));
             let mut call = self.call(Phase::Validation, question, &answer, read.is_some());
             let verdicts = read.unwrap_or_default();
             call.answered = verdicts.len() as u32;
             call.admitted = verdicts.len() as u32;
             work.calls.push(call);
             for id in &batch.ids {
-                sifting::settle(id, verdicts.get(id), work, &mut settled);
+                triage::settle_finding(id, verdicts.get(id), work, &mut settled);
             }
         }
         settled
     }
 
-    fn batch_question(&self, batch: &Batch, due: &[Finding], work: &Work) -> Question {
-        let briefing = self.plan.briefing();
+    fn batch_question(
+        &self,
+        batch: &ValidationBatch,
+        due: &[ReviewFinding],
+        work: &ReviewRunState,
+    ) -> Question {
+        let briefing = self.plan.prompt_context();
         let named = |id: &String| batch.ids.contains(id);
         // Don't recognise insights by the name of the batch: a file may have that name as well.
-        let thoughts: Vec<&Thought> = work.thoughts.iter().filter(|one| named(&one.id)).collect();
+        let thoughts: Vec<&ProposedInsight> =
+            work.thoughts.iter().filter(|one| named(&one.id)).collect();
         let prompt = if thoughts.is_empty() {
-            let findings: Vec<&Finding> = due.iter().filter(|one| named(&one.id)).collect();
+            let findings: Vec<&ReviewFinding> = due.iter().filter(|one| named(&one.id)).collect();
             let path = batch.about.as_str().into();
-            briefing.validation(path, &findings, &self.told.false_positive_rules)
+            briefing.validation_prompt(path, &findings, &self.told.false_positive_rules)
         } else {
-            let behind = |finding: &&Finding| {
+            let behind = |finding: &&ReviewFinding| {
                 thoughts.iter().any(|thought| thought.related.contains(&finding.id))
             };
-            let findings: Vec<&Finding> = work.findings.iter().filter(behind).collect();
-            briefing.insights(&thoughts, &findings)
+            let findings: Vec<&ReviewFinding> = work.findings.iter().filter(behind).collect();
+            briefing.insights_prompt(&thoughts, &findings)
         };
         Question {
             name: batch.name(),
             tier: batch.tier,
             prompt,
-            schema: ("verdicts", validate::schema()),
+            schema: ("verdicts", validate::verdicts_schema()),
         }
     }
 
     /// Merges and sorts the validated findings, and selects the insights that still have their findings.
-    fn report(
+    fn build_report(
         &self,
-        settled: BTreeMap<String, (Severity, Validation)>,
-        work: &mut Work,
-    ) -> (Vec<Reported>, Vec<Insight>) {
-        let believed: Vec<Believed> = sifting::believed(self.plan, &settled, work);
+        settled: BTreeMap<String, (ReviewSeverity, FindingValidation)>,
+        work: &mut ReviewRunState,
+    ) -> (Vec<ReportedFinding>, Vec<ReviewInsight>) {
+        let believed: Vec<ValidatedFinding> = triage::validated_findings(self.plan, &settled, work);
         let categories: Vec<String> =
             self.plan.lineup.agents.iter().map(|agent| agent.category.clone()).collect();
-        let mut reported = aggregate::aggregate(believed, &categories);
+        let mut reported = aggregate::merge_findings(believed, &categories);
         for one in &mut reported {
-            if let Some(file) = self.plan.gathered.change.file(&one.file) {
-                one.excerpt = aggregate::excerpt(file, one.lines);
+            if let Some(file) = self.plan.gathered.change.find_file(&one.file) {
+                one.excerpt = aggregate::make_excerpt(file, one.lines);
             }
         }
-        let insights = sifting::insights(self.plan, &settled, &reported, work);
+        let insights = triage::validated_insights(self.plan, &settled, &reported, work);
         (reported, insights)
     }
 
@@ -460,14 +478,20 @@ impl Room<'_> {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    fn call(&self, phase: Phase, question: &Question, answer: &Answer, is_read: bool) -> Call {
+    fn call(
+        &self,
+        phase: Phase,
+        question: &Question,
+        answer: &Answer,
+        is_read: bool,
+    ) -> ReviewCall {
         let outcome = match (answer.is_broke, is_read) {
             (true, _) => CallOutcome::Unasked,
             (false, true) => CallOutcome::Completed,
             (false, false) => CallOutcome::Failed,
         };
         let unread = || "the answer does not have the shape that was asked for".to_owned();
-        Call {
+        ReviewCall {
             phase,
             agent: question.name.clone(),
             tier: question.tier,
@@ -485,23 +509,23 @@ impl Room<'_> {
     }
 }
 
-fn findings_of_pair(pair: &Pair, findings: &[Finding]) -> Vec<Finding> {
+fn findings_of_pair(pair: &CategoryPair, findings: &[ReviewFinding]) -> Vec<ReviewFinding> {
     let in_pair = findings.iter().filter(|finding| pair.categories.contains(&finding.category));
     in_pair.cloned().collect()
 }
 
-fn worst_severity(batch: &Batch, findings: &[Finding]) -> Option<Severity> {
+fn worst_severity(batch: &ValidationBatch, findings: &[ReviewFinding]) -> Option<ReviewSeverity> {
     let in_batch = findings.iter().filter(|finding| batch.ids.contains(&finding.id));
     in_batch.map(|finding| finding.severity).max()
 }
 
-fn pair_name(pair: &Pair) -> String {
+fn pair_name(pair: &CategoryPair) -> String {
     let [one, other] = &pair.categories;
     format!("synthesis ({one} + {other})")
 }
 
-fn skipped_call(phase: Phase, agent: String, tier: ModelTier, reason: String) -> Call {
-    Call {
+fn skipped_call(phase: Phase, agent: String, tier: ModelTier, reason: String) -> ReviewCall {
+    ReviewCall {
         phase,
         agent,
         tier,
@@ -517,13 +541,13 @@ fn skipped_call(phase: Phase, agent: String, tier: ModelTier, reason: String) ->
     }
 }
 
-fn record(
-    plan: &Plan,
-    work: Work,
-    findings: Vec<Reported>,
-    insights: Vec<Insight>,
+fn build_record(
+    plan: &ReviewPlan,
+    work: ReviewRunState,
+    findings: Vec<ReportedFinding>,
+    insights: Vec<ReviewInsight>,
     (id, started_ms): (String, u64),
-) -> Review {
+) -> ReviewRecord {
     let tests = work.tests.iter().filter_map(|(finding, test)| {
         let catches = Some(reported_id(&findings, finding)?);
         Some(TestRecommendation {
@@ -533,7 +557,7 @@ fn record(
         })
     });
     let categories = plan.categories();
-    Review {
+    ReviewRecord {
         version: VERSION,
         id,
         subject: plan.lineup.subject,
@@ -555,29 +579,29 @@ fn record(
             .collect(),
         skills: plan.skills.iter().map(skill_record).collect(),
         unresolved_skills: plan.unresolved.clone(),
-        warnings: [work.warnings, unanswered(&work.calls)].concat(),
+        warnings: [work.warnings, unanswered_warnings(&work.calls)].concat(),
         test_recommendations: tests.collect(),
         findings,
         insights,
         left_out: work.left_out,
         false_claims: work.false_claims,
         calls: work.calls,
-        planned: plan.planned(),
+        planned: plan.planned_phases(),
     }
 }
 
 /// Returns the id of the reported finding that an agent's finding was merged into.
-fn reported_id(reported: &[Reported], finding_id: &str) -> Option<String> {
-    let has_member = |one: &&Reported| one.members.iter().any(|member| member == finding_id);
+fn reported_id(reported: &[ReportedFinding], finding_id: &str) -> Option<String> {
+    let has_member = |one: &&ReportedFinding| one.members.iter().any(|member| member == finding_id);
     reported.iter().find(has_member).map(|one| one.id.clone())
 }
 
-fn category_title(lineup: &Lineup, key: &str) -> String {
-    lineup.of_category(key).map_or_else(|| key.to_owned(), |agent| agent.title.clone())
+fn category_title(lineup: &ReviewLineup, key: &str) -> String {
+    lineup.agent_of_category(key).map_or_else(|| key.to_owned(), |agent| agent.title.clone())
 }
 
 /// Warnings about calls without an answer, grouped by reason.
-fn unanswered(calls: &[Call]) -> Vec<String> {
+fn unanswered_warnings(calls: &[ReviewCall]) -> Vec<String> {
     let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
     for call in calls.iter().filter(|call| call.outcome.is_missing()) {
         let reason = call.reason.as_deref().unwrap_or("nobody knows why");
@@ -592,19 +616,19 @@ fn unanswered(calls: &[Call]) -> Vec<String> {
         .collect()
 }
 
-fn file_record(file: &ChangedFile) -> FileRecord {
+fn file_record(file: &ReviewedFile) -> FileRecord {
     FileRecord {
         path: file.path.clone(),
         old_path: file.old_path.clone(),
         status: file.status,
-        added: file.added(),
-        removed: file.removed(),
-        digest: prints::change_digest(file),
+        added: file.added_count(),
+        removed: file.removed_count(),
+        digest: fingerprints::change_digest(file),
     }
 }
 
-fn skill_record(resolved: &Resolved) -> SkillRecord {
-    let Resolved { skill, trusted, .. } = resolved;
+fn skill_record(resolved: &ResolvedSkill) -> SkillRecord {
+    let ResolvedSkill { skill, trusted, .. } = resolved;
     SkillRecord {
         name: skill.name.clone(),
         source: skill.source.clone(),

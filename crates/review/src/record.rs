@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::extract::{ReviewKind, Severity};
+use crate::extract::{ReviewKind, ReviewSeverity};
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::change::{FileStatus, LineRange, Skipped};
-use super::finding::{Fix, Phase};
+use super::change::{FileStatus, LineRange, SkippedFile};
+use super::finding::{FindingFix, Phase};
 
 /// The version of the record format.
 pub const VERSION: u32 = 1;
@@ -19,15 +19,15 @@ pub const PATTERNS: &str = "patterns";
 
 /// The record of a review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Review {
+pub struct ReviewRecord {
     /// The version of the record format.
     pub version: u32,
     /// The id of the review.
     pub id: String,
     /// The kind of files that were reviewed.
-    pub subject: Subject,
+    pub subject: ReviewSubject,
     /// The depth of the review.
-    pub depth: Depth,
+    pub depth: ReviewDepth,
     /// The commits and files that were reviewed.
     pub scope: ScopeRecord,
     /// The start time, in milliseconds since 1970.
@@ -38,13 +38,13 @@ pub struct Review {
     pub files: Vec<FileRecord>,
     /// Files that were not reviewed.
     #[serde(default)]
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Files that were left out because an earlier review has seen the same change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchanged: Vec<FileRecord>,
     /// The lowest severity that is reported.
     #[serde(default = "everything")]
-    pub min_severity: Severity,
+    pub min_severity: ReviewSeverity,
     /// The categories that were looked for, in the order of the line-up.
     pub categories: Vec<CategoryRecord>,
     /// Skills that took part.
@@ -52,42 +52,42 @@ pub struct Review {
     pub skills: Vec<SkillRecord>,
     /// Requested skills that could not be used.
     #[serde(default)]
-    pub unresolved_skills: Vec<Unresolved>,
+    pub unresolved_skills: Vec<UnresolvedSkill>,
     /// Warnings for the reader.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// The reported findings, sorted by severity, worst first.
-    pub findings: Vec<Reported>,
+    pub findings: Vec<ReportedFinding>,
     /// Findings of earlier reviews that are still open. They are not reported again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub still_open: Vec<Reported>,
+    pub still_open: Vec<ReportedFinding>,
     /// Insights from findings of two categories together.
     #[serde(default)]
-    pub insights: Vec<Insight>,
+    pub insights: Vec<ReviewInsight>,
     /// Recommended tests.
     #[serde(default)]
     pub test_recommendations: Vec<TestRecommendation>,
     /// Findings that are not reported, with the reasons.
     #[serde(default)]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutFinding>,
     /// Claims of agents that a pattern matches, where it does not.
     #[serde(default)]
     pub false_claims: Vec<FalseClaim>,
     /// The calls of agents and validators.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ReviewCall>,
     /// The planned number of calls in each phase, in order.
     pub planned: Vec<PlannedPhase>,
 }
 
 /// The default of `min_severity`: the lowest severity.
-fn everything() -> Severity {
-    Severity::Suggestion
+fn everything() -> ReviewSeverity {
+    ReviewSeverity::Suggestion
 }
 
 /// The kind of files that a review is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Subject {
+pub enum ReviewSubject {
     /// Source code.
     #[default]
     Code,
@@ -98,7 +98,7 @@ pub enum Subject {
 /// The depth of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Depth {
+pub enum ReviewDepth {
     /// Patterns only, without a model.
     Patterns,
     /// A few agents.
@@ -169,7 +169,7 @@ pub struct SkillRecord {
 
 /// A requested skill that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Unresolved {
+pub struct UnresolvedSkill {
     /// The source, as it was requested.
     pub source: String,
     /// The reason why it could not be used.
@@ -181,7 +181,7 @@ pub struct Unresolved {
 
 /// A reported finding, merged from one or more findings about the same lines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Reported {
+pub struct ReportedFinding {
     /// The id within the report: `R1`.
     pub id: String,
     /// The fingerprint, which stays the same when lines move.
@@ -199,7 +199,7 @@ pub struct Reported {
     /// The categories. The first one is that of the leading finding.
     pub categories: Vec<String>,
     /// The severity after validation.
-    pub severity: Severity,
+    pub severity: ReviewSeverity,
     /// The description of the problem.
     pub description: String,
     /// The input or event that triggers the problem, and the harm that it does.
@@ -208,7 +208,7 @@ pub struct Reported {
     pub confidence: f64,
     /// A suggested fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fix: Option<Fix>,
+    pub fix: Option<FindingFix>,
     /// The id of the pattern that matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
@@ -217,20 +217,20 @@ pub struct Reported {
     pub details: BTreeMap<String, String>,
     /// Findings of other categories about the same lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<Also>,
+    pub also: Vec<RelatedFinding>,
     /// The names of the agents that found it.
     pub agents: Vec<String>,
     /// The result of its validation.
-    pub validation: Validation,
+    pub validation: FindingValidation,
     /// The ids of the findings that were merged.
     pub members: Vec<String>,
     /// The cited lines with some context.
     pub excerpt: Vec<ExcerptLine>,
 }
 
-impl Reported {
+impl ReportedFinding {
     /// Returns `2 agents` or `3+ agents` if more than one agent found it.
-    pub fn badge(&self) -> Option<&'static str> {
+    pub fn agents_badge(&self) -> Option<&'static str> {
         let agents = self.agents.iter().filter(|agent| *agent != PATTERNS).count();
         match agents {
             0 | 1 => None,
@@ -240,13 +240,13 @@ impl Reported {
     }
 
     /// The rule id for tools such as code scanning: the category, and the pattern if there is one.
-    pub fn rule(&self) -> String {
-        rule(self.categories.first().map_or("review", String::as_str), self.pattern.as_deref())
+    pub fn rule_id(&self) -> String {
+        rule_id(self.categories.first().map_or("review", String::as_str), self.pattern.as_deref())
     }
 }
 
 /// Builds a rule id: `category`, or `category/pattern`.
-pub fn rule(category: &str, pattern: Option<&str>) -> String {
+pub fn rule_id(category: &str, pattern: Option<&str>) -> String {
     match pattern {
         Some(pattern) => format!("{category}/{pattern}"),
         None => category.to_owned(),
@@ -255,13 +255,13 @@ pub fn rule(category: &str, pattern: Option<&str>) -> String {
 
 /// A finding of another category about the same lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Also {
+pub struct RelatedFinding {
     /// A short title.
     pub title: String,
     /// The key of the category.
     pub category: String,
     /// The severity after validation.
-    pub severity: Severity,
+    pub severity: ReviewSeverity,
     /// The description of the problem.
     pub description: String,
 }
@@ -282,7 +282,7 @@ pub struct ExcerptLine {
 /// The result of validating a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Validation {
+pub enum FindingValidation {
     /// A pattern matches, so no validator was asked.
     Pattern,
     /// A validator confirmed the finding.
@@ -293,7 +293,7 @@ pub enum Validation {
     /// A validator confirmed the finding with a lower severity.
     Downgraded {
         /// The severity before.
-        from: Severity,
+        from: ReviewSeverity,
         /// The validator's reason.
         reason: String,
     },
@@ -308,7 +308,7 @@ pub enum Validation {
 
 /// An insight from findings of two categories together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Insight {
+pub struct ReviewInsight {
     /// The id within the report: `I1`.
     pub id: String,
     /// A short title.
@@ -318,7 +318,7 @@ pub struct Insight {
     /// The explanation of how the findings act together.
     pub insight: String,
     /// The severity after validation.
-    pub severity: Severity,
+    pub severity: ReviewSeverity,
     /// The file in which it shows most.
     #[schemars(with = "String")]
     pub file: Utf8PathBuf,
@@ -327,7 +327,7 @@ pub struct Insight {
     /// The ids of the reported findings that it is based on.
     pub related: Vec<String>,
     /// The result of its validation.
-    pub validation: Validation,
+    pub validation: FindingValidation,
 }
 
 /// A recommended test that would have caught a finding.
@@ -346,7 +346,7 @@ pub struct TestRecommendation {
 
 /// A finding that is not reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
+pub struct LeftOutFinding {
     /// A short title; may be empty if the answer was malformed.
     pub title: String,
     /// The path of the file, as the agent wrote it.
@@ -356,7 +356,7 @@ pub struct LeftOut {
     pub lines: Option<LineRange>,
     /// The severity, as the agent rated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub severity: Option<Severity>,
+    pub severity: Option<ReviewSeverity>,
     /// The name of the agent.
     pub agent: String,
     /// The phase in which it was found.
@@ -368,7 +368,7 @@ pub struct LeftOut {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// The reason, as a code.
-    pub why: Why,
+    pub why: LeftOutReason,
     /// The reason, as text.
     pub reason: String,
 }
@@ -378,7 +378,7 @@ pub struct LeftOut {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum LeftOutReason {
     /// The answer does not match the schema.
     Malformed,
     /// The file is not part of the change.
@@ -435,7 +435,7 @@ pub struct PlannedPhase {
 
 /// A call of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Call {
+pub struct ReviewCall {
     /// The phase.
     pub phase: Phase,
     /// The name of the agent, pair of categories or batch.
@@ -491,20 +491,20 @@ impl CallOutcome {
     }
 }
 
-impl Review {
+impl ReviewRecord {
     /// Returns true if there is nothing to report.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.insights.is_empty()
     }
 
     /// The highest severity of the reported findings and insights.
-    pub fn worst(&self) -> Option<Severity> {
+    pub fn worst_severity(&self) -> Option<ReviewSeverity> {
         let findings = self.findings.iter().map(|finding| finding.severity);
         findings.chain(self.insights.iter().map(|insight| insight.severity)).max()
     }
 
     /// The calls without a usable answer.
-    pub fn failed_calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn failed_calls(&self) -> impl Iterator<Item = &ReviewCall> {
         self.calls.iter().filter(|call| call.outcome.is_missing())
     }
 

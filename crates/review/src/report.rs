@@ -6,8 +6,8 @@
 use camino::Utf8Path;
 pub use repertoire_text::styles::Styles;
 
-use super::change::Change;
-use super::record::Review;
+use super::change::ReviewChange;
+use super::record::ReviewRecord;
 
 mod fix;
 pub mod github;
@@ -15,16 +15,16 @@ pub mod html;
 pub mod json;
 pub mod limits;
 pub mod markdown;
+mod phrases;
 pub mod rdjson;
 pub mod sarif;
 mod schema;
 mod spans;
 pub mod text;
-mod words;
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     #[default]
     Text,
     /// For comments, summaries and files.
@@ -40,49 +40,49 @@ pub enum Format {
     Html,
 }
 
-impl Format {
-    pub const ALL: [Format; 7] = [
-        Format::Text,
-        Format::Markdown,
-        Format::Json,
-        Format::Sarif,
-        Format::Github,
-        Format::Rdjson,
-        Format::Html,
+impl ReportFormat {
+    pub const ALL: [ReportFormat; 7] = [
+        ReportFormat::Text,
+        ReportFormat::Markdown,
+        ReportFormat::Json,
+        ReportFormat::Sarif,
+        ReportFormat::Github,
+        ReportFormat::Rdjson,
+        ReportFormat::Html,
     ];
 
     /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
-            Format::Text => "text",
-            Format::Markdown => "markdown",
-            Format::Json => "json",
-            Format::Sarif => "sarif",
-            Format::Github => "github",
-            Format::Rdjson => "rdjson",
-            Format::Html => "html",
+            ReportFormat::Text => "text",
+            ReportFormat::Markdown => "markdown",
+            ReportFormat::Json => "json",
+            ReportFormat::Sarif => "sarif",
+            ReportFormat::Github => "github",
+            ReportFormat::Rdjson => "rdjson",
+            ReportFormat::Html => "html",
         }
     }
 
     /// Parses a name, ignoring case. Accepts `md`, `htm` and `txt` as well.
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
-        let known = Format::ALL.into_iter().find(|format| format.as_str() == word);
+        let known = ReportFormat::ALL.into_iter().find(|format| format.as_str() == word);
         known.or(match word.as_str() {
-            "md" => Some(Format::Markdown),
-            "htm" => Some(Format::Html),
-            "txt" => Some(Format::Text),
+            "md" => Some(ReportFormat::Markdown),
+            "htm" => Some(ReportFormat::Html),
+            "txt" => Some(ReportFormat::Text),
             _ => None,
         })
     }
 
     /// Returns the format for a file extension.
     pub fn from_path(path: &Utf8Path) -> Option<Self> {
-        Format::from_word(path.extension()?)
+        ReportFormat::from_word(path.extension()?)
     }
 }
 
-impl std::fmt::Display for Format {
+impl std::fmt::Display for ReportFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -90,29 +90,34 @@ impl std::fmt::Display for Format {
 
 /// The layout of the text format.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct ReportTextLayout {
     /// The line width, in columns.
     pub width: usize,
     pub styles: Styles,
 }
 
-impl Default for Look {
+impl Default for ReportTextLayout {
     fn default() -> Self {
-        Look { width: 100, styles: Styles::plain() }
+        ReportTextLayout { width: 100, styles: Styles::plain() }
     }
 }
 
 /// Renders a review, ending in a line break. If `change` lacks a file, the page shows excerpts, and fixes are located
 /// in these.
-pub fn render(format: Format, review: &Review, change: &Change, look: &Look) -> String {
+pub fn render_review(
+    format: ReportFormat,
+    review: &ReviewRecord,
+    change: &ReviewChange,
+    look: &ReportTextLayout,
+) -> String {
     match format {
-        Format::Text => text::render(review, look),
-        Format::Markdown => markdown::render(review),
-        Format::Json => json::render(review),
-        Format::Sarif => sarif::render(review, change),
-        Format::Github => github::render(review),
-        Format::Rdjson => rdjson::render(review, change),
-        Format::Html => html::render(review, change),
+        ReportFormat::Text => text::render_text(review, look),
+        ReportFormat::Markdown => markdown::render_markdown(review),
+        ReportFormat::Json => json::render_json(review),
+        ReportFormat::Sarif => sarif::render_sarif(review, change),
+        ReportFormat::Github => github::render_commands(review),
+        ReportFormat::Rdjson => rdjson::render_rdjson(review, change),
+        ReportFormat::Html => html::render_page(review, change),
     }
 }
 
@@ -122,12 +127,12 @@ mod tests {
 
     #[test]
     fn every_format_is_known_by_its_word() {
-        for format in Format::ALL {
-            assert_eq!(Format::from_word(format.as_str()), Some(format));
+        for format in ReportFormat::ALL {
+            assert_eq!(ReportFormat::from_word(format.as_str()), Some(format));
         }
-        assert_eq!(Format::from_word(" MD "), Some(Format::Markdown));
-        assert_eq!(Format::from_word("yaml"), None);
-        assert_eq!(Format::from_path("out/review.sarif".into()), Some(Format::Sarif));
-        assert_eq!(Format::from_path("review".into()), None);
+        assert_eq!(ReportFormat::from_word(" MD "), Some(ReportFormat::Markdown));
+        assert_eq!(ReportFormat::from_word("yaml"), None);
+        assert_eq!(ReportFormat::from_path("out/review.sarif".into()), Some(ReportFormat::Sarif));
+        assert_eq!(ReportFormat::from_path("review".into()), None);
     }
 }

@@ -8,33 +8,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use self::paths::Filter;
-use self::pick::{Candidate, pick};
-use self::resolve::Ends;
-use super::change::{Change, ChangedFile, Skipped};
+use self::candidates::{ReviewCandidate, pick_candidates};
+use self::paths::ScopePathFilter;
+use self::resolve::ComparedStates;
+use super::change::{ReviewChange, ReviewedFile, SkippedFile};
 use super::content::{self, RelatedTest};
 use super::record::ScopeRecord;
-use super::rules::{self, Base, RuleFile};
+use super::rules::{self, ReviewBaseState, RuleFile};
 use crate::limits::{
     REVIEW_BYTES_MAX, REVIEW_FILES_MAX, REVIEW_FOLDER_FILES_WARN, REVIEW_FULL_CHARS_MAX,
     REVIEW_TEST_BYTES_MAX,
 };
-use repertoire_git::repo::{Git, GitError, Mode, TreeChange, TreeEntry};
+use repertoire_git::repo::{GitClient, GitError, TreeChange, TreeEntry, TreeEntryMode};
 
+mod candidates;
 mod disk;
+mod messages;
 mod paths;
-mod pick;
 mod read;
 mod resolve;
-mod say;
 pub(crate) mod skip;
 mod tree;
 
-pub use self::tree::Tree;
+pub use self::tree::ReviewTree;
 
 /// The part of a repository that is reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ReviewScope {
     /// The working directory, including untracked files, compared with `HEAD`.
     Uncommitted,
     /// The index, compared with `HEAD`.
@@ -51,29 +51,32 @@ pub enum Scope {
     Files,
 }
 
-impl Scope {
+impl ReviewScope {
     /// Parses `a..b` or `a...b`. An empty end means `HEAD`. Returns `None` for anything else.
-    pub fn range(text: &str) -> Option<Scope> {
+    pub fn parse_range(text: &str) -> Option<ReviewScope> {
         // `../a` and `a/../b` are paths.
         if text.contains("../") || text.contains("/..") || text.trim_matches('.').is_empty() {
             return None;
         }
         if let Some((from, to)) = text.split_once("...") {
-            return Some(Scope::Fork { from: revision_or_head(from), to: revision_or_head(to) });
+            return Some(ReviewScope::Fork {
+                from: revision_or_head(from),
+                to: revision_or_head(to),
+            });
         }
         let (from, to) = text.split_once("..")?;
-        Some(Scope::Range { from: revision_or_head(from), to: revision_or_head(to) })
+        Some(ReviewScope::Range { from: revision_or_head(from), to: revision_or_head(to) })
     }
 
     /// A description for messages.
-    fn words(&self) -> &'static str {
+    fn kind_name(&self) -> &'static str {
         match self {
-            Scope::Uncommitted => "uncommitted changes",
-            Scope::Staged => "staged changes",
-            Scope::Base(_) => "a branch",
-            Scope::Commit(_) => "a commit",
-            Scope::Range { .. } | Scope::Fork { .. } => "a range of commits",
-            Scope::Files => "files",
+            ReviewScope::Uncommitted => "uncommitted changes",
+            ReviewScope::Staged => "staged changes",
+            ReviewScope::Base(_) => "a branch",
+            ReviewScope::Commit(_) => "a commit",
+            ReviewScope::Range { .. } | ReviewScope::Fork { .. } => "a range of commits",
+            ReviewScope::Files => "files",
         }
     }
 }
@@ -110,19 +113,19 @@ impl Default for GatherLimits {
 
 /// The inputs of a review that come from the repository.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct ReviewInputs {
     /// A description of the scope, for the record.
     pub scope: ScopeRecord,
-    pub change: Change,
+    pub change: ReviewChange,
     /// The repository's rules, as of before the change.
     pub rules: Vec<RuleFile>,
     /// Tests that belong to changed files, judging by their names.
     pub related_tests: Vec<RelatedTest>,
     pub warnings: Vec<String>,
     /// A folder with the state under review.
-    pub tree: Tree,
+    pub tree: ReviewTree,
     /// The state before the change.
-    pub base: Base,
+    pub base: ReviewBaseState,
     /// The review configuration and the project's `repertoire.toml`, as of before the change.
     pub base_files: BTreeMap<Utf8PathBuf, String>,
     /// All paths that the change touches, reviewed or not, including old names of renamed files; sorted, without
@@ -186,7 +189,7 @@ pub enum ScopeError {
     Diff {
         /// The file, or the first of several.
         path: Utf8PathBuf,
-        source: super::diff::DiffError,
+        source: super::diff::DiffParseError,
     },
     #[error("{path}: {source}")]
     Io { path: Utf8PathBuf, source: std::io::Error },
@@ -209,83 +212,88 @@ fn nothing_shared(shallow: bool) -> &'static str {
 }
 
 /// Gathers the scope of a review. `paths`, relative to the folder of `git`, restrict it.
-pub async fn gather(
-    git: &Git,
-    scope: &Scope,
+pub async fn gather_inputs(
+    git: &GitClient,
+    scope: &ReviewScope,
     paths: &[Utf8PathBuf],
     limits: &GatherLimits,
-) -> Result<Gathered, ScopeError> {
-    if *scope == Scope::Files && paths.is_empty() {
+) -> Result<ReviewInputs, ScopeError> {
+    if *scope == ReviewScope::Files && paths.is_empty() {
         return Err(ScopeError::NoPaths);
     }
-    let here = real(git.dir())?;
-    match git.top().await {
-        Ok(top) => in_repository(git, &real(&top)?, &here, scope, paths, limits).await,
-        Err(GitError::NotARepository { .. }) if *scope == Scope::Files => {
-            disk::gather(&here, paths, limits)
+    let here = canonical_dir(git.dir())?;
+    match git.work_tree_root().await {
+        Ok(top) => {
+            gather_in_repository(git, &canonical_dir(&top)?, &here, scope, paths, limits).await
+        }
+        Err(GitError::NotARepository { .. }) if *scope == ReviewScope::Files => {
+            disk::gather_from_disk(&here, paths, limits)
         }
         Err(GitError::NotARepository { dir }) => {
-            Err(ScopeError::NoRepository { dir, what: scope.words() })
+            Err(ScopeError::NoRepository { dir, what: scope.kind_name() })
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn real(dir: &Utf8Path) -> Result<Utf8PathBuf, ScopeError> {
+fn canonical_dir(dir: &Utf8Path) -> Result<Utf8PathBuf, ScopeError> {
     dir.canonicalize_utf8().map_err(|source| ScopeError::Io { path: dir.to_owned(), source })
 }
 
-async fn in_repository(
-    git: &Git,
+async fn gather_in_repository(
+    git: &GitClient,
     top: &Utf8PathBuf,
     here: &Utf8Path,
-    scope: &Scope,
+    scope: &ReviewScope,
     paths: &[Utf8PathBuf],
     limits: &GatherLimits,
-) -> Result<Gathered, ScopeError> {
-    let filter = Filter::new(here, top, paths)?;
-    let mut ends = Ends::of(git, scope).await?;
+) -> Result<ReviewInputs, ScopeError> {
+    let filter = ScopePathFilter::new(here, top, paths)?;
+    let mut ends = ComparedStates::resolve_scope(git, scope).await?;
     let mut warnings = std::mem::take(&mut ends.warnings);
     let changes = git.tree_changes(&ends.from, &ends.to).await?;
-    let touched = touched(&changes);
-    let there = listing(git, &ends, scope, &mut warnings).await?;
-    let (mut candidates, mut skipped) = pick(&changes, &filter);
-    if *scope == Scope::Files {
-        pick::unchanged(&there, &filter, &mut candidates, &mut skipped);
-        pick::ignored(top, &there, &filter, &mut candidates);
+    let touched = touched_paths(&changes);
+    let there = list_files(git, &ends, scope, &mut warnings).await?;
+    let (mut candidates, mut skipped) = pick_candidates(&changes, &filter);
+    if *scope == ReviewScope::Files {
+        candidates::add_unchanged(&there, &filter, &mut candidates, &mut skipped);
+        candidates::add_ignored(top, &there, &filter, &mut candidates);
     }
     check_paths(top, &filter, &candidates, &skipped, &there, &mut warnings)?;
-    warnings.extend(say::deleted(&skipped));
-    if *scope == Scope::Files {
-        warnings.extend(say::only_uncommitted(&filter, &candidates));
+    warnings.extend(messages::deleted_warning(&skipped));
+    if *scope == ReviewScope::Files {
+        warnings.extend(messages::only_uncommitted_warning(&filter, &candidates));
     }
     let generated = read::leave_out_generated(git, &ends, &filter, &mut candidates).await?;
     skipped.extend(generated);
     let files =
-        read::read(git, top, &ends, candidates, limits, &mut skipped, &mut warnings).await?;
-    let change = finished(files, skipped, limits, &mut warnings);
+        read::read_candidates(git, top, &ends, candidates, limits, &mut skipped, &mut warnings)
+            .await?;
+    let change = finish_change(files, skipped, limits, &mut warnings);
     warn_of_many(scope, &change, &mut warnings);
-    let related_tests = tests_of(git, &change, &there).await?;
+    let related_tests = read_related_tests(git, &change, &there).await?;
     warnings.extend(match &ends.base {
-        Base::Tree(_) => rules::touched(touched.iter().map(Utf8PathBuf::as_path)),
-        Base::None => rules::without_base(top, &change),
+        ReviewBaseState::Tree(_) => {
+            rules::touched_warning(touched.iter().map(Utf8PathBuf::as_path))
+        }
+        ReviewBaseState::None => rules::without_base_warning(top, &change),
     });
     let tree = if ends.checked_out {
-        Tree::checkout(top.clone())
+        ReviewTree::from_checkout(top.clone())
     } else {
-        Tree::export(git, &ends.to, limits.scratch.as_deref()).await?
+        ReviewTree::export_tree(git, &ends.to, limits.scratch.as_deref()).await?
     };
     let record = ScopeRecord {
-        words: say::words(scope, &ends.words, &filter),
+        words: messages::describe_scope(scope, &ends.words, &filter),
         base: ends.base_commit.as_ref().map(ToString::to_string),
         head: ends.head_commit.as_ref().map(ToString::to_string),
-        branch: git.branch().await?,
+        branch: git.current_branch().await?,
     };
     let folder = here.strip_prefix(top).unwrap_or(Utf8Path::new(""));
-    Ok(Gathered {
+    Ok(ReviewInputs {
         scope: record,
-        rules: rules::rules_for(git, &ends.base, &change, &mut warnings).await?,
-        base_files: rules::base_files(git, &ends.base, folder, &mut warnings).await?,
+        rules: rules::read_rules(git, &ends.base, &change, &mut warnings).await?,
+        base_files: rules::read_base_files(git, &ends.base, folder, &mut warnings).await?,
         base: ends.base,
         change,
         related_tests,
@@ -296,7 +304,7 @@ async fn in_repository(
 }
 
 /// All paths of a change, including old names of renamed files.
-fn touched(changes: &[TreeChange]) -> Vec<Utf8PathBuf> {
+fn touched_paths(changes: &[TreeChange]) -> Vec<Utf8PathBuf> {
     let names = changes.iter().flat_map(|change| [Some(&change.name), change.from.as_ref()]);
     let paths: BTreeSet<&Utf8PathBuf> = names.flatten().map(|name| &name.path).collect();
     paths.into_iter().cloned().collect()
@@ -304,14 +312,14 @@ fn touched(changes: &[TreeChange]) -> Vec<Utf8PathBuf> {
 
 /// Lists all files of the state under review. If there are too many, only [`Scope::Files`] fails; other scopes just
 /// lack related tests.
-async fn listing(
-    git: &Git,
-    ends: &Ends,
-    scope: &Scope,
+async fn list_files(
+    git: &GitClient,
+    ends: &ComparedStates,
+    scope: &ReviewScope,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<TreeEntry>, ScopeError> {
     match git.tree_entries(&ends.to).await {
-        Err(GitError::TooMuch { .. }) if *scope != Scope::Files => {
+        Err(GitError::TooMuch { .. }) if *scope != ReviewScope::Files => {
             warnings.push("the repository has too many files to look for related tests".to_owned());
             Ok(Vec::new())
         }
@@ -322,9 +330,9 @@ async fn listing(
 /// Checks that every named path exists. Warns about paths without changes.
 fn check_paths(
     top: &Utf8Path,
-    filter: &Filter,
-    candidates: &[Candidate],
-    skipped: &[Skipped],
+    filter: &ScopePathFilter,
+    candidates: &[ReviewCandidate],
+    skipped: &[SkippedFile],
     there: &[TreeEntry],
     warnings: &mut Vec<String>,
 ) -> Result<(), ScopeError> {
@@ -335,15 +343,17 @@ fn check_paths(
         .chain(skipped.iter().map(|skipped| skipped.path.as_path()))
         .collect();
     for wanted in filter.wanted() {
-        if changed.iter().any(|path| wanted.takes(path)) {
+        if changed.iter().any(|path| wanted.matches_path(path)) {
             continue;
         }
-        let known = there.iter().any(|entry| wanted.takes(&entry.name.path));
+        let known = there.iter().any(|entry| wanted.matches_path(&entry.name.path));
         if known {
             warnings.push(format!("nothing has changed in `{}`", wanted.said));
             continue;
         }
-        let on_disk = filter.places().any(|place| wanted.takes(place) && top.join(place).exists());
+        let on_disk = filter
+            .named_places()
+            .any(|place| wanted.matches_path(place) && top.join(place).exists());
         let hint = if on_disk { " that git knows of (it is empty or ignored)" } else { "" };
         return Err(ScopeError::NoMatch { path: wanted.said.clone(), hint });
     }
@@ -351,48 +361,50 @@ fn check_paths(
 }
 
 /// Sorts the files and assigns their tiers.
-fn finished(
-    mut files: Vec<ChangedFile>,
-    mut skipped: Vec<Skipped>,
+fn finish_change(
+    mut files: Vec<ReviewedFile>,
+    mut skipped: Vec<SkippedFile>,
     limits: &GatherLimits,
     warnings: &mut Vec<String>,
-) -> Change {
+) -> ReviewChange {
     files.sort_by(|a, b| a.path.cmp(&b.path));
     skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    let (first, wrong) = content::globs(&limits.priority_files);
+    let (first, wrong) = content::compile_globs(&limits.priority_files);
     warnings.extend(wrong.iter().map(|glob| format!("`{glob}` is not a glob; it is left out")));
-    let mut change = Change { files, skipped };
+    let mut change = ReviewChange { files, skipped };
     content::assign_tiers(&mut change, &first, limits.full_chars_max);
     change
 }
 
-fn warn_of_many(scope: &Scope, change: &Change, warnings: &mut Vec<String>) {
+fn warn_of_many(scope: &ReviewScope, change: &ReviewChange, warnings: &mut Vec<String>) {
     let count = change.files.len();
-    if *scope == Scope::Files && count > REVIEW_FOLDER_FILES_WARN {
+    if *scope == ReviewScope::Files && count > REVIEW_FOLDER_FILES_WARN {
         warnings.push(format!(
             "{count} files are reviewed at once; a review of at most {REVIEW_FOLDER_FILES_WARN} finds more in each"
         ));
     }
 }
 
-async fn tests_of(
-    git: &Git,
-    change: &Change,
+async fn read_related_tests(
+    git: &GitClient,
+    change: &ReviewChange,
     there: &[TreeEntry],
 ) -> Result<Vec<RelatedTest>, ScopeError> {
     let files: BTreeMap<&Utf8Path, &TreeEntry> = there
         .iter()
-        .filter(|entry| entry.name.exact && matches!(entry.mode, Mode::File | Mode::Program))
+        .filter(|entry| {
+            entry.name.exact && matches!(entry.mode, TreeEntryMode::File | TreeEntryMode::Program)
+        })
         .map(|entry| (entry.name.path.as_path(), entry))
         .collect();
     let found = content::related_tests(change, files.keys().copied());
     let objects: Vec<String> = found.iter().map(|(path, _)| files[path].blob.to_string()).collect();
-    let sizes = git.sizes(&objects).await?.into_iter().flatten();
+    let sizes = git.object_sizes(&objects).await?.into_iter().flatten();
     let small: Vec<_> = sizes.filter(|(_, size)| *size <= REVIEW_TEST_BYTES_MAX).collect();
-    let blobs = git.blobs(&small).await?;
+    let blobs = git.read_blobs(&small).await?;
     let test = |(path, of): (&Utf8Path, Utf8PathBuf)| {
         let text = std::str::from_utf8(blobs.get(&files[path].blob)?).ok()?;
-        Some(RelatedTest { path: path.to_owned(), of, text: content::cut_test(text) })
+        Some(RelatedTest { path: path.to_owned(), of, text: content::truncate_test(text) })
     };
     Ok(found.into_iter().filter_map(test).collect())
 }
@@ -403,8 +415,8 @@ mod tests {
 
     #[test]
     fn ranges_are_told_from_paths() {
-        let range = |from: &str, to: &str| Scope::Range { from: from.into(), to: to.into() };
-        let fork = |from: &str, to: &str| Scope::Fork { from: from.into(), to: to.into() };
+        let range = |from: &str, to: &str| ReviewScope::Range { from: from.into(), to: to.into() };
+        let fork = |from: &str, to: &str| ReviewScope::Fork { from: from.into(), to: to.into() };
         for (text, scope) in [
             ("main..topic", Some(range("main", "topic"))),
             ("v1.2..HEAD~1", Some(range("v1.2", "HEAD~1"))),
@@ -415,7 +427,7 @@ mod tests {
             ("src/../a.rs", None),
             ("..", None),
         ] {
-            assert_eq!(Scope::range(text), scope, "{text}");
+            assert_eq!(ReviewScope::parse_range(text), scope, "{text}");
         }
     }
 }

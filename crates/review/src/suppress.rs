@@ -5,24 +5,24 @@
 //! file. Comments that the change itself adds count as well, and are reported in a warning. An older comment does not
 //! apply to a line that the change has added below it.
 
-use super::change::{Change, ChangedFile, FileStatus, LineKind, LineRange};
-use super::prints::{About, FileIndex};
+use super::change::{FileStatus, LineKind, LineRange, ReviewChange, ReviewedFile};
+use super::fingerprints::{FileIndex, FindingIdentity};
 use crate::limits::{NAMES_SHOWN, REVIEW_SUPPRESSION_HEAD_LINES, REVIEW_SUPPRESSION_LINES_MAX};
 
-mod file;
+mod ignore_file;
 
-pub use self::file::{Ignore, IgnoreError, IgnoreFile};
+pub use self::ignore_file::{IgnoreEntry, IgnoreError, IgnoreFile};
 
 /// The suppression of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suppressed {
+pub struct FindingSuppression {
     /// The place of the suppression: `src/a.rs:12`, or an entry of the ignore file.
     pub by: String,
     /// The reason, if one is given.
     pub reason: Option<String>,
 }
 
-impl std::fmt::Display for Suppressed {
+impl std::fmt::Display for FindingSuppression {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.reason {
             Some(reason) => write!(f, "suppressed by {} ({reason})", self.by),
@@ -42,7 +42,7 @@ const COMMENTS_AT_START: &[&str] = &["*", ";", "%", "'", "REM "];
 
 /// A suppression comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Comment {
+struct SuppressionComment {
     scope: CommentScope,
     /// Categories and patterns; if empty, the comment applies to all findings.
     keys: Vec<String>,
@@ -58,34 +58,34 @@ enum CommentScope {
 }
 
 /// Returns the comment that suppresses a finding.
-pub fn in_code(about: &About<'_>) -> Option<Suppressed> {
+pub fn find_comment(about: &FindingIdentity<'_>) -> Option<FindingSuppression> {
     let file = about.file;
-    let comment_at = |at: usize| comment_of(file.line(at)?);
+    let comment_at = |at: usize| parse_comment(file.line_at(at)?);
     let head = 0..REVIEW_SUPPRESSION_HEAD_LINES;
     let whole = head.filter_map(|at| Some((at, comment_at(at)?)));
     let whole = whole.filter(|(_, comment)| comment.scope == CommentScope::File);
-    let beside = beside(about.lines).filter_map(|at| {
+    let beside = comment_lines(about.lines).filter_map(|at| {
         let comment = comment_at(at)?;
         let is_above = at + 1 < about.lines.first as usize;
         // A comment alone on its line applies to the line below, unless only that line was added by the change.
-        let was_there = || came(file, at) || !came(file, at + 1);
+        let was_there = || is_added_at(file, at) || !is_added_at(file, at + 1);
         let counts = comment.scope == CommentScope::Line
             && if comment.alone { was_there() } else { !is_above };
         counts.then_some((at, comment))
     });
-    let mut found = whole.chain(beside).filter(|(_, comment)| comment.is_about(about));
-    found.next().map(|(at, comment)| Suppressed {
+    let mut found = whole.chain(beside).filter(|(_, comment)| comment.applies_to(about));
+    found.next().map(|(at, comment)| FindingSuppression {
         by: format!("a comment at {}:{}", about.file.path(), at + 1),
         reason: comment.reason,
     })
 }
 
-fn came(file: &FileIndex<'_>, at: usize) -> bool {
-    u32::try_from(at + 1).is_ok_and(|line| file.came(line))
+fn is_added_at(file: &FileIndex<'_>, at: usize) -> bool {
+    u32::try_from(at + 1).is_ok_and(|line| file.is_added_line(line))
 }
 
 /// The indexes of the lines that may hold a comment: the line above, and the lines of a short finding.
-fn beside(range: LineRange) -> impl Iterator<Item = usize> {
+fn comment_lines(range: LineRange) -> impl Iterator<Item = usize> {
     let first = range.first.max(1) as usize;
     let short = range.last.saturating_sub(range.first) < REVIEW_SUPPRESSION_LINES_MAX;
     let last = if short { range.last as usize } else { first };
@@ -93,9 +93,9 @@ fn beside(range: LineRange) -> impl Iterator<Item = usize> {
 }
 
 /// Returns a warning about suppressions that the change adds.
-pub fn added_by_change(change: &Change) -> Option<String> {
+pub fn added_suppressions_warning(change: &ReviewChange) -> Option<String> {
     let new = change.files.iter().filter(|file| file.status != FileStatus::Whole);
-    let places: Vec<String> = new.flat_map(added_in).collect();
+    let places: Vec<String> = new.flat_map(added_suppressions).collect();
     let shown = places.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
     let more = match places.len().saturating_sub(NAMES_SHOWN) {
         0 => String::new(),
@@ -108,15 +108,15 @@ pub fn added_by_change(change: &Change) -> Option<String> {
     }
 }
 
-fn added_in(file: &ChangedFile) -> impl Iterator<Item = String> {
+fn added_suppressions(file: &ReviewedFile) -> impl Iterator<Item = String> {
     let lines = file.hunks.iter().flat_map(|hunk| &hunk.lines);
     let added = lines.filter(|line| line.kind == LineKind::Added);
-    let comments = added.filter(|line| comment_of(&line.text).is_some());
+    let comments = added.filter(|line| parse_comment(&line.text).is_some());
     comments.filter_map(|line| Some(format!("{}:{}", file.path, line.new?)))
 }
 
-impl Comment {
-    fn is_about(&self, about: &About<'_>) -> bool {
+impl SuppressionComment {
+    fn applies_to(&self, about: &FindingIdentity<'_>) -> bool {
         let named = |key: &String| {
             let category = about.categories.iter().any(|one| one.eq_ignore_ascii_case(key));
             category || about.pattern.is_some_and(|pattern| pattern.eq_ignore_ascii_case(key))
@@ -126,13 +126,13 @@ impl Comment {
 }
 
 /// Parses the suppression comment of a line.
-fn comment_of(line: &str) -> Option<Comment> {
-    let marks = marks(line);
-    marks.into_iter().find_map(|(begin, at)| comment_with(line, begin, at))
+fn parse_comment(line: &str) -> Option<SuppressionComment> {
+    let marks = find_marks(line);
+    marks.into_iter().find_map(|(begin, at)| parse_comment_at(line, begin, at))
 }
 
 /// Parses the comment that starts at `begin` and has its mark at `at`.
-fn comment_with(line: &str, begin: usize, at: usize) -> Option<Comment> {
+fn parse_comment_at(line: &str, begin: usize, at: usize) -> Option<SuppressionComment> {
     let rest = &line[at + MARK.len()..];
     let (scope, rest) = match rest.strip_prefix("-file") {
         Some(rest) => (CommentScope::File, rest),
@@ -146,7 +146,7 @@ fn comment_with(line: &str, begin: usize, at: usize) -> Option<Comment> {
             // `rep:ignore[]` is not valid.
             (!keys.is_empty()).then_some((keys, rest))?
         }
-        None => match bare_key(rest) {
+        None => match parse_bare_key(rest) {
             Some((key, rest)) => (vec![key.to_owned()], rest),
             None => (Vec::new(), rest),
         },
@@ -157,21 +157,21 @@ fn comment_with(line: &str, begin: usize, at: usize) -> Option<Comment> {
         return None;
     }
     let alone = line[..begin].trim().is_empty();
-    Some(Comment { scope, keys, reason: reason_of(rest), alone })
+    Some(SuppressionComment { scope, keys, reason: parse_reason(rest), alone })
 }
 
 /// Parses a key without brackets: a single word, followed by nothing but a reason. It must not suppress everything.
-fn bare_key(rest: &str) -> Option<(&str, &str)> {
+fn parse_bare_key(rest: &str) -> Option<(&str, &str)> {
     let word = rest.strip_prefix([' ', '\t'])?.trim_start();
     let in_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let end = word.find(|c| !in_key(c)).unwrap_or(word.len());
     let (key, rest) = word.split_at(end);
-    let is_last = without_end(rest).is_empty() || reason_of(rest).is_some();
+    let is_last = without_comment_end(rest).is_empty() || parse_reason(rest).is_some();
     (key.starts_with(|c: char| c.is_ascii_alphanumeric()) && is_last).then_some((key, rest))
 }
 
 /// Finds the marks of a line that are in a comment and not in quotes. Returns the offsets of each comment and mark.
-fn marks(line: &str) -> Vec<(usize, usize)> {
+fn find_marks(line: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     if !line.contains(MARK) {
         return found;
@@ -207,16 +207,16 @@ fn marks(line: &str) -> Vec<(usize, usize)> {
     found
 }
 
-fn reason_of(rest: &str) -> Option<String> {
+fn parse_reason(rest: &str) -> Option<String> {
     let rest = rest.trim_start();
     let reason = rest.strip_prefix("--").filter(|rest| !rest.starts_with('>'));
     let reason = reason.or_else(|| rest.strip_prefix(':'))?;
-    let reason = without_end(reason);
+    let reason = without_comment_end(reason);
     (!reason.is_empty()).then(|| reason.to_owned())
 }
 
 /// Removes the end sign of a comment.
-fn without_end(text: &str) -> &str {
+fn without_comment_end(text: &str) -> &str {
     let mut text = text.trim();
     for end in ["*/", "-->", "-}", "*)"] {
         text = text.strip_suffix(end).unwrap_or(text).trim_end();
@@ -227,15 +227,15 @@ fn without_end(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prints::tests::{about, whole};
+    use crate::fingerprints::tests::{about, whole};
 
     fn found(text: &str, first: u32, last: u32, category: &str) -> Option<String> {
         found_in(&whole("a.rs", text), first, last, category)
     }
 
-    fn found_in(file: &ChangedFile, first: u32, last: u32, category: &str) -> Option<String> {
-        let (index, categories) = (FileIndex::of(file), [category.to_owned()]);
-        in_code(&about(&index, (first, last), &categories, Some("eval")))
+    fn found_in(file: &ReviewedFile, first: u32, last: u32, category: &str) -> Option<String> {
+        let (index, categories) = (FileIndex::new(file), [category.to_owned()]);
+        find_comment(&about(&index, (first, last), &categories, Some("eval")))
             .map(|found| found.to_string())
     }
 
@@ -265,16 +265,16 @@ mod tests {
             ("-- rep:ignore", None),
             ("% rep:ignore -- in LaTeX", Some("in LaTeX")),
         ] {
-            assert_eq!(comment_of(line).unwrap().reason.as_deref(), reason, "{line}");
+            assert_eq!(parse_comment(line).unwrap().reason.as_deref(), reason, "{line}");
         }
         for line in ["// rep:ignored", "// rep:ignore[]", "// rep:ignore[a", "// rep:ignore-me"] {
-            assert_eq!(comment_of(line), None, "{line}");
+            assert_eq!(parse_comment(line), None, "{line}");
         }
     }
 
     #[test]
     fn a_word_behind_it_is_a_key() {
-        let keys = |line: &str| comment_of(line).unwrap().keys;
+        let keys = |line: &str| parse_comment(line).unwrap().keys;
         for line in [
             "// rep:ignore eval",
             "/* rep:ignore eval */",
@@ -287,7 +287,7 @@ mod tests {
         for line in ["# rep:ignore", "# rep:ignore -- it is fine", "<!-- rep:ignore -->"] {
             assert!(keys(line).is_empty(), "{line}");
         }
-        let said = comment_of("# rep:ignore eval -- it is a calculator").unwrap();
+        let said = parse_comment("# rep:ignore eval -- it is a calculator").unwrap();
         assert_eq!(said.reason.as_deref(), Some("it is a calculator"));
         assert_eq!(found("a(); # rep:ignore style\n", 1, 1, "bugs"), None);
         assert!(found("a(); # rep:ignore eval\n", 1, 1, "bugs").is_some());
@@ -306,7 +306,7 @@ mod tests {
             r#"password = """hunter2 # rep:ignore""""#,
             "see http://example.com rep:ignore",
         ] {
-            assert_eq!(comment_of(line), None, "{line}");
+            assert_eq!(parse_comment(line), None, "{line}");
         }
         for line in [
             r#"password = "hunter2" # rep:ignore"#,
@@ -315,7 +315,7 @@ mod tests {
             "fn a() -> &'static str { // rep:ignore",
             "' rep:ignore",
         ] {
-            assert!(comment_of(line).is_some(), "{line}");
+            assert!(parse_comment(line).is_some(), "{line}");
         }
     }
 
@@ -323,7 +323,7 @@ mod tests {
     fn long_lines_take_little_time() {
         let start = std::time::Instant::now();
         for part in [" #rep:ignore[", " '# rep:ignored", "\" #rep:ignore-x"] {
-            assert_eq!(comment_of(&part.repeat(20_000)), None, "{part}");
+            assert_eq!(parse_comment(&part.repeat(20_000)), None, "{part}");
         }
         let took = start.elapsed();
         assert!(took < std::time::Duration::from_secs(5), "{took:?}");
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn an_old_comment_is_not_about_a_line_that_was_put_under_it() {
         let mut file = whole("a.rs", "// rep:ignore\nnew();\nold();\n");
-        let at = |file: &ChangedFile, first, last| found_in(file, first, last, "bugs").is_some();
+        let at = |file: &ReviewedFile, first, last| found_in(file, first, last, "bugs").is_some();
         assert!(at(&file, 2, 2), "both came");
         file.hunks[0].lines[0].kind = LineKind::Context;
         assert!(!at(&file, 2, 2), "the comment was there, the line was not");
@@ -363,11 +363,11 @@ mod tests {
         let new = whole("b.rs", "a(); // rep:ignore\n// rep:ignore-file\n");
         let mut old = whole("c.rs", "a(); // rep:ignore\n");
         old.status = FileStatus::Whole;
-        let change = Change { files: vec![new, old], skipped: Vec::new() };
+        let change = ReviewChange { files: vec![new, old], skipped: Vec::new() };
         assert_eq!(
-            added_by_change(&change).as_deref(),
+            added_suppressions_warning(&change).as_deref(),
             Some("2 suppressions were added by this change: b.rs:1, b.rs:2")
         );
-        assert_eq!(added_by_change(&Change::default()), None);
+        assert_eq!(added_suppressions_warning(&ReviewChange::default()), None);
     }
 }

@@ -1,19 +1,19 @@
 //! The synthesis phase: insights from findings of two categories together.
 
-use crate::extract::Severity;
+use crate::extract::ReviewSeverity;
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
-use super::admit::words;
-use super::finding::{Finding, Phase};
-use super::instructions::Resolved;
-use super::lineup::{Lineup, Pair};
-use super::record::{LeftOut, Why};
+use super::admit::read_text_field;
+use super::finding::{Phase, ReviewFinding};
+use super::instructions::ResolvedSkill;
+use super::lineup::{CategoryPair, ReviewLineup};
+use super::record::{LeftOutFinding, LeftOutReason};
 use crate::limits::{REVIEW_ANSWER_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX, REVIEW_TITLE_CHARS_MAX};
 
 /// An insight that an agent proposed, before validation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Thought {
+pub struct ProposedInsight {
     /// The id within the review: `I1`.
     pub id: String,
     pub title: String,
@@ -21,7 +21,7 @@ pub struct Thought {
     pub categories: [String; 2],
     /// The explanation of how the findings act together.
     pub insight: String,
-    pub severity: Severity,
+    pub severity: ReviewSeverity,
     /// The file of the worst related finding.
     pub file: Utf8PathBuf,
     /// The first line of the worst related finding.
@@ -31,7 +31,11 @@ pub struct Thought {
 }
 
 /// The questions for a pair, including those that skills add.
-pub fn questions(lineup: &Lineup, pair: &Pair, skills: &[Resolved]) -> Vec<String> {
+pub fn questions(
+    lineup: &ReviewLineup,
+    pair: &CategoryPair,
+    skills: &[ResolvedSkill],
+) -> Vec<String> {
     let added = lineup.synthesis.skill_questions.iter();
     let added = added.filter(|added| {
         category_of_skill(lineup, skills, &added.skill)
@@ -42,17 +46,17 @@ pub fn questions(lineup: &Lineup, pair: &Pair, skills: &[Resolved]) -> Vec<Strin
 
 /// The category of a skill's primary agent.
 fn category_of_skill<'a>(
-    lineup: &'a Lineup,
-    skills: &[Resolved],
+    lineup: &'a ReviewLineup,
+    skills: &[ResolvedSkill],
     name: &str,
 ) -> Option<&'a String> {
     let skill = skills.iter().find(|resolved| resolved.skill.name == name)?;
     let agent = skill.skill.primary_agent.as_deref()?;
-    lineup.agent(agent).map(|agent| &agent.category)
+    lineup.find_agent(agent).map(|agent| &agent.category)
 }
 
 /// The JSON Schema of an answer. Finding ids are plain strings, so that one unknown id does not invalidate the answer.
-pub fn schema() -> Value {
+pub fn insights_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -78,23 +82,23 @@ pub fn schema() -> Value {
 
 /// Reads an answer. An insight must name existing findings, at least one of each category. `next` is the number for the
 /// id of the first accepted insight. Returns `None` if the answer has no list of insights.
-pub fn admit(
+pub fn admit_insights(
     answer: &Value,
-    pair: &Pair,
-    findings: &[&Finding],
+    pair: &CategoryPair,
+    findings: &[&ReviewFinding],
     agent: &str,
     next: usize,
-) -> Option<(Vec<Thought>, Vec<LeftOut>)> {
+) -> Option<(Vec<ProposedInsight>, Vec<LeftOutFinding>)> {
     let said = answer.get("insights")?.as_array()?;
     let (mut thoughts, mut left_out) = (Vec::new(), Vec::new());
     for raw in said.iter().take(REVIEW_ANSWER_FINDINGS_MAX) {
-        match one(raw, pair, findings) {
+        match parse_insight(raw, pair, findings) {
             Ok(thought) => {
                 let id = format!("I{}", next + thoughts.len());
-                thoughts.push(Thought { id, ..thought });
+                thoughts.push(ProposedInsight { id, ..thought });
             }
-            Err(reason) => left_out.push(LeftOut {
-                title: words(raw, "title", REVIEW_TITLE_CHARS_MAX),
+            Err(reason) => left_out.push(LeftOutFinding {
+                title: read_text_field(raw, "title", REVIEW_TITLE_CHARS_MAX),
                 file: String::new(),
                 lines: None,
                 severity: None,
@@ -102,7 +106,7 @@ pub fn admit(
                 phase: Phase::Synthesis,
                 fingerprint: None,
                 rule: None,
-                why: Why::Unfounded,
+                why: LeftOutReason::Unfounded,
                 reason,
             }),
         }
@@ -110,14 +114,18 @@ pub fn admit(
     Some((thoughts, left_out))
 }
 
-fn one(raw: &Value, pair: &Pair, findings: &[&Finding]) -> Result<Thought, String> {
-    let title = words(raw, "title", REVIEW_TITLE_CHARS_MAX);
-    let insight = words(raw, "insight", REVIEW_TEXT_CHARS_MAX);
+fn parse_insight(
+    raw: &Value,
+    pair: &CategoryPair,
+    findings: &[&ReviewFinding],
+) -> Result<ProposedInsight, String> {
+    let title = read_text_field(raw, "title", REVIEW_TITLE_CHARS_MAX);
+    let insight = read_text_field(raw, "insight", REVIEW_TEXT_CHARS_MAX);
     if title.is_empty() || insight.is_empty() {
         return Err("it has no title, or says nothing".to_owned());
     }
     let named = raw.get("related_findings").and_then(Value::as_array).into_iter().flatten();
-    let mut related: Vec<&Finding> = Vec::new();
+    let mut related: Vec<&ReviewFinding> = Vec::new();
     for name in named.filter_map(Value::as_str) {
         let Some(finding) = findings.iter().find(|finding| finding.id == name) else {
             return Err(format!("there is no finding `{name}` in these categories"));
@@ -131,10 +139,10 @@ fn one(raw: &Value, pair: &Pair, findings: &[&Finding]) -> Result<Thought, Strin
             return Err(format!("it names no finding of `{category}`"));
         }
     }
-    let severity = raw.get("severity").and_then(Value::as_str).and_then(Severity::from_word);
+    let severity = raw.get("severity").and_then(Value::as_str).and_then(ReviewSeverity::from_word);
     let worst = related.iter().max_by_key(|finding| finding.severity);
     let worst = worst.ok_or_else(|| "it names no findings".to_owned())?;
-    Ok(Thought {
+    Ok(ProposedInsight {
         id: String::new(),
         title,
         categories: pair.categories.clone(),

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::extract::Severity;
+use crate::extract::ReviewSeverity;
 use serde_json::{Value, json};
 
-use super::admit::words;
-use super::finding::Finding;
-use super::lineup::{Lineup, ModelTier};
-use super::record::{Depth, Validation};
+use super::admit::read_text_field;
+use super::finding::ReviewFinding;
+use super::lineup::{ModelTier, ReviewLineup};
+use super::record::{FindingValidation, ReviewDepth};
 use crate::limits::{REVIEW_BATCH_FINDINGS_MAX, REVIEW_TEXT_CHARS_MAX};
 
 /// Findings of one file, for one model tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct ValidationBatch {
     /// The path of the file, or `insights`.
     pub about: String,
     pub tier: ModelTier,
@@ -21,7 +21,7 @@ pub struct Batch {
     pub ids: Vec<String>,
 }
 
-impl Batch {
+impl ValidationBatch {
     /// The name in the record.
     pub fn name(&self) -> String {
         format!("validator ({}, {})", self.about, self.tier.as_str())
@@ -29,15 +29,18 @@ impl Batch {
 }
 
 /// Returns true if findings of this severity need a validator.
-pub fn is_due(severity: Severity, depth: Depth, lineup: &Lineup) -> bool {
+pub fn is_due(severity: ReviewSeverity, depth: ReviewDepth, lineup: &ReviewLineup) -> bool {
     match (depth, lineup.validation.quick_from) {
-        (Depth::Quick, Some(from)) => severity >= from,
+        (ReviewDepth::Quick, Some(from)) => severity >= from,
         _ => true,
     }
 }
 
 /// Groups findings by file and by the model tier of their category.
-pub fn batches<'a>(findings: impl IntoIterator<Item = &'a Finding>, lineup: &Lineup) -> Vec<Batch> {
+pub fn batch_findings<'a>(
+    findings: impl IntoIterator<Item = &'a ReviewFinding>,
+    lineup: &ReviewLineup,
+) -> Vec<ValidationBatch> {
     let mut groups: BTreeMap<(String, ModelTier), Vec<String>> = BTreeMap::new();
     for finding in findings {
         let key = (finding.file.to_string(), validator_tier(finding, lineup));
@@ -46,17 +49,17 @@ pub fn batches<'a>(findings: impl IntoIterator<Item = &'a Finding>, lineup: &Lin
     groups.into_iter().flat_map(|((about, tier), ids)| split_group(&about, tier, &ids)).collect()
 }
 
-fn split_group(about: &str, tier: ModelTier, ids: &[String]) -> Vec<Batch> {
+fn split_group(about: &str, tier: ModelTier, ids: &[String]) -> Vec<ValidationBatch> {
     let chunks = ids.chunks(REVIEW_BATCH_FINDINGS_MAX);
-    chunks.map(|ids| Batch { about: about.to_owned(), tier, ids: ids.to_vec() }).collect()
+    chunks.map(|ids| ValidationBatch { about: about.to_owned(), tier, ids: ids.to_vec() }).collect()
 }
 
-fn validator_tier(finding: &Finding, lineup: &Lineup) -> ModelTier {
-    lineup.of_category(&finding.category).map_or(ModelTier::Strong, |agent| agent.validator)
+fn validator_tier(finding: &ReviewFinding, lineup: &ReviewLineup) -> ModelTier {
+    lineup.agent_of_category(&finding.category).map_or(ModelTier::Strong, |agent| agent.validator)
 }
 
 /// The JSON Schema of an answer. Ids are plain strings, so that one unknown id does not invalidate the other verdicts.
-pub fn schema() -> Value {
+pub fn verdicts_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -86,22 +89,22 @@ pub fn schema() -> Value {
 
 /// A validator's verdict on one finding, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ValidatorVerdict {
     Valid(String),
     Invalid(String),
     /// The finding is right, but its severity is too high.
-    Downgrade(Severity, String),
+    Downgrade(ReviewSeverity, String),
 }
 
 /// Reads the verdicts of an answer, by id. Malformed verdicts and unknown ids are ignored. If there are several
 /// verdicts on a finding, `INVALID` wins, or else the last one. Returns `None` if the answer has no list of verdicts.
-pub fn read(answer: &Value, ids: &[String]) -> Option<BTreeMap<String, Verdict>> {
+pub fn read_verdicts(answer: &Value, ids: &[String]) -> Option<BTreeMap<String, ValidatorVerdict>> {
     let said = answer.get("verdicts")?.as_array()?;
-    let mut out: BTreeMap<String, Verdict> = BTreeMap::new();
+    let mut out: BTreeMap<String, ValidatorVerdict> = BTreeMap::new();
     for raw in said {
-        let id = words(raw, "id", 50);
-        let Some(verdict) = one(raw).filter(|_| ids.contains(&id)) else { continue };
-        let is_dropped = matches!(out.get(&id), Some(Verdict::Invalid(_)));
+        let id = read_text_field(raw, "id", 50);
+        let Some(verdict) = parse_verdict(raw).filter(|_| ids.contains(&id)) else { continue };
+        let is_dropped = matches!(out.get(&id), Some(ValidatorVerdict::Invalid(_)));
         if !is_dropped {
             out.insert(id, verdict);
         }
@@ -109,39 +112,39 @@ pub fn read(answer: &Value, ids: &[String]) -> Option<BTreeMap<String, Verdict>>
     Some(out)
 }
 
-fn one(raw: &Value) -> Option<Verdict> {
-    let reason = words(raw, "reason", REVIEW_TEXT_CHARS_MAX);
+fn parse_verdict(raw: &Value) -> Option<ValidatorVerdict> {
+    let reason = read_text_field(raw, "reason", REVIEW_TEXT_CHARS_MAX);
     match raw.get("verdict")?.as_str()?.to_ascii_uppercase().as_str() {
-        "VALID" => Some(Verdict::Valid(reason)),
-        "INVALID" => Some(Verdict::Invalid(reason)),
+        "VALID" => Some(ValidatorVerdict::Valid(reason)),
+        "INVALID" => Some(ValidatorVerdict::Invalid(reason)),
         "DOWNGRADE" => {
             let severity = raw.get("severity").and_then(Value::as_str)?;
-            Some(Verdict::Downgrade(Severity::from_word(severity)?, reason))
+            Some(ValidatorVerdict::Downgrade(ReviewSeverity::from_word(severity)?, reason))
         }
         _ => None,
     }
 }
 
 /// Applies a verdict. Returns the resulting severity and validation, or the reason why the finding is rejected.
-pub fn settle(
-    severity: Severity,
-    verdict: Option<&Verdict>,
-) -> Result<(Severity, Validation), String> {
+pub fn apply_verdict(
+    severity: ReviewSeverity,
+    verdict: Option<&ValidatorVerdict>,
+) -> Result<(ReviewSeverity, FindingValidation), String> {
     match verdict {
-        Some(Verdict::Valid(reason)) => {
-            Ok((severity, Validation::Valid { reason: reason.clone() }))
+        Some(ValidatorVerdict::Valid(reason)) => {
+            Ok((severity, FindingValidation::Valid { reason: reason.clone() }))
         }
-        Some(Verdict::Invalid(reason)) => Err(reason.clone()),
+        Some(ValidatorVerdict::Invalid(reason)) => Err(reason.clone()),
         // A validator cannot raise the severity.
-        Some(Verdict::Downgrade(to, reason)) if *to < severity => {
-            Ok((*to, Validation::Downgraded { from: severity, reason: reason.clone() }))
+        Some(ValidatorVerdict::Downgrade(to, reason)) if *to < severity => {
+            Ok((*to, FindingValidation::Downgraded { from: severity, reason: reason.clone() }))
         }
-        Some(Verdict::Downgrade(_, reason)) => {
-            Ok((severity, Validation::Valid { reason: reason.clone() }))
+        Some(ValidatorVerdict::Downgrade(_, reason)) => {
+            Ok((severity, FindingValidation::Valid { reason: reason.clone() }))
         }
         None => {
             let reason = "no validator has said anything about it".to_owned();
-            Ok((severity, Validation::Unverified { reason }))
+            Ok((severity, FindingValidation::Unverified { reason }))
         }
     }
 }
@@ -161,32 +164,39 @@ mod tests {
             { "id": "F3", "verdict": "VALID", "reason": "well" },
             "nonsense",
         ]});
-        let verdicts = read(&answer, &ids).unwrap();
+        let verdicts = read_verdicts(&answer, &ids).unwrap();
         assert_eq!(verdicts.len(), 3);
-        let settled = |id: &str| settle(Severity::Major, verdicts.get(id));
+        let settled = |id: &str| apply_verdict(ReviewSeverity::Major, verdicts.get(id));
         assert_eq!(
             settled("F1"),
-            Ok((Severity::Major, Validation::Valid { reason: "yes".into() }))
+            Ok((ReviewSeverity::Major, FindingValidation::Valid { reason: "yes".into() }))
         );
-        let less = Validation::Downgraded { from: Severity::Major, reason: "rare".into() };
-        assert_eq!(settled("F2"), Ok((Severity::Minor, less)));
+        let less =
+            FindingValidation::Downgraded { from: ReviewSeverity::Major, reason: "rare".into() };
+        assert_eq!(settled("F2"), Ok((ReviewSeverity::Minor, less)));
         assert_eq!(settled("F3"), Err("the caller checks it".to_owned()));
-        assert!(matches!(settled("F4"), Ok((Severity::Major, Validation::Unverified { .. }))));
+        assert!(matches!(
+            settled("F4"),
+            Ok((ReviewSeverity::Major, FindingValidation::Unverified { .. }))
+        ));
     }
 
     #[test]
     fn a_downgrade_to_something_worse_is_none() {
-        let up = Verdict::Downgrade(Severity::Critical, "worse".into());
-        let settled = settle(Severity::Minor, Some(&up)).unwrap();
-        assert_eq!(settled, (Severity::Minor, Validation::Valid { reason: "worse".into() }));
+        let up = ValidatorVerdict::Downgrade(ReviewSeverity::Critical, "worse".into());
+        let settled = apply_verdict(ReviewSeverity::Minor, Some(&up)).unwrap();
+        assert_eq!(
+            settled,
+            (ReviewSeverity::Minor, FindingValidation::Valid { reason: "worse".into() })
+        );
     }
 
     #[test]
     fn a_quick_review_asks_about_the_bad_ones_only() {
-        let mut lineup = Lineup::default();
-        lineup.validation.quick_from = Some(Severity::Major);
-        assert!(is_due(Severity::Major, Depth::Quick, &lineup));
-        assert!(!is_due(Severity::Minor, Depth::Quick, &lineup));
-        assert!(is_due(Severity::Minor, Depth::Deep, &lineup));
+        let mut lineup = ReviewLineup::default();
+        lineup.validation.quick_from = Some(ReviewSeverity::Major);
+        assert!(is_due(ReviewSeverity::Major, ReviewDepth::Quick, &lineup));
+        assert!(!is_due(ReviewSeverity::Minor, ReviewDepth::Quick, &lineup));
+        assert!(is_due(ReviewSeverity::Minor, ReviewDepth::Deep, &lineup));
     }
 }

@@ -2,10 +2,12 @@
 //! and never to a protected or secret file.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::{Folder, Found, Place as Target, PlaceError, ReadError};
+use repertoire_text::fs::{
+    FileLocation as Target, FolderHandle, LocationError, OpenedEntry, ReadError,
+};
 
 use crate::protected;
-use crate::workplace::Workplace;
+use crate::workplace::RunWorkplace;
 
 /// The reason why a path is refused.
 #[derive(Debug, thiserror::Error)]
@@ -34,13 +36,13 @@ pub enum PathError {
 
 /// An open file or folder that may be read.
 #[derive(Debug)]
-pub struct Place {
+pub struct ReadablePath {
     /// The folder that contains it, with symlinks resolved.
     root: Utf8PathBuf,
-    found: Found,
+    found: OpenedEntry,
 }
 
-impl Place {
+impl ReadablePath {
     /// The path relative to the root, with symlinks resolved; `.` for the root itself.
     pub fn relative(&self) -> &Utf8Path {
         self.found.relative()
@@ -68,7 +70,7 @@ impl Place {
     /// # Errors
     ///
     /// If it is a file.
-    pub fn folder(&self) -> std::io::Result<Folder> {
+    pub fn folder(&self) -> std::io::Result<FolderHandle> {
         self.found.to_folder(self.path())
     }
 
@@ -77,7 +79,7 @@ impl Place {
     /// # Errors
     ///
     /// If it is larger, or not a regular file.
-    pub fn read(&self, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
+    pub fn read_bytes(&self, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
         self.found.read_bytes(bytes_max)
     }
 }
@@ -88,36 +90,36 @@ impl Place {
 /// # Errors
 ///
 /// If the path is elsewhere, does not exist, or its name suggests that it is secret.
-pub fn readable(workplace: &Workplace, path: &str) -> Result<Place, PathError> {
-    let lexical = lexical(workplace, path)?;
+pub fn open_readable(workplace: &RunWorkplace, path: &str) -> Result<ReadablePath, PathError> {
+    let lexical = lexical_path(workplace, path)?;
     let mut roots = vec![workplace.dir.clone()];
     roots.extend(workplace.readable.list());
-    if workplace.spills_where_it_says() {
+    if workplace.has_real_spill_folder() {
         roots.push(workplace.spill_dir.clone());
     }
     let mut wanted = lexical.clone();
     for _ in 0..=ROOTS_CROSSED_MAX {
         // Compare names only: looking at the disk would reveal which files exist elsewhere.
         let Some((root, relative)) = root_of(&roots, &wanted) else {
-            return Err(outside(workplace, path));
+            return Err(outside_error(workplace, path));
         };
-        let folder = Folder::open(&root).map_err(|error| io_error(path, error))?;
+        let folder = FolderHandle::open(&root).map_err(|error| io_error(path, error))?;
         let found = match folder.find(&relative) {
             // A link that leaves one root may lead into another readable one.
-            Err(PlaceError::LinkLeaves { to: Some(to), .. }) => {
-                wanted = Utf8PathBuf::from(normalised(to.as_str()));
+            Err(LocationError::LinkLeaves { to: Some(to), .. }) => {
+                wanted = Utf8PathBuf::from(normalise_path(to.as_str()));
                 continue;
             }
             found => found.map_err(|error| place_error(workplace, path, error))?,
         };
         let root = folder.real_path().map_err(|error| io_error(path, error))?;
-        let place = Place { root, found };
+        let place = ReadablePath { root, found };
         if is_secret(&lexical) || is_secret(&place.path()) {
             return Err(PathError::Secret { path: path.to_owned() });
         }
         return Ok(place);
     }
-    Err(outside(workplace, path))
+    Err(outside_error(workplace, path))
 }
 
 /// The maximum number of times that symlinks may lead from one readable folder into another.
@@ -148,15 +150,15 @@ fn relative_to(root: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
 /// # Errors
 ///
 /// If the path is outside the work folder, protected or secret.
-pub fn writable(workplace: &Workplace, path: &str) -> Result<Target, PathError> {
-    let lexical = lexical(workplace, path)?;
+pub fn resolve_writable(workplace: &RunWorkplace, path: &str) -> Result<Target, PathError> {
+    let lexical = lexical_path(workplace, path)?;
     let Some((_, relative)) = root_of(std::slice::from_ref(&workplace.dir), &lexical) else {
-        return Err(outside(workplace, path));
+        return Err(outside_error(workplace, path));
     };
-    let folder = Folder::open(&workplace.dir).map_err(|error| io_error(path, error))?;
+    let folder = FolderHandle::open(&workplace.dir).map_err(|error| io_error(path, error))?;
     let place = folder.place(&relative).map_err(|error| place_error(workplace, path, error))?;
     if place.relative() == "." {
-        return Err(outside(workplace, path));
+        return Err(outside_error(workplace, path));
     }
     let root = folder.real_path().map_err(|error| io_error(path, error))?;
     let real = root.join(place.relative());
@@ -165,21 +167,21 @@ pub fn writable(workplace: &Workplace, path: &str) -> Result<Target, PathError> 
         return Err(PathError::Protected { path: path.to_owned() });
     }
     // A secret file may be created, for instance from its example, but an existing one must not be overwritten.
-    if (is_secret(&lexical) || is_secret(&real)) && place.existing().is_some() {
+    if (is_secret(&lexical) || is_secret(&real)) && place.existing_entry().is_some() {
         return Err(PathError::Secret { path: path.to_owned() });
     }
     Ok(place)
 }
 
 /// Formats a path for the model: relative to the work folder, if it is inside.
-pub fn shown(workplace: &Workplace, path: &Utf8Path) -> String {
+pub fn display_path(workplace: &RunWorkplace, path: &Utf8Path) -> String {
     relative_to(&workplace.dir, path)
         .or_else(|| relative_to(&workplace.dir.canonicalize_utf8().ok()?, path))
         .map_or_else(|| path.to_string(), Utf8PathBuf::into_string)
 }
 
 /// Removes `.` and `..` from a path lexically, without looking at the disk.
-pub fn normalised(path: &str) -> String {
+pub fn normalise_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let absolute = path.starts_with('/');
     for part in Utf8Path::new(path).components() {
@@ -252,31 +254,31 @@ const SECRET_PLACES: &[&str] = &[
 ];
 const SECRET_FOLDERS: &[&str] = &["/.ssh/", "/.gnupg/", "/.azure/", "/.config/gcloud/"];
 
-fn lexical(workplace: &Workplace, path: &str) -> Result<Utf8PathBuf, PathError> {
+fn lexical_path(workplace: &RunWorkplace, path: &str) -> Result<Utf8PathBuf, PathError> {
     if path.trim().is_empty() || path.contains('\0') {
         return Err(PathError::Malformed);
     }
-    Ok(Utf8PathBuf::from(normalised(workplace.dir.join(path).as_str())))
+    Ok(Utf8PathBuf::from(normalise_path(workplace.dir.join(path).as_str())))
 }
 
 /// Returns true if tools may not change a path. Names are compared as leniently as on the most lenient file systems.
-fn is_protected(workplace: &Workplace, root: &Utf8Path, path: &Utf8Path) -> bool {
-    let wanted = folded(path);
-    let relative = wanted.strip_prefix(folded(&workplace.dir));
-    let relative = relative.or_else(|_| wanted.strip_prefix(folded(root)));
+fn is_protected(workplace: &RunWorkplace, root: &Utf8Path, path: &Utf8Path) -> bool {
+    let wanted = fold_case(path);
+    let relative = wanted.strip_prefix(fold_case(&workplace.dir));
+    let relative = relative.or_else(|_| wanted.strip_prefix(fold_case(root)));
     protected::is_protected(relative.unwrap_or(&wanted))
         || workplace.protected.iter().any(|protected| {
             let beneath = protected.strip_prefix(&workplace.dir).unwrap_or(protected);
             let real = protected.canonicalize_utf8().ok();
-            wanted.starts_with(folded(protected))
-                || wanted.starts_with(folded(&root.join(beneath)))
-                || real.is_some_and(|real| wanted.starts_with(folded(&real)))
+            wanted.starts_with(fold_case(protected))
+                || wanted.starts_with(fold_case(&root.join(beneath)))
+                || real.is_some_and(|real| wanted.starts_with(fold_case(&real)))
         })
 }
 
 /// Folds a path as case-insensitive file systems do. Those of macOS also ignore some invisible characters, and use full
 /// case folding, which makes letters such as `ſ` and `s` equal.
-fn folded(path: &Utf8Path) -> Utf8PathBuf {
+fn fold_case(path: &Utf8Path) -> Utf8PathBuf {
     let visible = path.as_str().chars().filter(|c| {
         !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
     });
@@ -284,7 +286,7 @@ fn folded(path: &Utf8Path) -> Utf8PathBuf {
     Utf8PathBuf::from(upper.flat_map(char::to_lowercase).collect::<String>())
 }
 
-fn outside(workplace: &Workplace, path: &str) -> PathError {
+fn outside_error(workplace: &RunWorkplace, path: &str) -> PathError {
     PathError::Outside { path: path.to_owned(), dir: workplace.dir.clone() }
 }
 
@@ -295,11 +297,13 @@ fn io_error(path: &str, source: std::io::Error) -> PathError {
     }
 }
 
-fn place_error(workplace: &Workplace, path: &str, error: PlaceError) -> PathError {
+fn place_error(workplace: &RunWorkplace, path: &str, error: LocationError) -> PathError {
     match error {
-        PlaceError::NotFound => PathError::NotFound { path: path.to_owned() },
-        PlaceError::Dangling { .. } => PathError::Dangling { path: path.to_owned() },
-        PlaceError::LinkLeaves { .. } | PlaceError::PathRefused => outside(workplace, path),
+        LocationError::NotFound => PathError::NotFound { path: path.to_owned() },
+        LocationError::Dangling { .. } => PathError::Dangling { path: path.to_owned() },
+        LocationError::LinkLeaves { .. } | LocationError::PathRefused => {
+            outside_error(workplace, path)
+        }
         other => PathError::Io { path: path.to_owned(), source: other.into() },
     }
 }
@@ -320,7 +324,7 @@ mod tests {
             ("", "."),
             (".", "."),
         ] {
-            assert_eq!(normalised(path), expected, "{path}");
+            assert_eq!(normalise_path(path), expected, "{path}");
         }
     }
 
@@ -329,9 +333,9 @@ mod tests {
         let bench = Bench::new();
         let workplace = bench.workplace();
         for path in ["../x", "/etc/passwd", "/no/such/file", "a/../../x", "\0", " ", ""] {
-            let read = readable(&workplace, path).unwrap_err();
+            let read = open_readable(&workplace, path).unwrap_err();
             assert!(matches!(read, PathError::Outside { .. } | PathError::Malformed), "{read}");
-            assert!(writable(&workplace, path).is_err(), "{path:?}");
+            assert!(resolve_writable(&workplace, path).is_err(), "{path:?}");
         }
     }
 
@@ -340,9 +344,9 @@ mod tests {
         let bench = Bench::new();
         bench.file("a/b.txt", "x");
         let workplace = bench.workplace();
-        let place = readable(&workplace, workplace.dir.join("a/b.txt").as_str()).unwrap();
+        let place = open_readable(&workplace, workplace.dir.join("a/b.txt").as_str()).unwrap();
         assert_eq!(place.relative(), "a/b.txt");
-        assert_eq!(readable(&workplace, ".").unwrap().relative(), ".");
+        assert_eq!(open_readable(&workplace, ".").unwrap().relative(), ".");
     }
 
     #[cfg(unix)]
@@ -357,10 +361,13 @@ mod tests {
         link("/etc", "out");
         link("a.txt", "in");
         link("nothing", "dangling");
-        assert!(matches!(readable(&workplace, "out/passwd"), Err(PathError::Outside { .. })));
-        assert!(matches!(writable(&workplace, "out/new"), Err(PathError::Outside { .. })));
-        assert!(matches!(writable(&workplace, "dangling"), Err(PathError::Dangling { .. })));
-        assert_eq!(readable(&workplace, "in").unwrap().relative(), "a.txt");
+        assert!(matches!(open_readable(&workplace, "out/passwd"), Err(PathError::Outside { .. })));
+        assert!(matches!(resolve_writable(&workplace, "out/new"), Err(PathError::Outside { .. })));
+        assert!(matches!(
+            resolve_writable(&workplace, "dangling"),
+            Err(PathError::Dangling { .. })
+        ));
+        assert_eq!(open_readable(&workplace, "in").unwrap().relative(), "a.txt");
     }
 
     #[cfg(unix)]
@@ -372,7 +379,7 @@ mod tests {
         std::fs::create_dir(workplace.dir.join(".repertoire")).unwrap();
         std::os::unix::fs::symlink("/", &workplace.spill_dir).unwrap();
         for path in ["/etc/passwd", ".repertoire/output/etc/passwd"] {
-            let refused = readable(&workplace, path);
+            let refused = open_readable(&workplace, path);
             assert!(matches!(refused, Err(PathError::Outside { .. })), "{path}: {refused:?}");
         }
     }
@@ -396,11 +403,11 @@ mod tests {
             "\u{17f}kills/new/SKILL.md",
             ".g\u{200c}it/hooks/pre-commit",
         ] {
-            let refused = writable(&workplace, path);
+            let refused = resolve_writable(&workplace, path);
             assert!(matches!(refused, Err(PathError::Protected { .. })), "{path}: {refused:?}");
         }
-        assert!(writable(&workplace, "src/new/file.rs").is_ok());
-        assert!(writable(&workplace, ".gitignore").is_ok());
+        assert!(resolve_writable(&workplace, "src/new/file.rs").is_ok());
+        assert!(resolve_writable(&workplace, ".gitignore").is_ok());
     }
 
     #[cfg(unix)]
@@ -412,7 +419,10 @@ mod tests {
         let workplace = bench.workplace();
         std::os::unix::fs::symlink(".env", workplace.dir.join("notes.txt")).unwrap();
         for path in [".env", "keys/id_rsa", "notes.txt"] {
-            assert!(matches!(readable(&workplace, path), Err(PathError::Secret { .. })), "{path}");
+            assert!(
+                matches!(open_readable(&workplace, path), Err(PathError::Secret { .. })),
+                "{path}"
+            );
         }
         let plain =
             ["a/.env.example", "a/id_rsa.pub", "a/environment.rs", "a/monkey", "a/.ssh/x.pub"];

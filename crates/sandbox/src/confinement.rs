@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::guard::PICTURES;
 pub(crate) use self::policy::private_dir;
-use self::policy::{Policy, Walls};
+use self::policy::{SandboxLayers, SandboxPolicy};
 pub(crate) use self::search::SearchedTree;
-use crate::process::{Spawn, Termination, TerminationScope, supervised};
-use crate::workplace::Workplace;
+use crate::process::{ProcessSpec, TerminationScope, TerminationSettings, with_supervisor};
+use crate::workplace::RunWorkplace;
 
 mod bubblewrap;
 mod environment;
@@ -27,17 +27,17 @@ mod guarantee;
 mod guard;
 #[cfg(target_os = "linux")]
 mod helper;
+mod lazy;
 mod nested;
 mod policy;
 mod probe;
-mod probed;
 mod search;
 mod toolchains;
 
-pub use self::environment::scrubbed;
-pub use self::guarantee::{Guarantee, UnknownGuarantee};
-pub use self::guard::{Change, Guard, Outcome};
-pub use self::probed::Probed;
+pub use self::environment::scrub_environment;
+pub use self::guarantee::{SandboxGuarantee, UnknownGuarantee};
+pub use self::guard::{ProtectedPathChange, ProtectedPathGuard, ProtectedPathOutcome};
+pub use self::lazy::LazySandbox;
 
 /// The mechanism that confines programs. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,19 +51,19 @@ pub enum Sandbox {
         reason: Arc<str>,
     },
     /// Confined by our helper, with Landlock.
-    Landlock(Arc<Landlock>),
-    Bubblewrap(Arc<Bubblewrap>),
+    Landlock(Arc<LandlockSandbox>),
+    Bubblewrap(Arc<BubblewrapSandbox>),
 }
 
 /// Confinement by our helper, with the features that the kernel supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Landlock {
+pub struct LandlockSandbox {
     helper: Vec<String>,
-    walls: Walls,
+    walls: SandboxLayers,
     /// The Landlock ABI version.
     abi: u32,
     /// The guarantees that held when the probe tried to break them.
-    guarantees: BTreeSet<Guarantee>,
+    guarantees: BTreeSet<SandboxGuarantee>,
     /// Further limitations to report to the user.
     notes: Vec<String>,
 }
@@ -71,16 +71,16 @@ pub struct Landlock {
 /// Confinement by `bwrap`. Our helper runs before it to prepare folders and close inherited files, and inside it to
 /// install the system call filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bubblewrap {
+pub struct BubblewrapSandbox {
     program: String,
     helper: Vec<String>,
-    guarantees: BTreeSet<Guarantee>,
+    guarantees: BTreeSet<SandboxGuarantee>,
     notes: Vec<String>,
 }
 
 /// Network access of confined programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Network {
+pub enum NetworkAccess {
     #[default]
     Off,
     /// Full access, including services on the machine itself.
@@ -91,12 +91,12 @@ impl Sandbox {
     /// Finds the strongest sandbox that works on this machine, by trying it. `helper` is a program (an absolute path)
     /// and the leading arguments with which it calls [`helper_main`]. Takes a few milliseconds; keep the result.
     pub fn probe(helper: &[String]) -> Sandbox {
-        probe::best(helper)
+        probe::probe_best(helper)
     }
 
     /// Returns every kind of sandbox that works on this machine, strongest first.
     pub fn probe_all(helper: &[String]) -> Vec<Sandbox> {
-        probe::all(helper)
+        probe::probe_all(helper)
     }
 
     /// Rewrites a spawn so that its program runs confined. Without a sandbox the program is only [`supervised`].
@@ -107,24 +107,35 @@ impl Sandbox {
     /// If a signal kills the program, the exit code is 128 plus the signal number, as in a shell. If the program cannot
     /// be started, the exit code is 126 or 127 and the reason is on standard error.
     #[must_use]
-    pub fn confine(&self, spawn: Spawn, workplace: &Workplace, network: Network) -> Spawn {
+    pub fn confine(
+        &self,
+        spawn: ProcessSpec,
+        workplace: &RunWorkplace,
+        network: NetworkAccess,
+    ) -> ProcessSpec {
         match self {
             Sandbox::None | Sandbox::Unavailable { .. } => {
-                supervised(spawn, workplace.limits.usage)
+                with_supervisor(spawn, workplace.limits.usage)
             }
             Sandbox::Landlock(landlock) => {
                 let helper = &landlock.helper;
-                let policy = Policy::new(landlock.walls, helper, &spawn, workplace, network);
-                rewritten(spawn, helper.clone(), &policy)
+                let policy = SandboxPolicy::new(landlock.walls, helper, &spawn, workplace, network);
+                wrap_spawn(spawn, helper.clone(), &policy)
             }
             Sandbox::Bubblewrap(bubblewrap) => {
                 let helper = &bubblewrap.helper;
-                let policy = Policy::new(Walls::FilterOnly, helper, &spawn, workplace, network);
+                let policy = SandboxPolicy::new(
+                    SandboxLayers::FilterOnly,
+                    helper,
+                    &spawn,
+                    workplace,
+                    network,
+                );
                 let mut words = helper.clone();
                 words.extend(["--".to_owned(), bubblewrap.program.clone()]);
-                words.extend(bubblewrap::args(&policy, &spawn));
+                words.extend(bubblewrap::build_args(&policy, &spawn));
                 words.extend(helper.iter().cloned());
-                rewritten(spawn, words, &policy)
+                wrap_spawn(spawn, words, &policy)
             }
         }
     }
@@ -135,7 +146,7 @@ impl Sandbox {
     }
 
     /// The guarantees that hold here, established by trying to break them from inside.
-    pub fn guarantees(&self) -> BTreeSet<Guarantee> {
+    pub fn guarantees(&self) -> BTreeSet<SandboxGuarantee> {
         match self {
             Sandbox::None | Sandbox::Unavailable { .. } => BTreeSet::new(),
             Sandbox::Landlock(landlock) => landlock.guarantees.clone(),
@@ -145,7 +156,7 @@ impl Sandbox {
 
     /// Returns true if protected paths are mounted read-only, rather than restored after each program.
     pub fn protects_paths(&self) -> bool {
-        self.guarantees().contains(&Guarantee::ProtectedPathsReadOnly)
+        self.guarantees().contains(&SandboxGuarantee::ProtectedPathsReadOnly)
     }
 
     /// Describes in one line what is enforced.
@@ -155,8 +166,8 @@ impl Sandbox {
             Sandbox::Unavailable { reason } => format!("no sandbox: {reason}"),
             Sandbox::Landlock(landlock) => {
                 let namespaces = match landlock.walls {
-                    Walls::All => "namespaces, ",
-                    Walls::Unprivileged | Walls::FilterOnly => "",
+                    SandboxLayers::All => "namespaces, ",
+                    SandboxLayers::Unprivileged | SandboxLayers::FilterOnly => "",
                 };
                 format!("sandbox: {namespaces}Landlock (version {}), seccomp", landlock.abi)
             }
@@ -177,15 +188,16 @@ impl Sandbox {
                  the network. Use a kernel with Landlock (Linux 5.13 or later), install `bwrap`, or run all of it \
                  in a container."
             )],
-            Sandbox::Landlock(landlock) => lacks(&landlock.guarantees, &landlock.notes),
-            Sandbox::Bubblewrap(bubblewrap) => lacks(&bubblewrap.guarantees, &bubblewrap.notes),
+            Sandbox::Landlock(landlock) => describe_missing(&landlock.guarantees, &landlock.notes),
+            Sandbox::Bubblewrap(bubblewrap) => describe_missing(&bubblewrap.guarantees, &bubblewrap.notes),
         }
     }
 }
 
-fn lacks(guarantees: &BTreeSet<Guarantee>, notes: &[String]) -> Vec<String> {
-    let missing = Guarantee::missing_in(guarantees);
-    let missing = missing.iter().map(|guarantee| format!("{} ({guarantee})", guarantee.lack()));
+fn describe_missing(guarantees: &BTreeSet<SandboxGuarantee>, notes: &[String]) -> Vec<String> {
+    let missing = SandboxGuarantee::missing_in(guarantees);
+    let missing =
+        missing.iter().map(|guarantee| format!("{} ({guarantee})", guarantee.describe_lack()));
     notes.iter().cloned().chain(missing).collect()
 }
 
@@ -207,13 +219,14 @@ pub fn helper_main(_args: &[String]) -> std::process::ExitCode {
 
 /// Replaces the program with the helper. The program's environment travels inside the policy; the helper itself starts
 /// with that single variable.
-fn rewritten(spawn: Spawn, words: Vec<String>, policy: &Policy) -> Spawn {
+fn wrap_spawn(spawn: ProcessSpec, words: Vec<String>, policy: &SandboxPolicy) -> ProcessSpec {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let mut args: Vec<String> = words.collect();
     args.extend(["--".to_owned(), spawn.program]);
     args.extend(spawn.args);
     let environment = vec![policy.helper_environment()];
-    let termination = Termination { scope: TerminationScope::Descendants, ..spawn.termination };
-    Spawn { program, args, environment, termination, ..spawn }
+    let termination =
+        TerminationSettings { scope: TerminationScope::Descendants, ..spawn.termination };
+    ProcessSpec { program, args, environment, termination, ..spawn }
 }

@@ -33,7 +33,7 @@ impl Default for ToolLimits {
             timeout: Duration::from_secs(120),
             timeout_max: Duration::from_secs(600),
             grace: Duration::from_secs(2),
-            usage: UsageLimits::usual(),
+            usage: UsageLimits::default_limits(),
         }
     }
 }

@@ -13,16 +13,14 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use self::group::Group;
-use self::lines::Lines;
+pub use self::group::SupervisedGroup;
+use self::lines::LineSplitter;
 use self::supervisor::KnownChild;
 
 #[cfg(target_os = "linux")]
 pub(crate) mod control_group;
 mod group;
-#[cfg(target_os = "linux")]
-mod held;
-mod left;
+mod leftover_processes;
 mod lines;
 #[cfg(target_os = "linux")]
 pub(crate) mod measure;
@@ -32,29 +30,31 @@ mod supervise;
 pub(crate) mod supervisor;
 #[cfg(target_os = "linux")]
 pub(crate) mod table;
+#[cfg(target_os = "linux")]
+mod uncharged;
 mod usage;
 
-pub use self::left::{Occupant, end_left, occupants};
-pub use self::supervisor::{install_supervisor, supervised};
-pub use self::usage::{Exceeded, LimitedResource, UsageLimits};
+pub use self::leftover_processes::{FolderOccupant, kill_marked_processes, occupants};
+pub use self::supervisor::{install_supervisor, with_supervisor};
+pub use self::usage::{ExceededLimit, LimitedResource, UsageLimits};
 
 /// A process to start.
 #[derive(Clone, Debug)]
-pub struct Spawn {
+pub struct ProcessSpec {
     pub program: String,
     pub args: Vec<String>,
     /// The working directory.
     pub dir: Utf8PathBuf,
     /// The complete environment; nothing is inherited.
     pub environment: Vec<(String, String)>,
-    pub stdin: Stdin,
+    pub stdin: ProcessInput,
     pub limits: ProcessLimits,
-    pub termination: Termination,
+    pub termination: TerminationSettings,
 }
 
 /// Settings for ending a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Termination {
+pub struct TerminationSettings {
     /// The processes that end with the program. Set by [`supervised`] and the sandbox.
     pub scope: TerminationScope,
     /// The signals that ask the program to end before it is killed.
@@ -83,7 +83,7 @@ pub enum TerminationRequest {
 
 /// Standard input of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Stdin {
+pub enum ProcessInput {
     #[default]
     Closed,
     /// This text, followed by end of file.
@@ -106,23 +106,23 @@ pub struct ProcessLimits {
 
 /// The result of a process that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProcessResult {
     /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// The signal that ended the process.
     pub signal: Option<i32>,
     /// The reason why we ended the process, if we did.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<ProcessStopReason>,
     /// Standard output, up to [`ProcessLimits::kept_bytes_max`].
-    pub stdout: Captured,
+    pub stdout: CapturedStream,
     /// Standard error, up to [`ProcessLimits::kept_bytes_max`].
-    pub stderr: Captured,
+    pub stderr: CapturedStream,
     pub duration: Duration,
 }
 
 /// The reason why a process was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
+pub enum ProcessStopReason {
     /// It wrote no output for too long.
     Idle,
     /// It ran for too long.
@@ -131,12 +131,12 @@ pub enum Stopped {
     Cancelled,
     /// It had delivered its result but did not exit.
     AfterResult,
-    Exceeded(Exceeded),
+    Exceeded(ExceededLimit),
 }
 
 /// The captured part of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedStream {
     /// The first bytes of the stream.
     pub bytes: Vec<u8>,
     /// The total number of bytes, including those not kept.
@@ -153,7 +153,7 @@ pub enum ProcessError {
 
 /// The response of a reader to a line of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum OutputFlow {
     /// Keep reading.
     Continue,
     /// The result is complete: the process gets the grace time to exit by itself.
@@ -170,15 +170,15 @@ pub enum Flow {
 ///
 /// If the process cannot be started. Every other outcome is in [`Ended`].
 pub async fn run(
-    spawn: &Spawn,
+    spawn: &ProcessSpec,
     cancel: &CancellationToken,
-    on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
-) -> Result<Ended, ProcessError> {
+    on_line: &mut (dyn FnMut(&[u8]) -> OutputFlow + Send),
+) -> Result<ProcessResult, ProcessError> {
     let started = Instant::now();
     let (mut child, group) = start(spawn)?;
-    let feeding = supervise::feed(child.stdin.take(), &spawn.stdin);
-    let lines = Lines::new(on_line);
-    Ok(supervise::to_the_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
+    let feeding = supervise::feed_stdin(child.stdin.take(), &spawn.stdin);
+    let lines = LineSplitter::new(on_line);
+    Ok(supervise::supervise_to_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
 }
 
 /// Like [`run`], for an interactive process: text sent through `said` is written to its standard input, which is closed
@@ -187,29 +187,32 @@ pub async fn run(
 /// # Errors
 ///
 /// If the process cannot be started. Every other outcome is in [`Ended`].
-pub async fn converse(
-    spawn: &Spawn,
+pub async fn run_interactive(
+    spawn: &ProcessSpec,
     cancel: &CancellationToken,
     said: mpsc::Receiver<String>,
-    on_line: &mut (dyn FnMut(&[u8]) -> Flow + Send),
-) -> Result<Ended, ProcessError> {
+    on_line: &mut (dyn FnMut(&[u8]) -> OutputFlow + Send),
+) -> Result<ProcessResult, ProcessError> {
     let started = Instant::now();
     let (mut child, group) = start(spawn)?;
-    let feeding = supervise::feed_as_said(child.stdin.take(), &spawn.stdin, said);
-    let lines = Lines::new(on_line);
-    Ok(supervise::to_the_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
+    let feeding = supervise::feed_messages(child.stdin.take(), &spawn.stdin, said);
+    let lines = LineSplitter::new(on_line);
+    Ok(supervise::supervise_to_end(&mut child, group, lines, feeding, spawn, cancel, started).await)
 }
 
 /// Starts a process whose streams the caller reads and writes.
-pub fn start(spawn: &Spawn) -> Result<(tokio::process::Child, Group), ProcessError> {
-    let started = KnownChild::start(&mut command(spawn)).map_err(|source| ProcessError::Start {
-        program: spawn.program.clone(),
-        source: told(source, spawn),
-    });
-    started.map(|(child, known)| (child, Group::new(known, spawn)))
+pub fn start(
+    spawn: &ProcessSpec,
+) -> Result<(tokio::process::Child, SupervisedGroup), ProcessError> {
+    let started =
+        KnownChild::start(&mut build_command(spawn)).map_err(|source| ProcessError::Start {
+            program: spawn.program.clone(),
+            source: clarify_start_error(source, spawn),
+        });
+    started.map(|(child, known)| (child, SupervisedGroup::new(known, spawn)))
 }
 
-fn command(spawn: &Spawn) -> tokio::process::Command {
+fn build_command(spawn: &ProcessSpec) -> tokio::process::Command {
     use std::process::Stdio;
     let mut command = tokio::process::Command::new(&spawn.program);
     command
@@ -218,8 +221,8 @@ fn command(spawn: &Spawn) -> tokio::process::Command {
         .env_clear()
         .envs(spawn.environment.iter().map(|(name, value)| (name, value)))
         .stdin(match spawn.stdin {
-            Stdin::Closed => Stdio::null(),
-            Stdin::Text(_) => Stdio::piped(),
+            ProcessInput::Closed => Stdio::null(),
+            ProcessInput::Text(_) => Stdio::piped(),
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -230,7 +233,7 @@ fn command(spawn: &Spawn) -> tokio::process::Command {
 }
 
 /// Clarifies a start error: the system reports a missing folder and a missing program alike.
-fn told(error: io::Error, spawn: &Spawn) -> io::Error {
+fn clarify_start_error(error: io::Error, spawn: &ProcessSpec) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound if !spawn.dir.is_dir() => {
             io::Error::new(error.kind(), format!("there is no folder `{}` to run it in", spawn.dir))

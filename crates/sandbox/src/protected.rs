@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::read_text;
 use repertoire_text::repository::{self, configured_values};
 
-use crate::beneath::normalised;
+use crate::beneath::normalise_path;
 
 /// The maximum size of a git configuration that is searched for files of the work folder.
 const GIT_CONFIG_BYTES_MAX: u64 = 1024 * 1024;
@@ -126,13 +126,13 @@ pub(crate) fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
 /// Files and folders in a work folder that the repository's configuration makes git run or read: hooks and included
 /// files. The user's git follows them without asking.
 fn followed_by_git(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
-    let Some(repository) = repository::around(dir) else { return Vec::new() };
+    let Some(repository) = repository::find_repository_around(dir) else { return Vec::new() };
     let config = read_text(&repository.common_dir.join("config"), GIT_CONFIG_BYTES_MAX);
     let config = config.unwrap_or_default();
     let named = |section, key, base: &Utf8Path| {
         let values = configured_values(&config, section, key).into_iter();
         values
-            .map(|value| normalised(base.join(value).as_str()).into())
+            .map(|value| normalise_path(base.join(value).as_str()).into())
             .collect::<Vec<Utf8PathBuf>>()
     };
     let mut followed = named("core", "hookspath", &repository.top);

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 
 use crate::confinement::Sandbox;
-use crate::workplace::Workplace;
+use crate::workplace::RunWorkplace;
 
 /// A work folder, and a folder for output beside it.
 pub(crate) struct Bench {
@@ -26,8 +26,8 @@ impl Bench {
         Utf8PathBuf::from_path_buf(self.folder.path().to_owned()).unwrap()
     }
 
-    pub(crate) fn workplace(&self) -> Workplace {
-        Workplace::new(self.dir(), self.outside().join("spilled"), Sandbox::default())
+    pub(crate) fn workplace(&self) -> RunWorkplace {
+        RunWorkplace::new(self.dir(), self.outside().join("spilled"), Sandbox::default())
     }
 
     pub(crate) fn file(&self, path: &str, contents: impl AsRef<[u8]>) {

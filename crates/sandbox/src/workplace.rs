@@ -3,21 +3,21 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::{Folder, PlaceError};
+use repertoire_text::fs::{FolderHandle, LocationError};
 
-use crate::confinement::{PICTURES, Probed, SearchedTree, private_dir};
+use crate::confinement::{LazySandbox, PICTURES, SearchedTree, private_dir};
 use crate::limits::ToolLimits;
 use crate::protected::protected_in;
 
 /// The workplace of a run.
 #[derive(Clone, Debug)]
-pub struct Workplace {
+pub struct RunWorkplace {
     /// The work folder. Every path of a tool is beneath it.
     pub dir: Utf8PathBuf,
     /// The folder for output that is too large for a conversation.
     pub spill_dir: Utf8PathBuf,
     /// Folders outside that may be read: those of loaded skills.
-    pub readable: Readable,
+    pub readable: ReadableFolders,
     /// Folders outside that programs may also write to, such as the repository of a worktree.
     pub writable: Vec<Utf8PathBuf>,
     /// Folders and files beneath `dir` that tools do not change: `.git` internals, agents' configuration, skills. If
@@ -28,25 +28,25 @@ pub struct Workplace {
     pub is_read_only: bool,
     /// The environment of programs, without secrets.
     pub environment: Vec<(String, String)>,
-    pub sandbox: Probed,
+    pub sandbox: LazySandbox,
     pub limits: ToolLimits,
     /// The folders below `dir` as the last search for protected paths found them. Clones share it.
     pub(crate) searched: SearchedTree,
 }
 
-impl Workplace {
+impl RunWorkplace {
     /// A workplace in a folder, with no other readable folders, an empty environment and the default limits.
     pub fn new(
         dir: impl Into<Utf8PathBuf>,
         spill_dir: impl Into<Utf8PathBuf>,
-        sandbox: impl Into<Probed>,
+        sandbox: impl Into<LazySandbox>,
     ) -> Self {
         let dir = dir.into();
-        Workplace {
+        RunWorkplace {
             protected: protected_in(&dir),
             dir,
             spill_dir: spill_dir.into(),
-            readable: Readable::default(),
+            readable: ReadableFolders::default(),
             writable: Vec::new(),
             is_read_only: false,
             environment: Vec::new(),
@@ -58,7 +58,7 @@ impl Workplace {
 
     /// Returns true if the spill folder is not reached through a symlink. In the work folder, a repository or a program
     /// could replace it with a link, and output would go to the link's target.
-    pub fn spills_where_it_says(&self) -> bool {
+    pub fn has_real_spill_folder(&self) -> bool {
         let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else { return true };
         let mut at = self.dir.clone();
         // Also check the private folder of programs inside it.
@@ -70,14 +70,14 @@ impl Workplace {
     }
 }
 
-impl Workplace {
+impl RunWorkplace {
     /// Lets tools and programs read the folder of a skill as well, wherever it is. Does nothing for a folder that
     /// programs can write to, which is readable already. Also does nothing if a symlink on its path lies in such a
     /// folder, since a program could redirect it.
     pub fn add_readable(&self, dir: &Utf8Path) {
         let dir = self.dir.join(dir);
         match resolve_links(&dir) {
-            Ok(resolved) if !resolved.visited().any(|path| self.is_writable(path)) => {
+            Ok(resolved) if !resolved.visited_paths().any(|path| self.is_writable(path)) => {
                 self.readable.add(dir);
             }
             // A folder that cannot be resolved cannot be read either.
@@ -94,18 +94,18 @@ impl Workplace {
     }
 
     /// Opens the spill folder, creating it if needed. Within the work folder, symlinks are not followed.
-    pub fn open_spill_folder(&self) -> std::io::Result<Folder> {
+    pub fn open_spill_folder(&self) -> std::io::Result<FolderHandle> {
         let Ok(inner) = self.spill_dir.strip_prefix(&self.dir) else {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true);
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             builder.create(&self.spill_dir)?;
-            return Folder::open(&self.spill_dir);
+            return FolderHandle::open(&self.spill_dir);
         };
-        let dir = Folder::open(&self.dir)?;
+        let dir = FolderHandle::open(&self.dir)?;
         let inner = if inner == "" { Utf8Path::new(".") } else { inner };
         dir.make_folder(inner, 0o700).map_err(|error| match error {
-            PlaceError::Link { .. } => {
+            LocationError::Link { .. } => {
                 std::io::Error::other(format!("{} is reached through a link", self.spill_dir))
             }
             other => other.into(),
@@ -121,7 +121,7 @@ impl Workplace {
             Ok(inner) => (&self.dir, inner),
             Err(_) => (&self.spill_dir, Utf8Path::new("")),
         };
-        let Ok(base) = Folder::open(base) else { return };
+        let Ok(base) = FolderHandle::open(base) else { return };
         let private = inner.join(private_dir(self).file_name().unwrap_or_default());
         for folder in ["tmp", "home", "root", PICTURES] {
             let _ = base.remove_all(&private.join(folder));
@@ -144,7 +144,7 @@ struct ResolvedPath {
 }
 
 impl ResolvedPath {
-    fn visited(&self) -> impl Iterator<Item = &Utf8Path> {
+    fn visited_paths(&self) -> impl Iterator<Item = &Utf8Path> {
         self.links.iter().chain([&self.real]).map(Utf8PathBuf::as_path)
     }
 }
@@ -179,9 +179,9 @@ fn resolve_links(path: &Utf8Path) -> std::io::Result<ResolvedPath> {
 
 /// Folders that may be read. The list grows during a run; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Readable(Arc<RwLock<Vec<Utf8PathBuf>>>);
+pub struct ReadableFolders(Arc<RwLock<Vec<Utf8PathBuf>>>);
 
-impl Readable {
+impl ReadableFolders {
     pub fn add(&self, dir: impl Into<Utf8PathBuf>) {
         let dir = dir.into();
         let mut dirs = self.0.write().unwrap_or_else(PoisonError::into_inner);

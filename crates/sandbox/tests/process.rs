@@ -4,31 +4,32 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use repertoire_sandbox::process::{
-    Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination, run,
+    OutputFlow, ProcessInput, ProcessLimits, ProcessResult, ProcessSpec, ProcessStopReason,
+    TerminationSettings, run,
 };
 use tokio_util::sync::CancellationToken;
 
 const GRACE: Duration = Duration::from_millis(300);
 
-fn shell(script: &str) -> Spawn {
-    Spawn {
+fn shell(script: &str) -> ProcessSpec {
+    ProcessSpec {
         program: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), script.to_owned()],
         dir: Utf8PathBuf::from("/"),
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
-        stdin: Stdin::Closed,
+        stdin: ProcessInput::Closed,
         limits: ProcessLimits {
             idle: None,
             absolute: Duration::from_secs(30),
             grace: GRACE,
             kept_bytes_max: 64 * 1024,
         },
-        termination: Termination::default(),
+        termination: TerminationSettings::default(),
     }
 }
 
-async fn ended(spawn: &Spawn) -> Ended {
-    run(spawn, &CancellationToken::new(), &mut |_| Flow::Continue).await.expect("starts")
+async fn ended(spawn: &ProcessSpec) -> ProcessResult {
+    run(spawn, &CancellationToken::new(), &mut |_| OutputFlow::Continue).await.expect("starts")
 }
 
 /// How many processes have this argument; a killed one takes a moment to vanish.
@@ -61,7 +62,7 @@ async fn output_errors_and_exit_code_are_told() {
     let spawn = shell("echo one; echo two; echo wrong >&2; printf three; exit 7");
     let ended = run(&spawn, &CancellationToken::new(), &mut |line| {
         lines.push(String::from_utf8_lossy(line).into_owned());
-        Flow::Continue
+        OutputFlow::Continue
     })
     .await
     .expect("starts");
@@ -90,7 +91,7 @@ async fn nothing_is_there_to_read() {
 #[tokio::test]
 async fn a_text_larger_than_the_pipe_is_read_whole() {
     let mut spawn = shell("cat");
-    spawn.stdin = Stdin::Text("0123456789".repeat(100_000));
+    spawn.stdin = ProcessInput::Text("0123456789".repeat(100_000));
     spawn.limits.kept_bytes_max = 2_000_000;
     let ended = ended(&spawn).await;
     assert_eq!(ended.stdout.total, 1_000_000);
@@ -100,7 +101,7 @@ async fn a_text_larger_than_the_pipe_is_read_whole() {
 #[tokio::test]
 async fn a_child_that_never_reads_its_text_is_not_waited_for() {
     let mut spawn = shell("echo done");
-    spawn.stdin = Stdin::Text("x".repeat(1_000_000));
+    spawn.stdin = ProcessInput::Text("x".repeat(1_000_000));
     let ended = ended(&spawn).await;
     assert_eq!((ended.code, ended.stopped), (Some(0), None));
     assert_eq!(ended.stdout.bytes, b"done\n");
@@ -113,7 +114,7 @@ async fn silence_ends_a_process() {
     let mut spawn = shell(&format!("echo start; exec sh -c 'sleep 300; :' {mark}"));
     spawn.limits.idle = Some(Duration::from_millis(300));
     let ended = ended(&spawn).await;
-    assert_eq!((ended.code, ended.stopped), (None, Some(Stopped::Idle)));
+    assert_eq!((ended.code, ended.stopped), (None, Some(ProcessStopReason::Idle)));
     assert_eq!(ended.signal, Some(15));
     assert_eq!(ended.stdout.bytes, b"start\n");
     assert_eq!(alive(&mark), 0);
@@ -135,7 +136,7 @@ async fn a_process_that_ignores_the_request_is_killed_with_its_children() {
     let mut spawn = shell(&script);
     spawn.limits.absolute = Duration::from_millis(300);
     let ended = ended(&spawn).await;
-    assert_eq!((ended.signal, ended.stopped), (Some(9), Some(Stopped::Absolute)));
+    assert_eq!((ended.signal, ended.stopped), (Some(9), Some(ProcessStopReason::Absolute)));
     assert!(ended.duration < Duration::from_secs(3), "{:?}", ended.duration);
     assert_eq!(alive(&mark), 0);
 }
@@ -146,7 +147,7 @@ async fn a_process_may_tidy_up_when_asked_to_end() {
     spawn.limits.absolute = Duration::from_millis(300);
     spawn.limits.grace = Duration::from_secs(5);
     let ended = ended(&spawn).await;
-    assert_eq!((ended.code, ended.stopped), (Some(3), Some(Stopped::Absolute)));
+    assert_eq!((ended.code, ended.stopped), (Some(3), Some(ProcessStopReason::Absolute)));
     assert_eq!(ended.stdout.bytes, b"tidy\n");
 }
 
@@ -184,7 +185,7 @@ async fn a_hundred_megabytes_are_counted_and_not_kept() {
     let mut longest = 0;
     let ended = run(&spawn, &CancellationToken::new(), &mut |line| {
         longest = longest.max(line.len());
-        Flow::Continue
+        OutputFlow::Continue
     })
     .await
     .expect("starts");
@@ -210,7 +211,7 @@ async fn endless_output_ends_on_time() {
     let mut spawn = shell("yes");
     spawn.limits.absolute = Duration::from_millis(500);
     let ended = ended(&spawn).await;
-    assert_eq!(ended.stopped, Some(Stopped::Absolute));
+    assert_eq!(ended.stopped, Some(ProcessStopReason::Absolute));
     assert!(ended.duration < Duration::from_secs(2), "{:?}", ended.duration);
 }
 
@@ -222,11 +223,11 @@ async fn a_cancelled_process_ends() {
     let spawn = shell(&format!("echo up; exec sh -c 'sleep 300; :' {mark}"));
     let ended = run(&spawn, &cancel, &mut |_| {
         later.cancel();
-        Flow::Continue
+        OutputFlow::Continue
     })
     .await
     .expect("starts");
-    assert_eq!((ended.signal, ended.stopped), (Some(15), Some(Stopped::Cancelled)));
+    assert_eq!((ended.signal, ended.stopped), (Some(15), Some(ProcessStopReason::Cancelled)));
     assert_eq!(alive(&mark), 0);
 }
 
@@ -235,7 +236,7 @@ async fn a_dropped_run_kills_the_group() {
     let mark = mark("dropped");
     let spawn = shell(&format!("trap '' TERM; sh -c 'sleep 300; :' {mark} & sleep 300; wait"));
     let cancel = CancellationToken::new();
-    let mut on_line = |_: &[u8]| Flow::Continue;
+    let mut on_line = |_: &[u8]| OutputFlow::Continue;
     let running = run(&spawn, &cancel, &mut on_line);
     assert!(tokio::time::timeout(Duration::from_millis(300), running).await.is_err());
     assert_eq!(alive(&mark), 0);
@@ -244,17 +245,19 @@ async fn a_dropped_run_kills_the_group() {
 #[tokio::test]
 async fn one_that_stays_after_its_result_is_ended() {
     let spawn = shell("echo result; sleep 300");
-    let ended =
-        run(&spawn, &CancellationToken::new(), &mut |_| Flow::Finished).await.expect("starts");
-    assert_eq!((ended.signal, ended.stopped), (Some(15), Some(Stopped::AfterResult)));
+    let ended = run(&spawn, &CancellationToken::new(), &mut |_| OutputFlow::Finished)
+        .await
+        .expect("starts");
+    assert_eq!((ended.signal, ended.stopped), (Some(15), Some(ProcessStopReason::AfterResult)));
     assert!(ended.duration >= GRACE, "{:?}", ended.duration);
 }
 
 #[tokio::test]
 async fn one_that_ends_after_its_result_keeps_its_exit_code() {
     let spawn = shell("echo result; sleep 0.05; exit 5");
-    let ended =
-        run(&spawn, &CancellationToken::new(), &mut |_| Flow::Finished).await.expect("starts");
+    let ended = run(&spawn, &CancellationToken::new(), &mut |_| OutputFlow::Finished)
+        .await
+        .expect("starts");
     assert_eq!((ended.code, ended.stopped), (Some(5), None));
 }
 
@@ -263,12 +266,14 @@ async fn a_missing_program_and_a_missing_folder_are_told_apart() {
     let mut spawn = shell("true");
     spawn.program = "no-such-program".to_owned();
     let cancel = CancellationToken::new();
-    let error = run(&spawn, &cancel, &mut |_| Flow::Continue).await.expect_err("is not there");
+    let error =
+        run(&spawn, &cancel, &mut |_| OutputFlow::Continue).await.expect_err("is not there");
     assert_eq!(
         error.to_string(),
         "`no-such-program` cannot be started: it is in none of the folders of PATH"
     );
     spawn.dir = Utf8PathBuf::from("/no/such/folder");
-    let error = run(&spawn, &cancel, &mut |_| Flow::Continue).await.expect_err("is not there");
+    let error =
+        run(&spawn, &cancel, &mut |_| OutputFlow::Continue).await.expect_err("is not there");
     assert!(error.to_string().contains("there is no folder `/no/such/folder`"), "{error}");
 }

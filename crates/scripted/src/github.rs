@@ -19,6 +19,7 @@
 
 use serde_json::{Value, json};
 
+mod api_json;
 mod fault;
 mod git;
 mod issues;
@@ -27,31 +28,34 @@ mod reply;
 mod repo;
 mod routes;
 mod server;
-mod shapes;
 mod state;
 
-pub use fault::{Fault, FaultKind};
-pub use server::{Call, GitHubServer};
+pub use fault::{GitHubFault, GitHubFaultKind};
+pub use server::{GitHubServer, RecordedCall};
 pub use state::{
-    Branch, Check, Comment, File, Issue, Move, Pull, Review, ReviewComment, State, Status, TOKEN,
-    sha_for,
+    FakeBranch, FakeCheck, FakeComment, FakeCommitStatus, FakeGitHubState, FakeIssue, FakePull,
+    FakePullFile, FakePush, FakeReview, FakeReviewComment, TOKEN, fake_sha,
 };
 
 /// The builder of a fake GitHub server.
 #[derive(Clone, Debug, Default)]
 pub struct FakeGitHub {
-    state: State,
+    state: FakeGitHubState,
 }
 
 impl FakeGitHub {
     /// Creates a repository that is empty except for its default branch, `main`.
     pub fn new(owner: &str, name: &str) -> Self {
-        let state = State { owner: owner.to_owned(), name: name.to_owned(), ..State::default() };
+        let state = FakeGitHubState {
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+            ..FakeGitHubState::default()
+        };
         FakeGitHub { state }.branch("main")
     }
 
     /// Continues from a saved state.
-    pub fn from_state(state: State) -> Self {
+    pub fn from_state(state: FakeGitHubState) -> Self {
         FakeGitHub { state }
     }
 
@@ -67,7 +71,7 @@ impl FakeGitHub {
 
     /// Changes any other part of the state.
     #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut State)) -> Self {
+    pub fn with(mut self, change: impl FnOnce(&mut FakeGitHubState)) -> Self {
         change(&mut self.state);
         self
     }
@@ -113,12 +117,12 @@ impl FakeGitHub {
     #[must_use]
     pub fn issue(self, number: u64, title: &str, body: &str, author: &str) -> Self {
         self.with(|state| {
-            let issue = Issue {
+            let issue = FakeIssue {
                 title: title.to_owned(),
                 body: body.to_owned(),
                 author: author.to_owned(),
-                created_at: state.now(),
-                ..Issue::default()
+                created_at: state.next_time(),
+                ..FakeIssue::default()
             };
             state.issues.insert(number, issue);
         })
@@ -147,13 +151,13 @@ impl FakeGitHub {
     /// Edits the body of an issue, now.
     #[must_use]
     pub fn edit(self, number: u64, body: &str) -> Self {
-        self.with(|state| state.edit(number, body))
+        self.with(|state| state.edit_issue(number, body))
     }
 
     /// Changes the title of an issue, now.
     #[must_use]
     pub fn rename(self, number: u64, title: &str, actor: &str) -> Self {
-        self.with(|state| state.rename(number, title, actor))
+        self.with(|state| state.rename_issue(number, title, actor))
     }
 
     #[must_use]
@@ -166,8 +170,8 @@ impl FakeGitHub {
     #[must_use]
     pub fn comment(self, number: u64, author: &str, body: &str) -> Self {
         self.with(|state| {
-            let (id, now) = (state.id(), state.now());
-            let comment = Comment {
+            let (id, now) = (state.next_id(), state.next_time());
+            let comment = FakeComment {
                 id,
                 author: author.to_owned(),
                 body: body.to_owned(),
@@ -182,7 +186,7 @@ impl FakeGitHub {
     #[must_use]
     pub fn branch(self, name: &str) -> Self {
         self.with(|state| {
-            let branch = Branch { sha: sha_for(name), ..Branch::default() };
+            let branch = FakeBranch { sha: fake_sha(name), ..FakeBranch::default() };
             state.branches.insert(name.to_owned(), branch);
         })
     }
@@ -207,29 +211,29 @@ impl FakeGitHub {
     pub fn pull(self, number: u64, head: &str, author: &str) -> Self {
         let base = self.state.default_branch.clone();
         self.issue(number, "A change", "What it does.", author).branch(head).with(|state| {
-            let pull = Pull {
+            let pull = FakePull {
                 head: head.to_owned(),
-                head_sha: sha_for(head),
+                head_sha: fake_sha(head),
                 base,
                 mergeable: Some(true),
                 mergeable_state: "clean".to_owned(),
-                ..Pull::default()
+                ..FakePull::default()
             };
             state.pulls.insert(number, pull);
-            state.push(number, author, &sha_for(head));
+            state.push(number, author, &fake_sha(head));
         })
     }
 
     /// Changes any other part of a pull request.
     #[must_use]
-    pub fn pull_with(self, number: u64, change: impl FnOnce(&mut Pull)) -> Self {
+    pub fn pull_with(self, number: u64, change: impl FnOnce(&mut FakePull)) -> Self {
         self.with(|state| change(state.pulls.entry(number).or_default()))
     }
 
     /// Adds a changed file to a pull request.
     #[must_use]
     pub fn file(self, number: u64, path: &str) -> Self {
-        let file = File { path: path.to_owned(), before: None, additions: 3, deletions: 1 };
+        let file = FakePullFile { path: path.to_owned(), before: None, additions: 3, deletions: 1 };
         self.pull_with(number, |pull| pull.files.push(file))
     }
 
@@ -238,9 +242,9 @@ impl FakeGitHub {
     #[must_use]
     pub fn review(self, number: u64, author: &str, decided: &str) -> Self {
         self.with(|state| {
-            let (id, submitted_at) = (state.id(), state.now());
+            let (id, submitted_at) = (state.next_id(), state.next_time());
             let pull = state.pulls.entry(number).or_default();
-            pull.reviews.push(Review {
+            pull.reviews.push(FakeReview {
                 id,
                 author: author.to_owned(),
                 state: decided.to_owned(),
@@ -278,7 +282,7 @@ impl FakeGitHub {
         conclusion: Option<String>,
         completes_after: Option<usize>,
     ) -> Self {
-        let check = Check {
+        let check = FakeCheck {
             name: name.to_owned(),
             status: status.to_owned(),
             conclusion,
@@ -294,7 +298,7 @@ impl FakeGitHub {
     /// Adds a commit status to a pull request's head: `success`, `failure`, `error` or `pending`.
     #[must_use]
     pub fn status(self, number: u64, context: &str, decided: &str) -> Self {
-        let status = Status { context: context.to_owned(), state: decided.to_owned() };
+        let status = FakeCommitStatus { context: context.to_owned(), state: decided.to_owned() };
         self.with(|state| {
             let sha = state.pulls.entry(number).or_default().head_sha.clone();
             state.statuses.entry(sha).or_default().push(status);
@@ -302,7 +306,7 @@ impl FakeGitHub {
     }
 
     #[must_use]
-    pub fn fault(self, fault: Fault) -> Self {
+    pub fn fault(self, fault: GitHubFault) -> Self {
         self.with(|state| state.faults.push(fault))
     }
 
@@ -315,7 +319,7 @@ impl FakeGitHub {
 }
 
 /// Encodes text in Base64, for `Basic` authorisation.
-pub fn basic(text: &str) -> String {
+pub fn encode_basic(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for chunk in text.as_bytes().chunks(3) {

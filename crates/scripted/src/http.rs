@@ -10,7 +10,7 @@ use crate::limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
 
 /// A request with an unparsed body.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct RawRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
@@ -19,26 +19,26 @@ pub(crate) struct Request {
 
 /// A connection, with a buffer of bytes that were read ahead.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Connection { stream, read: Vec::new() }
+        HttpConnection { stream, read: Vec::new() }
     }
 
     /// Reads the next request; `None` when the client has closed the connection.
-    pub(crate) async fn request(&mut self) -> io::Result<Option<Request>> {
+    pub(crate) async fn read_request(&mut self) -> io::Result<Option<RawRequest>> {
         let head_end = loop {
-            if let Some(at) = find(&self.read, b"\r\n\r\n") {
+            if let Some(at) = find_bytes(&self.read, b"\r\n\r\n") {
                 break at;
             }
             if self.read.len() > HEAD_BYTES_MAX {
                 return Err(io::Error::other("the head of the request is too long"));
             }
-            if !self.fill().await? {
+            if !self.fill_buffer().await? {
                 return Ok(None);
             }
         };
@@ -52,62 +52,66 @@ impl Connection {
             .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
         let length = headers.get("content-length").and_then(|length| length.parse().ok());
-        let body = self.body(length.unwrap_or(0)).await?;
-        Ok(Some(Request { method: method.to_owned(), path: path.to_owned(), headers, body }))
+        let body = self.read_body(length.unwrap_or(0)).await?;
+        Ok(Some(RawRequest { method: method.to_owned(), path: path.to_owned(), headers, body }))
     }
 
-    async fn body(&mut self, length: usize) -> io::Result<Vec<u8>> {
+    async fn read_body(&mut self, length: usize) -> io::Result<Vec<u8>> {
         if length > BODY_BYTES_MAX {
             return Err(io::Error::other("the body of the request is too long"));
         }
         while self.read.len() < length {
-            if !self.fill().await? {
+            if !self.fill_buffer().await? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
         Ok(self.read.drain(..length).collect())
     }
 
-    async fn fill(&mut self) -> io::Result<bool> {
+    async fn fill_buffer(&mut self) -> io::Result<bool> {
         Ok(self.stream.read_buf(&mut self.read).await? > 0)
     }
 
     /// Sends the head of a response; `headers` must include those on the length of the body.
-    pub(crate) async fn head(&mut self, status: u16, headers: &[(&str, String)]) -> io::Result<()> {
-        let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
+    pub(crate) async fn send_head(
+        &mut self,
+        status: u16,
+        headers: &[(&str, String)],
+    ) -> io::Result<()> {
+        let mut head = format!("HTTP/1.1 {status} {}\r\n", reason_phrase(status));
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
-        self.raw(head.as_bytes()).await
+        self.send_raw(head.as_bytes()).await
     }
 
     /// Sends a complete JSON response.
-    pub(crate) async fn json(&mut self, status: u16, body: &str) -> io::Result<()> {
+    pub(crate) async fn send_json(&mut self, status: u16, body: &str) -> io::Result<()> {
         let length = ("content-length", body.len().to_string());
-        self.head(status, &[("content-type", "application/json".to_owned()), length]).await?;
-        self.raw(body.as_bytes()).await
+        self.send_head(status, &[("content-type", "application/json".to_owned()), length]).await?;
+        self.send_raw(body.as_bytes()).await
     }
 
     /// Sends a chunk of a chunked body; an empty one ends it.
-    pub(crate) async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) async fn send_chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
         chunk.extend_from_slice(bytes);
         chunk.extend_from_slice(b"\r\n");
-        self.raw(&chunk).await
+        self.send_raw(&chunk).await
     }
 
-    pub(crate) async fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) async fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await?;
         self.stream.flush().await
     }
 }
 
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-fn reason(status: u16) -> &'static str {
+fn reason_phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
         400 => "Bad Request",

@@ -23,10 +23,10 @@ pub mod github;
 mod http;
 pub mod limits;
 mod protocol;
-mod recorded;
+mod recorded_request;
 mod script;
 mod server;
 
-pub use recorded::Recorded;
-pub use script::{Fault, Script, ToolUse, Turn, Usage};
-pub use server::Server;
+pub use recorded_request::RecordedRequest;
+pub use script::{ModelFault, ModelScript, ScriptedToolUse, ScriptedTurn, ScriptedUsage};
+pub use server::ScriptedServer;

@@ -6,11 +6,11 @@ mod responses;
 
 use serde_json::{Value, json};
 
-use crate::script::{Fault, Turn};
+use crate::script::{ModelFault, ScriptedTurn};
 
 /// A model protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum ModelProtocol {
     Anthropic,
     Chat,
     Responses,
@@ -18,7 +18,7 @@ pub(crate) enum Protocol {
 
 /// The content of an event, for faults that depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carries {
+pub(crate) enum EventContent {
     Text,
     Arguments,
     Other,
@@ -26,85 +26,95 @@ pub(crate) enum Carries {
 
 /// An event in wire format.
 #[derive(Clone, Debug)]
-pub(crate) struct Event {
+pub(crate) struct WireEvent {
     pub(crate) wire: String,
-    pub(crate) carries: Carries,
+    pub(crate) carries: EventContent,
 }
 
-impl Protocol {
-    pub(crate) fn of_path(path: &str) -> Option<Self> {
+impl ModelProtocol {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         match path.split('?').next()? {
-            "/v1/messages" => Some(Protocol::Anthropic),
-            "/chat/completions" | "/v1/chat/completions" => Some(Protocol::Chat),
-            "/responses" | "/v1/responses" => Some(Protocol::Responses),
+            "/v1/messages" => Some(ModelProtocol::Anthropic),
+            "/chat/completions" | "/v1/chat/completions" => Some(ModelProtocol::Chat),
+            "/responses" | "/v1/responses" => Some(ModelProtocol::Responses),
             _ => None,
         }
     }
 
     /// The events of a turn. `number` makes the ids of its calls unique.
-    pub(crate) fn events(self, turn: &Turn, model: &Value, number: usize) -> Vec<Event> {
+    pub(crate) fn events(
+        self,
+        turn: &ScriptedTurn,
+        model: &Value,
+        number: usize,
+    ) -> Vec<WireEvent> {
         match self {
-            Protocol::Anthropic => anthropic::events(turn, model, number),
-            Protocol::Chat => chat::events(turn, model, number),
-            Protocol::Responses => responses::events(turn, model, number),
+            ModelProtocol::Anthropic => anthropic::turn_events(turn, model, number),
+            ModelProtocol::Chat => chat::turn_events(turn, model, number),
+            ModelProtocol::Responses => responses::turn_events(turn, model, number),
         }
     }
 
     /// The turn as a complete answer.
-    pub(crate) fn whole(self, turn: &Turn, model: &Value, number: usize) -> Value {
+    pub(crate) fn complete_answer(
+        self,
+        turn: &ScriptedTurn,
+        model: &Value,
+        number: usize,
+    ) -> Value {
         match self {
-            Protocol::Anthropic => anthropic::whole(turn, model, number),
-            Protocol::Chat => chat::whole(turn, model, number),
-            Protocol::Responses => responses::whole(turn, model, number),
+            ModelProtocol::Anthropic => anthropic::complete_answer(turn, model, number),
+            ModelProtocol::Chat => chat::complete_answer(turn, model, number),
+            ModelProtocol::Responses => responses::complete_answer(turn, model, number),
         }
     }
 
     /// A text event.
-    pub(crate) fn text_event(self, text: &str) -> Event {
+    pub(crate) fn text_event(self, text: &str) -> WireEvent {
         match self {
-            Protocol::Anthropic => anthropic::text_event(0, text),
-            Protocol::Chat => chat::text_event(text),
-            Protocol::Responses => responses::text_event(text),
+            ModelProtocol::Anthropic => anthropic::text_event(0, text),
+            ModelProtocol::Chat => chat::text_event(text),
+            ModelProtocol::Responses => responses::text_event(text),
         }
     }
 
     /// An error body.
-    pub(crate) fn error(self, kind: &str, message: &str) -> Value {
+    pub(crate) fn error_body(self, kind: &str, message: &str) -> Value {
         let error = json!({ "type": kind, "message": message });
         match self {
-            Protocol::Anthropic => json!({ "type": "error", "error": error }),
-            Protocol::Chat | Protocol::Responses => json!({ "error": error }),
+            ModelProtocol::Anthropic => json!({ "type": "error", "error": error }),
+            ModelProtocol::Chat | ModelProtocol::Responses => json!({ "error": error }),
         }
     }
 
     /// An error in the middle of a stream.
-    pub(crate) fn error_event(self) -> Event {
-        let body = self.error("overloaded_error", "Overloaded").to_string();
+    pub(crate) fn error_event(self) -> WireEvent {
+        let body = self.error_body("overloaded_error", "Overloaded").to_string();
         let wire = match self {
-            Protocol::Anthropic => format!("event: error\ndata: {body}\n\n"),
-            Protocol::Chat | Protocol::Responses => format!("data: {body}\n\n"),
+            ModelProtocol::Anthropic => format!("event: error\ndata: {body}\n\n"),
+            ModelProtocol::Chat | ModelProtocol::Responses => format!("data: {body}\n\n"),
         };
-        Event { wire, carries: Carries::Other }
+        WireEvent { wire, carries: EventContent::Other }
     }
 }
 
 /// The id of a call.
-fn call_id(turn: &Turn, number: usize, at: usize) -> String {
+fn call_id(turn: &ScriptedTurn, number: usize, at: usize) -> String {
     let own = turn.tools[at].id.clone();
     own.unwrap_or_else(|| format!("call_{number}_{at}"))
 }
 
 /// The arguments of a call as text; truncated for [`Fault::MalformedArguments`].
-fn arguments(turn: &Turn, at: usize) -> String {
+fn call_arguments(turn: &ScriptedTurn, at: usize) -> String {
     let mut text = turn.tools[at].arguments.to_string();
-    if turn.fault == Some(Fault::MalformedArguments) {
+    if turn.fault == Some(ModelFault::MalformedArguments) {
         text.pop();
     }
     text
 }
 
 /// Splits text into pieces, as a model would stream it.
-fn pieces(text: &str) -> Vec<String> {
+fn split_text(text: &str) -> Vec<String> {
     const CHARS: usize = 12;
     let chars: Vec<char> = text.chars().collect();
     chars.chunks(CHARS).map(|piece| piece.iter().collect()).collect()

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::recorded::Recorded;
+use crate::recorded_request::RecordedRequest;
 
 /// The answers, in order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
-    pub(crate) turns: Vec<Turn>,
+pub struct ModelScript {
+    pub(crate) turns: Vec<ScriptedTurn>,
     #[serde(default)]
     pub(crate) repeat_last: bool,
     #[serde(default)]
@@ -22,13 +22,13 @@ pub struct Script {
     pub(crate) aside: Option<String>,
 }
 
-impl Script {
+impl ModelScript {
     pub fn new() -> Self {
-        Script::default()
+        ModelScript::default()
     }
 
     #[must_use]
-    pub fn turn(mut self, turn: Turn) -> Self {
+    pub fn turn(mut self, turn: ScriptedTurn) -> Self {
         self.turns.push(turn);
         self
     }
@@ -57,7 +57,11 @@ impl Script {
     }
 
     /// The turn for a request, after `used` turns.
-    pub(crate) fn turn_for(&self, request: &Recorded, used: usize) -> Option<(Turn, usize)> {
+    pub(crate) fn turn_for(
+        &self,
+        request: &RecordedRequest,
+        used: usize,
+    ) -> Option<(ScriptedTurn, usize)> {
         let number = if self.by_results { request.tool_results() } else { used };
         let last = self.turns.last().filter(|_| self.repeat_last);
         Some((self.turns.get(number).or(last)?.clone(), number))
@@ -77,55 +81,58 @@ impl Script {
 /// A scripted answer: thinking, then text, then tool calls; or a failure.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Turn {
+pub struct ScriptedTurn {
     pub(crate) thinking: Option<String>,
     pub(crate) text: Option<String>,
-    pub(crate) tools: Vec<ToolUse>,
-    pub(crate) usage: Usage,
+    pub(crate) tools: Vec<ScriptedToolUse>,
+    pub(crate) usage: ScriptedUsage,
     /// The stop reason in the protocol's own terms, if it is not the usual one.
     pub(crate) stop: Option<String>,
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<ModelFault>,
     #[serde(skip)]
-    pub(crate) respond: Option<Respond>,
+    pub(crate) respond: Option<TurnFactory>,
 }
 
 /// Computes an answer from the request.
-pub(crate) type Respond = Arc<dyn Fn(&Recorded) -> Turn + Send + Sync>;
+pub(crate) type TurnFactory = Arc<dyn Fn(&RecordedRequest) -> ScriptedTurn + Send + Sync>;
 
-impl Turn {
+impl ScriptedTurn {
     /// Creates a text answer.
     pub fn text(text: impl Into<String>) -> Self {
-        Turn { text: Some(text.into()), ..Turn::default() }
+        ScriptedTurn { text: Some(text.into()), ..ScriptedTurn::default() }
     }
 
     /// Creates an answer with a tool call.
     pub fn tool(name: impl Into<String>, arguments: Value) -> Self {
-        Turn::tools(vec![ToolUse::new(name, arguments)])
+        ScriptedTurn::tools(vec![ScriptedToolUse::new(name, arguments)])
     }
 
     /// Creates an answer with several tool calls.
-    pub fn tools(tools: Vec<ToolUse>) -> Self {
-        Turn { tools, ..Turn::default() }
+    pub fn tools(tools: Vec<ScriptedToolUse>) -> Self {
+        ScriptedTurn { tools, ..ScriptedTurn::default() }
     }
 
     /// Creates an answer with thinking; [`and_text`](Self::and_text) and
     /// [`and_tool`](Self::and_tool) add more.
     pub fn thinking(thoughts: impl Into<String>) -> Self {
-        Turn { thinking: Some(thoughts.into()), ..Turn::default() }
+        ScriptedTurn { thinking: Some(thoughts.into()), ..ScriptedTurn::default() }
     }
 
     /// Creates an answer that depends on the request.
-    pub fn respond(respond: impl Fn(&Recorded) -> Turn + Send + Sync + 'static) -> Self {
-        Turn { respond: Some(Arc::new(respond)), ..Turn::default() }
+    pub fn respond(
+        respond: impl Fn(&RecordedRequest) -> ScriptedTurn + Send + Sync + 'static,
+    ) -> Self {
+        ScriptedTurn { respond: Some(Arc::new(respond)), ..ScriptedTurn::default() }
     }
 
     /// Creates a failure, with enough of an answer to fail in the middle of it.
-    pub fn fail(fault: Fault) -> Self {
+    pub fn fail(fault: ModelFault) -> Self {
         let turn = match fault {
-            Fault::CutMidToolCall | Fault::MalformedArguments => {
-                Turn::tool("bash", serde_json::json!({ "command": "echo one two three four five" }))
-            }
-            _ => Turn::text("An answer that is long enough to be sent in several pieces."),
+            ModelFault::CutMidToolCall | ModelFault::MalformedArguments => ScriptedTurn::tool(
+                "bash",
+                serde_json::json!({ "command": "echo one two three four five" }),
+            ),
+            _ => ScriptedTurn::text("An answer that is long enough to be sent in several pieces."),
         };
         turn.with_fault(fault)
     }
@@ -138,13 +145,13 @@ impl Turn {
 
     #[must_use]
     pub fn and_tool(mut self, name: impl Into<String>, arguments: Value) -> Self {
-        self.tools.push(ToolUse::new(name, arguments));
+        self.tools.push(ScriptedToolUse::new(name, arguments));
         self
     }
 
     /// Sets the reported usage.
     #[must_use]
-    pub fn with_usage(mut self, usage: Usage) -> Self {
+    pub fn with_usage(mut self, usage: ScriptedUsage) -> Self {
         self.usage = usage;
         self
     }
@@ -157,13 +164,13 @@ impl Turn {
     }
 
     #[must_use]
-    pub fn with_fault(mut self, fault: Fault) -> Self {
+    pub fn with_fault(mut self, fault: ModelFault) -> Self {
         self.fault = Some(fault);
         self
     }
 }
 
-impl fmt::Debug for Turn {
+impl fmt::Debug for ScriptedTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turn")
             .field("thinking", &self.thinking)
@@ -178,7 +185,7 @@ impl fmt::Debug for Turn {
 /// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ToolUse {
+pub struct ScriptedToolUse {
     pub name: String,
     pub arguments: Value,
     /// The id of the call; generated if absent.
@@ -186,17 +193,17 @@ pub struct ToolUse {
     pub id: Option<String>,
 }
 
-impl ToolUse {
+impl ScriptedToolUse {
     /// Creates a call with a generated id.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
-        ToolUse { name: name.into(), arguments, id: None }
+        ScriptedToolUse { name: name.into(), arguments, id: None }
     }
 }
 
 /// The reported token usage of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Usage {
+pub struct ScriptedUsage {
     /// Input tokens, without those read from a cache.
     pub input_tokens: u64,
     pub output_tokens: u64,
@@ -205,16 +212,21 @@ pub struct Usage {
     pub cache_write_tokens: u64,
 }
 
-impl Default for Usage {
+impl Default for ScriptedUsage {
     fn default() -> Self {
-        Usage { input_tokens: 100, output_tokens: 20, cache_read_tokens: 0, cache_write_tokens: 0 }
+        ScriptedUsage {
+            input_tokens: 100,
+            output_tokens: 20,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+        }
     }
 }
 
 /// A fault of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ModelFault {
     /// A status other than 200.
     Status {
         status: u16,
@@ -243,16 +255,20 @@ pub enum Fault {
     HugeEvent { bytes: usize },
 }
 
-impl Fault {
+impl ModelFault {
     /// A status other than 200, with a body.
     pub fn status(status: u16, body: impl Into<String>) -> Self {
-        Fault::Status { status, headers: BTreeMap::new(), body: body.into() }
+        ModelFault::Status { status, headers: BTreeMap::new(), body: body.into() }
     }
 
     /// A status other than 200, with headers and a body.
     pub fn status_with(status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Fault::Status { status, headers: headers.iter().map(owned).collect(), body: body.into() }
+        ModelFault::Status {
+            status,
+            headers: headers.iter().map(owned).collect(),
+            body: body.into(),
+        }
     }
 }
 
@@ -271,20 +287,20 @@ mod tests {
             ],
             "repeat_last": true
         }"#;
-        let script = Script::from_json(json).unwrap();
+        let script = ModelScript::from_json(json).unwrap();
         assert_eq!(script.turns.len(), 4);
         assert!(script.repeat_last);
         assert_eq!(script.turns[0].tools[0].name, "bash");
         assert_eq!(script.turns[1].usage.input_tokens, 7);
-        assert_eq!(script.turns[1].fault, Some(Fault::StallMidStream { after_events: 2 }));
-        let expect = Fault::status_with(429, &[("retry-after", "1")], "{}");
+        assert_eq!(script.turns[1].fault, Some(ModelFault::StallMidStream { after_events: 2 }));
+        let expect = ModelFault::status_with(429, &[("retry-after", "1")], "{}");
         assert_eq!(script.turns[2].fault, Some(expect));
-        assert_eq!(script.turns[3].fault, Some(Fault::CutMidText));
+        assert_eq!(script.turns[3].fault, Some(ModelFault::CutMidText));
     }
 
     #[test]
     fn a_field_that_is_not_known_is_refused() {
-        let error = Script::from_json(r#"{ "turns": [{ "txt": "x" }] }"#).unwrap_err();
+        let error = ModelScript::from_json(r#"{ "turns": [{ "txt": "x" }] }"#).unwrap_err();
         assert!(error.to_string().contains("unknown field `txt`"), "{error}");
     }
 }

@@ -14,8 +14,10 @@
 
 use std::time::Instant;
 
-use repertoire_select::background::{Background, Part};
-use repertoire_select::{Document, Index, Model, Selector, Settings, Task};
+use repertoire_select::background::{BackgroundFrequencies, FrequencyPart};
+use repertoire_select::{
+    SelectionModel, SelectionSettings, SkillDocument, SkillIndex, SkillSelector, Task,
+};
 
 /// The allocator that `rep` uses.
 #[global_allocator]
@@ -47,11 +49,11 @@ struct Words {
 }
 
 impl Words {
-    fn new(part: Part) -> Self {
-        let background = Background::embedded();
+    fn new(part: FrequencyPart) -> Self {
+        let background = BackgroundFrequencies::embedded();
         let (mut words, mut sums, mut sum) = (Vec::new(), Vec::new(), 0.0);
         for stem in background.stems() {
-            let share = f64::from(background.share(stem, part));
+            let share = f64::from(background.share_of_stem(stem, part));
             if share > 0.0 && share < 0.5 {
                 sum += share;
                 words.push(stem);
@@ -83,7 +85,7 @@ struct Skill {
 }
 
 fn skills(count: usize) -> Vec<Skill> {
-    let (head, whole) = (Words::new(Part::Head), Words::new(Part::Whole));
+    let (head, whole) = (Words::new(FrequencyPart::Head), Words::new(FrequencyPart::Whole));
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let skill = |at: usize| {
         let mut body = String::new();
@@ -106,7 +108,7 @@ fn skills(count: usize) -> Vec<Skill> {
 /// Tasks as people write them: some words of a skill's description, some of the world.
 fn tasks(skills: &[Skill]) -> Vec<Task> {
     let mut dice = Dice(42);
-    let whole = Words::new(Part::Whole);
+    let whole = Words::new(FrequencyPart::Whole);
     let task = |_| {
         let skill = &skills[dice.below(skills.len())];
         let words: Vec<&str> = skill.description.split_whitespace().collect();
@@ -129,13 +131,18 @@ fn main() {
     for count in counts {
         let skills = skills(count);
         let ids: Vec<String> = (0..count).map(|at| format!("skill-{at:06}")).collect();
-        let documents: Vec<Document<'_>> = skills
+        let documents: Vec<SkillDocument<'_>> = skills
             .iter()
             .zip(&ids)
-            .map(|(skill, id)| Document::new(id, &skill.name, &skill.description, &skill.body))
+            .map(|(skill, id)| SkillDocument::new(id, &skill.name, &skill.description, &skill.body))
             .collect();
         let start = Instant::now();
-        let selector = Selector::new(&documents, Model::embedded(), Settings::default(), None);
+        let selector = SkillSelector::new(
+            &documents,
+            SelectionModel::embedded(),
+            SelectionSettings::default(),
+            None,
+        );
         let build = start.elapsed();
         let tasks = tasks(&skills);
         let mut times: Vec<_> = tasks
@@ -154,7 +161,7 @@ fn main() {
         let read = (0..5).map(|_| {
             let bytes = bytes.clone();
             let start = Instant::now();
-            std::hint::black_box(Index::read(bytes)).unwrap();
+            std::hint::black_box(SkillIndex::read(bytes)).unwrap();
             start.elapsed()
         });
         let read = read.min().unwrap();
@@ -164,7 +171,7 @@ fn main() {
             read.as_secs_f64() * 1e3,
             times[TASKS / 2].as_secs_f64() * 1e6,
             times[TASKS * 99 / 100].as_secs_f64() * 1e6,
-            selector.index().bytes() / count,
+            selector.index().memory_bytes() / count,
         );
     }
 }

@@ -10,7 +10,7 @@ pub mod plot;
 pub mod report;
 pub mod skills;
 
-pub use answer::{Answer, Failed, Fault};
-pub use compare::Comparison;
-pub use labels::{LabelFile, LabelProblem, Labels, Place, Query};
-pub use report::{Figures, Metric, Report};
+pub use answer::{Answer, AnswerFault, FailedQuery};
+pub use compare::EvalComparison;
+pub use labels::{LabelFile, LabelPosition, LabelProblem, LabelledQuery, QueryLabels};
+pub use report::{EvalMetric, EvalReport, MetricValues};

@@ -1,15 +1,15 @@
 //! Evidence that a stage of the pipeline found for a skill.
 
-use crate::selection::Reason;
+use crate::selection::SelectionReason;
 
 /// A single piece of evidence for a skill.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Evidence {
+pub(crate) struct StageEvidence {
     /// The index of the skill in the catalog.
     pub(crate) skill: usize,
     /// The probability, from 0 to 1, that the skill is right given this evidence alone.
     pub(crate) strength: f32,
-    pub(crate) reason: Reason,
+    pub(crate) reason: SelectionReason,
 }
 
 /// Combines strengths as independent probabilities (noisy-or): one strong piece is enough, and more never
@@ -18,7 +18,7 @@ pub(crate) struct Evidence {
 /// ```text
 /// none: 0   0.8: 0.8   0.8 and 0.8: 0.96
 /// ```
-pub(crate) fn combine(strengths: impl IntoIterator<Item = f32>) -> f32 {
+pub(crate) fn combine_strengths(strengths: impl IntoIterator<Item = f32>) -> f32 {
     1.0 - strengths.into_iter().map(|strength| 1.0 - strength).product::<f32>()
 }
 
@@ -32,7 +32,7 @@ const WEAK_TOGETHER_MAX: f32 = 0.5;
 /// strong one.
 pub(crate) fn combine_declared(strengths: impl IntoIterator<Item = f32> + Clone) -> f32 {
     let most = strengths.clone().into_iter().fold(0.0, f32::max);
-    let all = combine(strengths);
+    let all = combine_strengths(strengths);
     if most < STRONG { all.min(WEAK_TOGETHER_MAX) } else { all }
 }
 
@@ -42,10 +42,10 @@ mod tests {
 
     #[test]
     fn one_strong_finding_is_enough_and_more_only_add() {
-        assert_eq!(combine([]), 0.0);
-        assert_eq!(combine([0.8]), 0.8);
-        assert!(combine([0.8, 0.1]) > 0.8);
-        assert!(combine([0.8; 50]) <= 1.0);
+        assert_eq!(combine_strengths([]), 0.0);
+        assert_eq!(combine_strengths([0.8]), 0.8);
+        assert!(combine_strengths([0.8, 0.1]) > 0.8);
+        assert!(combine_strengths([0.8; 50]) <= 1.0);
     }
 
     #[test]

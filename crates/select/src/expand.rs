@@ -4,10 +4,10 @@
 //! Only words that would otherwise match nothing are expanded, so no exact match is ever lost. A replacement
 //! weighs less than the word itself would, and the reasons name it.
 
-use crate::background::{Background, Part};
-use crate::index::Index;
-use crate::query::Place;
-use crate::words::Language;
+use crate::background::{BackgroundFrequencies, FrequencyPart};
+use crate::index::SkillIndex;
+use crate::query::StemMatch;
+use crate::tokenizer::TextLanguage;
 
 /// The weight of the word's stem in another language, relative to an exact match.
 const OTHER_LANGUAGE: f32 = 0.9;
@@ -27,26 +27,31 @@ const PLACES_MAX: usize = 4;
 const COMPARED_MAX: usize = 2000;
 
 /// Returns the stems of the index that may replace an unknown word.
-pub(crate) fn expand(word: &str, stem: &str, index: &Index, background: &Background) -> Vec<Place> {
+pub(crate) fn expand_word(
+    word: &str,
+    stem: &str,
+    index: &SkillIndex,
+    background: &BackgroundFrequencies,
+) -> Vec<StemMatch> {
     let letters = word.chars().count();
     if letters < WORD_LETTERS_MIN || !word.chars().all(char::is_alphabetic) {
         return Vec::new();
     }
     // A word from the background corpus is an ordinary word: don't treat it as a typo.
-    if background.share(stem, Part::Whole) > 0.0 {
+    if background.share_of_stem(stem, FrequencyPart::Whole) > 0.0 {
         return Vec::new();
     }
     let terms = index.terms();
-    let mut places: Vec<Place> = Language::others()
+    let mut places: Vec<StemMatch> = TextLanguage::all_but_english()
         .filter_map(|language| terms.find(&language.stem(word)))
-        .map(|at| Place { at, likeness: OTHER_LANGUAGE })
+        .map(|at| StemMatch { at, likeness: OTHER_LANGUAGE })
         .collect();
     if places.is_empty() {
-        places = slips(stem, index).map(|at| Place { at, likeness: SLIP }).collect();
+        places = find_typos(stem, index).map(|at| StemMatch { at, likeness: SLIP }).collect();
     }
     if places.is_empty() {
-        let compounds = compounds(word, stem, index).into_iter();
-        places = compounds.map(|at| Place { at, likeness: COMPOUND }).collect();
+        let compounds = find_compounds(word, stem, index).into_iter();
+        places = compounds.map(|at| StemMatch { at, likeness: COMPOUND }).collect();
     }
     places.sort_by_key(|place| place.at);
     places.dedup_by_key(|place| place.at);
@@ -55,17 +60,17 @@ pub(crate) fn expand(word: &str, stem: &str, index: &Index, background: &Backgro
 }
 
 /// Returns stems that share the first two letters and are one typo away.
-fn slips<'a>(stem: &'a str, index: &'a Index) -> impl Iterator<Item = usize> + 'a {
+fn find_typos<'a>(stem: &'a str, index: &'a SkillIndex) -> impl Iterator<Item = usize> + 'a {
     let end = stem.char_indices().nth(2).map_or(stem.len(), |(at, _)| at);
     let terms = index.terms();
     terms
         .starting_with(&stem[..end])
         .take(COMPARED_MAX)
-        .filter(move |at| is_one_slip(stem, terms.get(*at)))
+        .filter(move |at| is_one_typo(stem, terms.get(*at)))
 }
 
 /// Returns true if two words differ by one inserted, deleted, replaced or transposed letter.
-pub(crate) fn is_one_slip(one: &str, other: &str) -> bool {
+pub(crate) fn is_one_typo(one: &str, other: &str) -> bool {
     if one.len().abs_diff(other.len()) > 4 {
         return false;
     }
@@ -82,7 +87,7 @@ pub(crate) fn is_one_slip(one: &str, other: &str) -> bool {
 
 /// Returns the longest stem that the word begins with, the longest that it ends with, and the two shortest
 /// that begin with its stem.
-fn compounds(word: &str, stem: &str, index: &Index) -> Vec<usize> {
+fn find_compounds(word: &str, stem: &str, index: &SkillIndex) -> Vec<usize> {
     let terms = index.terms();
     let letters = word.chars().count();
     let cuts: Vec<(usize, usize)> =
@@ -97,7 +102,7 @@ fn compounds(word: &str, stem: &str, index: &Index) -> Vec<usize> {
         .filter(|(count, _)| *count >= REST_LETTERS_MIN && letters - count >= PART_LETTERS_MIN)
         .find_map(|(_, at)| {
             let rest = &word[*at..];
-            let stems = Language::others().map(|language| language.stem(rest));
+            let stems = TextLanguage::all_but_english().map(|language| language.stem(rest));
             let known = terms.find(rest).or_else(|| stems.into_iter().find_map(|s| terms.find(&s)));
             known.filter(|known| terms.get(*known).chars().count() >= PART_LETTERS_MIN)
         });
@@ -109,14 +114,14 @@ fn compounds(word: &str, stem: &str, index: &Index) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Document;
-    use crate::vectors::Vectors;
+    use crate::document::SkillDocument;
+    use crate::vectors::WordVectors;
 
     fn found(description: &str, word: &str) -> Vec<String> {
-        let documents = [Document::new("a", "a", description, "")];
-        let index = Index::build(&documents, &Vectors::none(), None);
-        let stem = Language::ENGLISH.stem(word);
-        let places = expand(word, &stem, &index, Background::embedded());
+        let documents = [SkillDocument::new("a", "a", description, "")];
+        let index = SkillIndex::build(&documents, &WordVectors::without_rows(), None);
+        let stem = TextLanguage::ENGLISH.stem(word);
+        let places = expand_word(word, &stem, &index, BackgroundFrequencies::embedded());
         places.iter().map(|place| index.terms().get(place.at).to_owned()).collect()
     }
 

@@ -6,36 +6,36 @@
 //! bits for the fields that contain it. Document frequencies are applied when a task is scored, so adding a
 //! skill changes nothing about the others.
 
-use repertoire_skill::skill::Digest;
+use repertoire_skill::skill::ContentDigest;
 
 mod build;
 mod cache;
 mod pairs;
 mod postings;
 
-pub use cache::CacheError;
-pub(crate) use pairs::{Pair, StemHash};
-use postings::Postings;
-pub(crate) use postings::{Posting, Weight, levels};
+pub use cache::IndexCacheError;
+pub(crate) use pairs::{StemHash, StemPair};
+use postings::PostingLists;
+pub(crate) use postings::{StemPosting, StemWeight, level_values};
 
-use crate::strings::Strings;
-use crate::vectors::{Vector, dots, dots_at};
+use crate::string_table::StringTable;
+use crate::vectors::{TextVector, dot_products, dot_products_at};
 
 /// Everything about a catalog that does not depend on the task.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Index {
+pub struct SkillIndex {
     /// The fingerprint of the vectors that the index was built with.
     fingerprint: u64,
-    digests: Vec<Digest>,
+    digests: Vec<ContentDigest>,
     /// The number of words in each field of each skill, and the average over the catalog.
-    lengths: Vec<build::Lengths>,
-    usual: build::Lengths,
-    terms: Strings,
-    postings: Postings,
+    lengths: Vec<build::FieldLengths>,
+    usual: build::FieldLengths,
+    terms: StringTable,
+    postings: PostingLists,
     /// Stems of the passages that say what a skill is not for.
-    contra: Ragged<u32>,
+    contra: RaggedArray<u32>,
     /// One filter per skill of the pairs of adjacent words.
-    pairs: Ragged<u8>,
+    pairs: RaggedArray<u8>,
     dimensions: usize,
     vectors: Vec<i8>,
     scales: Vec<f32>,
@@ -43,18 +43,18 @@ pub struct Index {
 
 /// Lists of different lengths, stored one after the other.
 #[derive(Clone, Debug, PartialEq)]
-struct Ragged<T> {
+struct RaggedArray<T> {
     ends: Vec<u32>,
     items: Vec<T>,
 }
 
-impl<T> Default for Ragged<T> {
+impl<T> Default for RaggedArray<T> {
     fn default() -> Self {
-        Ragged { ends: Vec::new(), items: Vec::new() }
+        RaggedArray { ends: Vec::new(), items: Vec::new() }
     }
 }
 
-impl<T: Copy> Ragged<T> {
+impl<T: Copy> RaggedArray<T> {
     fn push(&mut self, list: &[T]) {
         self.items.extend_from_slice(list);
         self.ends.push(self.items.len() as u32);
@@ -66,19 +66,19 @@ impl<T: Copy> Ragged<T> {
         self.items.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    fn bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         4 * self.ends.len() + size_of_val(self.items.as_slice())
     }
 }
 
-impl Index {
+impl SkillIndex {
     /// The number of indexed skills.
     pub fn len(&self) -> usize {
         self.digests.len()
     }
 
     /// The digests of the skills' texts, in index order.
-    pub fn digests(&self) -> &[Digest] {
+    pub fn digests(&self) -> &[ContentDigest] {
         &self.digests
     }
 
@@ -88,19 +88,19 @@ impl Index {
     }
 
     /// The memory that the index takes, in bytes.
-    pub fn bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         size_of_val(self.digests.as_slice())
             + size_of_val(self.lengths.as_slice())
-            + self.terms.bytes()
-            + self.postings.bytes()
-            + self.contra.bytes()
-            + self.pairs.bytes()
+            + self.terms.memory_bytes()
+            + self.postings.memory_bytes()
+            + self.contra.memory_bytes()
+            + self.pairs.memory_bytes()
             + self.vectors.len()
             + size_of_val(self.scales.as_slice())
     }
 
     /// The stems, in sorted order.
-    pub fn terms(&self) -> &Strings {
+    pub fn terms(&self) -> &StringTable {
         &self.terms
     }
 
@@ -111,35 +111,35 @@ impl Index {
 
     /// Calls `found` for every skill that contains a stem, in index order.
     #[inline]
-    pub(crate) fn each_posting(&self, term: usize, found: impl FnMut(Posting)) {
-        self.postings.each(term, found);
+    pub(crate) fn each_posting(&self, term: usize, found: impl FnMut(StemPosting)) {
+        self.postings.for_each(term, found);
     }
 
     /// The stems of the passages that say what a skill is not for, as positions in [`Index::terms`].
-    pub fn contra(&self, skill: usize) -> &[u32] {
+    pub fn contra_stems(&self, skill: usize) -> &[u32] {
         self.contra.get(skill)
     }
 
-    fn pairs(&self, skill: usize) -> &[u8] {
+    fn pair_filter(&self, skill: usize) -> &[u8] {
         self.pairs.get(skill)
     }
 
     /// Returns true if two stems stand side by side in a skill. The filter may give false positives.
-    pub(crate) fn has_pair(&self, skill: usize, pair: Pair) -> bool {
-        pairs::has(self.pairs(skill), pair)
+    pub(crate) fn has_pair(&self, skill: usize, pair: StemPair) -> bool {
+        pairs::filter_contains(self.pair_filter(skill), pair)
     }
 
-    fn vector(&self, skill: usize) -> &[i8] {
+    fn skill_vector(&self, skill: usize) -> &[i8] {
         let start = skill * self.dimensions;
         self.vectors.get(start..start + self.dimensions).unwrap_or_default()
     }
 
     /// Adds to each skill's score its closeness to a text, times a factor.
-    pub(crate) fn add_closeness(&self, query: &Vector, factor: f32, scores: &mut [f32]) {
+    pub(crate) fn add_closeness(&self, query: &TextVector, factor: f32, scores: &mut [f32]) {
         if self.dimensions == 0 || query.bytes.len() != self.dimensions {
             return;
         }
-        dots(&self.vectors, &query.bytes, |skill, dot| {
+        dot_products(&self.vectors, &query.bytes, |skill, dot| {
             if let (Some(score), Some(scale)) = (scores.get_mut(skill), self.scales.get(skill)) {
                 *score += factor * (dot as f32 * (scale * query.scale));
             }
@@ -147,15 +147,15 @@ impl Index {
     }
 
     /// Returns the cosine similarity of a text and one skill, -1 to 1.
-    pub fn closeness(&self, skill: usize, query: &Vector) -> f32 {
+    pub fn closeness(&self, skill: usize, query: &TextVector) -> f32 {
         self.closeness_of(&[skill as u32], query).first().copied().unwrap_or(0.0)
     }
 
     /// Returns the cosine similarity of a text and each of the given skills.
-    pub(crate) fn closeness_of(&self, skills: &[u32], query: &Vector) -> Vec<f32> {
+    pub(crate) fn closeness_of(&self, skills: &[u32], query: &TextVector) -> Vec<f32> {
         let mut closeness = vec![0.0; skills.len()];
         if query.bytes.len() == self.dimensions {
-            dots_at(&self.vectors, skills, &query.bytes, |at, dot| {
+            dot_products_at(&self.vectors, skills, &query.bytes, |at, dot| {
                 let scale = self.scales.get(skills[at] as usize).copied().unwrap_or(0.0);
                 closeness[at] = dot as f32 * (scale * query.scale);
             });

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
-use crate::selector::{Explanation, Problem};
-use crate::settings::Stage;
+use crate::selection::{
+    NearMiss, RejectionReason, Selection, SelectionPick, SelectionReason, UnresolvedHint,
+};
+use crate::selector::{SkillExplanation, TriggerProblem};
+use crate::settings::SelectionStage;
 use crate::task::Task;
 
 /// The output of `rep match --json`.
@@ -16,7 +18,7 @@ pub struct MatchJson {
     /// How the picks were found: `hint`, `trigger`, `match`, or `none` if there are no picks.
     pub strategy: String,
     /// The picked skills, best first; the dependencies of a pick follow it directly.
-    pub picks: Vec<Pick>,
+    pub picks: Vec<SelectionPick>,
     /// Skills that were nearly picked.
     pub near_misses: Vec<NearMiss>,
     /// True if no skill was picked.
@@ -28,26 +30,26 @@ pub struct MatchJson {
     pub nearest: Option<String>,
     /// The condition that the nearest skill failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lacked: Option<Lack>,
+    pub lacked: Option<RejectionReason>,
     /// Picks that are not trusted: they can be read, but get no capabilities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<String>,
     /// The minimum score for a pick.
     pub threshold: f32,
     /// Names in hints that match no skill.
-    pub unresolved: Vec<Unresolved>,
+    pub unresolved: Vec<UnresolvedHint>,
     /// The number of skills that were considered.
     pub skills: usize,
     /// The duration of the selection in microseconds, not counting the loading of skills.
     pub took_us: u64,
     /// With `--explain`: the results of every stage for the best-scoring skills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub explained: Vec<WhyJson>,
+    pub explained: Vec<ExplanationJson>,
 }
 
 impl MatchJson {
     /// Converts a selection. The caller fills in `skills`, `took_us`, `untrusted` and `explained`.
-    pub fn of(task: &Task, selection: Selection, threshold: f32) -> Self {
+    pub fn from_selection(task: &Task, selection: Selection, threshold: f32) -> Self {
         let best_pick = selection.picks.iter().map(|pick| pick.score).fold(0.0, f32::max);
         MatchJson {
             task: task.text.clone(),
@@ -70,7 +72,7 @@ impl MatchJson {
 
 /// The output of `rep match --why NAME --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct WhyJson {
+pub struct ExplanationJson {
     /// The name of the skill.
     pub name: String,
     /// True if the skill was picked.
@@ -82,7 +84,7 @@ pub struct WhyJson {
     /// The rank by words and meaning, from 1; null if the skill is not among the candidates.
     pub rank: Option<usize>,
     /// The condition that kept the skill out.
-    pub lacked: Option<Lack>,
+    pub lacked: Option<RejectionReason>,
     /// Distinctive words of the task that the skill does not contain.
     pub missing: Vec<String>,
     /// The probability by words and meaning alone, 0 to 1.
@@ -92,7 +94,7 @@ pub struct WhyJson {
     /// The results of every stage.
     pub stages: Vec<StageJson>,
     /// Declared triggers that cannot be used.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<TriggerProblem>,
     /// The picked skill that depends on this one, if it was picked as a dependency.
     pub needed_by: Option<String>,
 }
@@ -101,21 +103,21 @@ pub struct WhyJson {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StageJson {
     /// The name of the stage.
-    pub stage: Stage,
+    pub stage: SelectionStage,
     /// The score, in the unit of the stage.
     pub score: f32,
     /// The reasons for the score.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<SelectionReason>,
 }
 
-impl From<Explanation> for WhyJson {
-    fn from(why: Explanation) -> Self {
+impl From<SkillExplanation> for ExplanationJson {
+    fn from(why: SkillExplanation) -> Self {
         let stages = why.stages.into_iter().map(|one| StageJson {
             stage: one.stage,
             score: one.score,
             reasons: one.reasons,
         });
-        WhyJson {
+        ExplanationJson {
             name: why.name,
             picked: why.lacked.is_none(),
             score: why.score,

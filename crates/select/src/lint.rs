@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use repertoire_skill::lint as skill_lint;
 use repertoire_skill::profile::ProfileId;
 use repertoire_skill::skill::Skill;
-use repertoire_text::{Code, Diagnostic, Severity};
+use repertoire_text::{Diagnostic, DiagnosticCode, Severity};
 
 use crate::codes;
-use crate::model::Model;
+use crate::model::SelectionModel;
 
 mod own_words;
 #[cfg(test)]
@@ -22,7 +22,7 @@ mod testing;
 mod twins;
 
 /// Returns every code that lint can report, ordered by id.
-pub fn all_codes() -> Vec<&'static Code> {
+pub fn all_codes() -> Vec<&'static DiagnosticCode> {
     let mut all = skill_lint::all_codes();
     all.extend(codes::ALL);
     all.sort_by_key(|code| code.id);
@@ -31,22 +31,22 @@ pub fn all_codes() -> Vec<&'static Code> {
 
 /// Returns true if a profile uses these rules. Only our own does, because the others reproduce another tool's
 /// findings.
-pub fn applies(profile: ProfileId) -> bool {
+pub fn applies_to_profile(profile: ProfileId) -> bool {
     profile == ProfileId::Repertoire
 }
 
 /// Checks skills that are offered together, and returns the findings in the order of the skills.
-pub fn check(skills: &[Arc<Skill>], model: &Model) -> Vec<Diagnostic> {
+pub fn check_offered_skills(skills: &[Arc<Skill>], model: &SelectionModel) -> Vec<Diagnostic> {
     let offered: Vec<&Skill> =
         skills.iter().map(|skill| &**skill).filter(|skill| skill.is_offered()).collect();
     let (skills, mut out) = without_copies(offered);
     if skills.len() < 2 {
         return out;
     }
-    let names = Names::new(&skills);
-    let twins = twins::find(&skills, model);
-    out.extend(twins::report(&skills, &twins, &names));
-    out.extend(own_words::check(&skills, &twins, &names, model));
+    let names = SkillLabels::new(&skills);
+    let twins = twins::find_twins(&skills, model);
+    out.extend(twins::report_twins(&skills, &twins, &names));
+    out.extend(own_words::check_own_words(&skills, &twins, &names, model));
     out
 }
 
@@ -78,9 +78,9 @@ fn without_copies(skills: Vec<&Skill>) -> (Vec<&Skill>, Vec<Diagnostic>) {
 }
 
 /// The labels of skills in messages: the name, and the file as well if the name is not unique.
-struct Names(Vec<String>);
+struct SkillLabels(Vec<String>);
 
-impl Names {
+impl SkillLabels {
     fn new(skills: &[&Skill]) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for skill in skills {
@@ -90,20 +90,20 @@ impl Names {
             Some(2..) => format!("`{}` in `{}`", skill.name, skill.source.path()),
             _ => format!("`{}`", skill.name),
         };
-        Names(skills.iter().map(name).collect())
+        SkillLabels(skills.iter().map(name).collect())
     }
 
-    fn of(&self, skill: usize) -> &str {
+    fn get_label(&self, skill: usize) -> &str {
         &self.0[skill]
     }
 }
 
 /// Returns the texts, apart from the name, by which an agent chooses a skill.
-fn descriptions(skill: &Skill) -> impl Iterator<Item = &str> {
+fn description_texts(skill: &Skill) -> impl Iterator<Item = &str> {
     std::iter::once(skill.description.as_str()).chain(skill.claude.when_to_use.as_deref())
 }
 
-fn at_description(skill: &Skill, code: &'static Code, message: String) -> Diagnostic {
+fn at_description(skill: &Skill, code: &'static DiagnosticCode, message: String) -> Diagnostic {
     let found = Diagnostic::new(code, message).help(code.remedy);
     match skill.frontmatter.get("description") {
         Some(node) => found.at(&skill.source, node.span),
@@ -113,20 +113,20 @@ fn at_description(skill: &Skill, code: &'static Code, message: String) -> Diagno
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{findings, skill};
+    use super::testing::{format_findings, make_skill};
 
     #[test]
     fn one_skill_has_nobody_to_be_taken_for() {
-        assert_eq!(findings(&[skill("a", "Reads PDF files.")]), [""; 0]);
-        assert_eq!(findings(&[]), [""; 0]);
+        assert_eq!(format_findings(&[make_skill("a", "Reads PDF files.")]), [""; 0]);
+        assert_eq!(format_findings(&[]), [""; 0]);
     }
 
     #[test]
     fn the_same_file_in_two_places_is_mentioned_and_not_complained_about() {
         let copy = |folder: &str| super::testing::skill_in(folder, "pdf", "Reads PDF files.", "");
-        let other = skill("photos", "Sorts photographs by date and place.");
+        let other = make_skill("photos", "Sorts photographs by date and place.");
         assert_eq!(
-            findings(&[copy("one"), copy("two"), other]),
+            format_findings(&[copy("one"), copy("two"), other]),
             ["two/pdf: info[RS600] the same file as `one/pdf/SKILL.md`"]
         );
     }
@@ -137,6 +137,9 @@ mod tests {
             let fields = "disable-model-invocation: true\n";
             super::testing::skill_in(folder, folder, "Reads PDF files.", fields)
         };
-        assert_eq!(findings(&[named("a"), named("b"), skill("c", "Reads PDF files.")]), [""; 0]);
+        assert_eq!(
+            format_findings(&[named("a"), named("b"), make_skill("c", "Reads PDF files.")]),
+            [""; 0]
+        );
     }
 }

@@ -2,67 +2,67 @@
 
 use std::sync::Arc;
 
-use crate::background::Background;
-use crate::vectors::Vectors;
+use crate::background::BackgroundFrequencies;
+use crate::vectors::WordVectors;
 
 /// Word vectors and background frequencies. Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct Model {
-    vectors: Shared<Vectors>,
-    background: Shared<Background>,
+pub struct SelectionModel {
+    vectors: EmbeddedOrLoaded<WordVectors>,
+    background: EmbeddedOrLoaded<BackgroundFrequencies>,
 }
 
 #[derive(Debug)]
-enum Shared<T: 'static> {
+enum EmbeddedOrLoaded<T: 'static> {
     Embedded(&'static T),
     Loaded(Arc<T>),
 }
 
-impl<T> Clone for Shared<T> {
+impl<T> Clone for EmbeddedOrLoaded<T> {
     fn clone(&self) -> Self {
         match self {
-            Shared::Embedded(value) => Shared::Embedded(value),
-            Shared::Loaded(value) => Shared::Loaded(Arc::clone(value)),
+            EmbeddedOrLoaded::Embedded(value) => EmbeddedOrLoaded::Embedded(value),
+            EmbeddedOrLoaded::Loaded(value) => EmbeddedOrLoaded::Loaded(Arc::clone(value)),
         }
     }
 }
 
-impl<T> std::ops::Deref for Shared<T> {
+impl<T> std::ops::Deref for EmbeddedOrLoaded<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         match self {
-            Shared::Embedded(value) => value,
-            Shared::Loaded(value) => value,
+            EmbeddedOrLoaded::Embedded(value) => value,
+            EmbeddedOrLoaded::Loaded(value) => value,
         }
     }
 }
 
-impl Default for Model {
+impl Default for SelectionModel {
     fn default() -> Self {
-        Model::embedded()
+        SelectionModel::embedded()
     }
 }
 
-impl Model {
+impl SelectionModel {
     /// Returns the model embedded in the program.
     pub fn embedded() -> Self {
-        Model {
-            vectors: Shared::Embedded(Vectors::embedded()),
-            background: Shared::Embedded(Background::embedded()),
+        SelectionModel {
+            vectors: EmbeddedOrLoaded::Embedded(WordVectors::embedded()),
+            background: EmbeddedOrLoaded::Embedded(BackgroundFrequencies::embedded()),
         }
     }
 
     /// Replaces the vectors.
-    pub fn with_vectors(self, vectors: Vectors) -> Self {
-        Model { vectors: Shared::Loaded(Arc::new(vectors)), ..self }
+    pub fn with_vectors(self, vectors: WordVectors) -> Self {
+        SelectionModel { vectors: EmbeddedOrLoaded::Loaded(Arc::new(vectors)), ..self }
     }
 
-    pub fn vectors(&self) -> &Vectors {
+    pub fn vectors(&self) -> &WordVectors {
         &self.vectors
     }
 
-    pub fn background(&self) -> &Background {
+    pub fn background(&self) -> &BackgroundFrequencies {
         &self.background
     }
 }

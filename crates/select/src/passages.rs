@@ -21,7 +21,7 @@ const OPENINGS: &[&str] = &[
     r"(use|prefer|see) [^.;,\n]{1,60} instead (for|when|if|of)\b",
 ];
 
-fn opening() -> &'static Regex {
+fn opening_regex() -> &'static Regex {
     static OPENING: OnceLock<Regex> = OnceLock::new();
     OPENING.get_or_init(|| {
         let pattern = format!(r"(?i)\b(?:{})", OPENINGS.join("|"));
@@ -41,7 +41,7 @@ pub fn is_against(heading: &str) -> bool {
 
 /// A description split into the passages for and against the skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Passages<'a> {
+pub struct DescriptionPassages<'a> {
     /// Passages that say what the skill is for, in order.
     pub pro: Vec<&'a str>,
     /// Passages that say what the skill is not for, in order.
@@ -57,10 +57,10 @@ pub struct Passages<'a> {
 /// assert_eq!(passages.pro, ["Fills in forms. ", "; PDF only."]);
 /// assert_eq!(passages.contra, ["Do not use for spreadsheets"]);
 /// ```
-pub fn split(description: &str) -> Passages<'_> {
-    let mut passages = Passages::default();
+pub fn split_passages(description: &str) -> DescriptionPassages<'_> {
+    let mut passages = DescriptionPassages::default();
     let mut at = 0;
-    while let Some(found) = opening().find_at(description, at) {
+    while let Some(found) = opening_regex().find_at(description, at) {
         let end = sentence_end(description, found.end());
         passages.pro.push(&description[at..found.start()]);
         passages.contra.push(&description[found.start()..end]);
@@ -111,7 +111,7 @@ mod tests {
             ),
         ];
         for (description, contra) in cases {
-            assert_eq!(split(description).contra, [contra], "{description}");
+            assert_eq!(split_passages(description).contra, [contra], "{description}");
         }
     }
 
@@ -133,7 +133,11 @@ mod tests {
             "Use when a test does not pass",
             "",
         ] {
-            assert!(split(plain).contra.is_empty(), "{plain}: {:?}", split(plain));
+            assert!(
+                split_passages(plain).contra.is_empty(),
+                "{plain}: {:?}",
+                split_passages(plain)
+            );
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A task's text prepared for scoring: weighted stems, pairs, sentences and vectors.
 
-use crate::background::{Background, Part};
-use crate::expand::expand;
-use crate::index::{Index, Pair, StemHash};
+use crate::background::{BackgroundFrequencies, FrequencyPart};
+use crate::expand::expand_word;
+use crate::index::{SkillIndex, StemHash, StemPair};
 use crate::limits::{SENTENCES_MAX, TASK_BYTES_MAX, TASK_TERMS_MAX};
-use crate::vectors::{Vector, Vectors, quantise};
-use crate::words::{Language, each_word_joined};
+use crate::tokenizer::{TextLanguage, each_word_joined};
+use crate::vectors::{TextVector, WordVectors, quantise_sum};
 
 /// The number of background skills that are added to a catalog's own when document frequencies are computed.
 const BACKGROUND_SKILLS: f32 = 500.0;
@@ -14,12 +14,12 @@ const UNSEEN: f32 = 0.5 / 67_745.0;
 
 /// A word of the task.
 #[derive(Clone, Debug)]
-pub(crate) struct Term {
+pub(crate) struct QueryTerm {
     /// The word as the user wrote it, in lower case.
     pub(crate) word: String,
     pub(crate) stem: String,
     /// The stems of the index that the word matches.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<StemMatch>,
     /// The inverse document frequency of the word in names and descriptions.
     pub(crate) head: f32,
     /// The inverse document frequency of the word anywhere in a skill.
@@ -28,7 +28,7 @@ pub(crate) struct Term {
 
 /// A stem of the index that matches a word of the task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct StemMatch {
     pub(crate) at: usize,
     /// The similarity to the word: 1 for its own stem.
     pub(crate) likeness: f32,
@@ -36,8 +36,8 @@ pub(crate) struct Place {
 
 /// Two adjacent terms.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PairOf {
-    pub(crate) pair: Pair,
+pub(crate) struct TermPair {
+    pub(crate) pair: StemPair,
     pub(crate) first: usize,
     pub(crate) second: usize,
     pub(crate) worth: f32,
@@ -45,62 +45,63 @@ pub(crate) struct PairOf {
 
 /// The terms of the whole text or of one sentence, sorted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Span {
+pub(crate) struct QuerySpan {
     /// Positions in [`Query::terms`].
     pub(crate) terms: Vec<usize>,
     /// Pairs of adjacent terms.
-    pub(crate) pairs: Vec<PairOf>,
-    pub(crate) vector: Vector,
+    pub(crate) pairs: Vec<TermPair>,
+    pub(crate) vector: TextVector,
     /// The beginning of the text, for display.
     pub(crate) text: String,
 }
 
 /// The analysed text of a task.
 #[derive(Clone, Debug)]
-pub(crate) struct Query {
-    pub(crate) terms: Vec<Term>,
-    pub(crate) whole: Span,
+pub(crate) struct TaskQuery {
+    pub(crate) terms: Vec<QueryTerm>,
+    pub(crate) whole: QuerySpan,
     /// Empty if the text is a single sentence.
-    pub(crate) sentences: Vec<Span>,
+    pub(crate) sentences: Vec<QuerySpan>,
 }
 
-impl Query {
+impl TaskQuery {
     pub(crate) fn new(
         text: &str,
-        index: &Index,
-        background: &Background,
-        vectors: &Vectors,
+        index: &SkillIndex,
+        background: &BackgroundFrequencies,
+        vectors: &WordVectors,
     ) -> Self {
         let text = &text[..text.floor_char_boundary(TASK_BYTES_MAX)];
-        let language = Language::of(text);
-        let mut query = Query { terms: Vec::new(), whole: Span::default(), sentences: Vec::new() };
+        let language = TextLanguage::detect_language(text);
+        let mut query =
+            TaskQuery { terms: Vec::new(), whole: QuerySpan::default(), sentences: Vec::new() };
         // The vector sum of a text is that of its sentences, so each is read only once.
         let mut sum = vectors.empty_sum();
         let mut sums = Vec::new();
-        for sentence in sentences(text) {
+        for sentence in split_sentences(text) {
             let mut part = vectors.empty_sum();
-            vectors.add(sentence, &mut part);
+            vectors.add_text(sentence, &mut part);
             sum.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
-            let terms = query.add(sentence, language, index, background);
+            let terms = query.add_sentence(sentence, language, index, background);
             if terms.is_empty() {
                 continue;
             }
             query.whole.terms.extend_from_slice(&terms);
-            let pairs = query.pairs(&terms);
+            let pairs = query.adjacent_pairs(&terms);
             query.whole.pairs.extend_from_slice(&pairs);
             if query.sentences.len() < SENTENCES_MAX {
-                let (vector, text) = (Vector::default(), beginning(sentence));
-                query.sentences.push(Span { terms, pairs, vector, text });
+                let (vector, text) = (TextVector::default(), shorten_sentence(sentence));
+                query.sentences.push(QuerySpan { terms, pairs, vector, text });
                 sums.push(part);
             }
         }
-        let Query { whole, sentences, .. } = &mut query;
+        let TaskQuery { whole, sentences, .. } = &mut query;
         if sentences.len() == 1 {
             sentences.clear();
         }
-        whole.vector = quantise(&sum);
+        whole.vector = quantise_sum(&sum);
         for (sentence, sum) in sentences.iter_mut().zip(&sums) {
-            sentence.vector = quantise(sum);
+            sentence.vector = quantise_sum(sum);
         }
         for span in std::iter::once(whole).chain(sentences) {
             span.terms.sort_unstable();
@@ -112,12 +113,12 @@ impl Query {
     }
 
     /// Adds the terms of a sentence, and returns their positions in its order.
-    fn add(
+    fn add_sentence(
         &mut self,
         sentence: &str,
-        language: Language,
-        index: &Index,
-        background: &Background,
+        language: TextLanguage,
+        index: &SkillIndex,
+        background: &BackgroundFrequencies,
     ) -> Vec<usize> {
         let mut order = Vec::new();
         // The lengths of `order` and `terms` before each word, to undo the parts of a joined word.
@@ -142,7 +143,7 @@ impl Query {
                 if self.terms.len() == TASK_TERMS_MAX {
                     return None;
                 }
-                self.terms.push(Term::new(word, stem, index, background));
+                self.terms.push(QueryTerm::new(word, stem, index, background));
                 Some(self.terms.len() - 1)
             });
             order.extend(at);
@@ -150,11 +151,11 @@ impl Query {
         order
     }
 
-    fn pairs(&self, terms: &[usize]) -> Vec<PairOf> {
+    fn adjacent_pairs(&self, terms: &[usize]) -> Vec<TermPair> {
         let pairs = terms.windows(2).map(|two| {
             let [one, other] = [&self.terms[two[0]], &self.terms[two[1]]];
-            PairOf {
-                pair: Pair::new(StemHash::new(&one.stem), StemHash::new(&other.stem)),
+            TermPair {
+                pair: StemPair::new(StemHash::new(&one.stem), StemHash::new(&other.stem)),
                 first: two[0],
                 second: two[1],
                 worth: (one.head * other.head).sqrt(),
@@ -164,11 +165,16 @@ impl Query {
     }
 }
 
-impl Term {
-    fn new(word: &str, stem: String, index: &Index, background: &Background) -> Self {
+impl QueryTerm {
+    fn new(
+        word: &str,
+        stem: String,
+        index: &SkillIndex,
+        background: &BackgroundFrequencies,
+    ) -> Self {
         let places = match index.terms().find(&stem) {
-            Some(at) => vec![Place { at, likeness: 1.0 }],
-            None => expand(word, &stem, index, background),
+            Some(at) => vec![StemMatch { at, likeness: 1.0 }],
+            None => expand_word(word, &stem, index, background),
         };
         let mut frequencies = [0; 2];
         for place in &places {
@@ -176,20 +182,21 @@ impl Term {
             frequencies = std::array::from_fn(|at| frequencies[at].max(other[at]));
         }
         let [anywhere, in_head] = frequencies;
-        let in_background = background.find(&stem);
-        let worth = |frequency: u32, part: Part| {
+        let in_background = background.find_stem(&stem);
+        let worth = |frequency: u32, part: FrequencyPart| {
             let share = in_background.map_or(0.0, |at| background.share_at(at, part)).max(UNSEEN);
             let frequency = frequency as f32 + BACKGROUND_SKILLS * share;
             let skills = index.len() as f32 + BACKGROUND_SKILLS;
             libm::logf(1.0 + (skills - frequency + 0.5) / (frequency + 0.5))
         };
-        let (head, whole) = (worth(in_head, Part::Head), worth(anywhere, Part::Whole));
-        Term { word: word.to_owned(), stem, places, head, whole }
+        let (head, whole) =
+            (worth(in_head, FrequencyPart::Head), worth(anywhere, FrequencyPart::Whole));
+        QueryTerm { word: word.to_owned(), stem, places, head, whole }
     }
 }
 
 /// Returns the beginning of a sentence, for display.
-fn beginning(sentence: &str) -> String {
+fn shorten_sentence(sentence: &str) -> String {
     const CHARS_MAX: usize = 50;
     let sentence = sentence.trim();
     match sentence.char_indices().nth(CHARS_MAX) {
@@ -199,7 +206,7 @@ fn beginning(sentence: &str) -> String {
 }
 
 /// Splits a text roughly into sentences: at newlines, and at punctuation followed by white space.
-pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -228,7 +235,7 @@ mod tests {
 
     #[test]
     fn sentences_end_where_people_end_them() {
-        let all: Vec<&str> = sentences("Use v1.2 now. Then stop!\nDone? 終。次").collect();
+        let all: Vec<&str> = split_sentences("Use v1.2 now. Then stop!\nDone? 終。次").collect();
         assert_eq!(all, ["Use v1.2 now.", " Then stop!", "\n", "Done?", " 終。", "次"]);
     }
 }

@@ -5,14 +5,14 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::settings::Stage;
+use crate::settings::SelectionStage;
 
 /// The kind of evidence that led to a pick.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Strategy {
+pub enum PickStrategy {
     /// The user or the caller named the skill.
     Hint,
     /// One of the skill's triggers fired.
@@ -23,13 +23,13 @@ pub enum Strategy {
     Need,
 }
 
-impl fmt::Display for Strategy {
+impl fmt::Display for PickStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Strategy::Hint => "hint",
-            Strategy::Trigger => "trigger",
-            Strategy::Match => "match",
-            Strategy::Need => "need",
+            PickStrategy::Hint => "hint",
+            PickStrategy::Trigger => "trigger",
+            PickStrategy::Match => "match",
+            PickStrategy::Need => "need",
         })
     }
 }
@@ -64,7 +64,7 @@ impl fmt::Display for Field {
 /// A reason for or against a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Reason {
+pub enum SelectionReason {
     /// The task names the skill.
     Hint {
         /// The name as it was written.
@@ -152,37 +152,43 @@ pub enum Reason {
     },
 }
 
-impl Reason {
+impl SelectionReason {
     /// The stage that found the reason.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> SelectionStage {
         match self {
-            Reason::Hint { .. } => Stage::Hints,
-            Reason::Event { .. } => Stage::Events,
-            Reason::Path { .. } => Stage::Paths,
-            Reason::Phrase { .. } => Stage::Phrases,
-            Reason::Pattern { .. } => Stage::Patterns,
-            Reason::Word { .. } | Reason::Sentence { .. } => Stage::Words,
-            Reason::Meaning { .. } => Stage::Meaning,
-            Reason::Conversation { .. } | Reason::Usage { .. } | Reason::Agent { .. } => {
-                Stage::Context
+            SelectionReason::Hint { .. } => SelectionStage::Hints,
+            SelectionReason::Event { .. } => SelectionStage::Events,
+            SelectionReason::Path { .. } => SelectionStage::Paths,
+            SelectionReason::Phrase { .. } => SelectionStage::Phrases,
+            SelectionReason::Pattern { .. } => SelectionStage::Patterns,
+            SelectionReason::Word { .. } | SelectionReason::Sentence { .. } => {
+                SelectionStage::Words
             }
-            Reason::Not { .. } | Reason::NotFor { .. } => Stage::Negatives,
-            Reason::Need { .. } => Stage::Needs,
+            SelectionReason::Meaning { .. } => SelectionStage::Meaning,
+            SelectionReason::Conversation { .. }
+            | SelectionReason::Usage { .. }
+            | SelectionReason::Agent { .. } => SelectionStage::Context,
+            SelectionReason::Not { .. } | SelectionReason::NotFor { .. } => {
+                SelectionStage::Negatives
+            }
+            SelectionReason::Need { .. } => SelectionStage::Needs,
         }
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for SelectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Hint { named } => write!(f, "named as `{named}`"),
-            Reason::Event { event } => write!(f, "started by the event `{event}`"),
-            Reason::Path { glob, path } => write!(f, "`{path}` matches its paths `{glob}`"),
-            Reason::Phrase { phrase } => write!(f, "trigger phrase \"{phrase}\""),
-            Reason::Pattern { pattern, matched } => {
+            SelectionReason::Hint { named } => write!(f, "named as `{named}`"),
+            SelectionReason::Event { event } => write!(f, "started by the event `{event}`"),
+            SelectionReason::Path { glob, path } => {
+                write!(f, "`{path}` matches its paths `{glob}`")
+            }
+            SelectionReason::Phrase { phrase } => write!(f, "trigger phrase \"{phrase}\""),
+            SelectionReason::Pattern { pattern, matched } => {
                 write!(f, "trigger pattern /{pattern}/ matches \"{matched}\"")
             }
-            Reason::Word { word, as_word, fields, .. } => {
+            SelectionReason::Word { word, as_word, fields, .. } => {
                 write!(f, "\"{word}\"")?;
                 if let Some(as_word) = as_word {
                     write!(f, " (as \"{as_word}\")")?;
@@ -194,16 +200,20 @@ impl fmt::Display for Reason {
                 }
                 Ok(())
             }
-            Reason::Meaning { closeness } => write!(f, "meaning {closeness:.2} close"),
-            Reason::Sentence { sentence } => write!(f, "answers \"{sentence}\" best"),
-            Reason::Conversation { boost } => write!(f, "fits the conversation (+{boost:.2})"),
-            Reason::Usage { times, boost } => write!(f, "used {times} times before (+{boost:.2})"),
-            Reason::Agent { agent, boost } => {
+            SelectionReason::Meaning { closeness } => write!(f, "meaning {closeness:.2} close"),
+            SelectionReason::Sentence { sentence } => write!(f, "answers \"{sentence}\" best"),
+            SelectionReason::Conversation { boost } => {
+                write!(f, "fits the conversation (+{boost:.2})")
+            }
+            SelectionReason::Usage { times, boost } => {
+                write!(f, "used {times} times before (+{boost:.2})")
+            }
+            SelectionReason::Agent { agent, boost } => {
                 write!(f, "made for the agent `{agent}` (+{boost:.2})")
             }
-            Reason::Need { by } => write!(f, "needed by `{by}`"),
-            Reason::Not { phrase } => write!(f, "not for \"{phrase}\", by its triggers"),
-            Reason::NotFor { words } => {
+            SelectionReason::Need { by } => write!(f, "needed by `{by}`"),
+            SelectionReason::Not { phrase } => write!(f, "not for \"{phrase}\", by its triggers"),
+            SelectionReason::NotFor { words } => {
                 write!(f, "not for \"{}\", by its description", words.join(", "))
             }
         }
@@ -212,21 +222,21 @@ impl fmt::Display for Reason {
 
 /// A skill that was picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Pick {
+pub struct SelectionPick {
     /// The name of the skill.
     pub name: String,
     /// The probability that the skill is right, 0 to 1.
     pub score: f32,
     /// The kind of evidence that led to the pick.
-    pub strategy: Strategy,
+    pub strategy: PickStrategy,
     /// The reasons: triggers first, then words by weight, then the rest.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<SelectionReason>,
 }
 
 /// The reason why a skill was not picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Lack {
+pub enum RejectionReason {
     /// The score is below the threshold.
     Score {
         /// The threshold that applied.
@@ -243,13 +253,15 @@ pub enum Lack {
     Enabled,
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lack::Score { threshold } => write!(f, "under the threshold of {threshold:.2}"),
-            Lack::Room { max_skills } => write!(f, "at most {max_skills} are picked"),
-            Lack::Name => f.write_str("may only be used when it is named"),
-            Lack::Enabled => f.write_str("skills are picked only when they are named"),
+            RejectionReason::Score { threshold } => {
+                write!(f, "under the threshold of {threshold:.2}")
+            }
+            RejectionReason::Room { max_skills } => write!(f, "at most {max_skills} are picked"),
+            RejectionReason::Name => f.write_str("may only be used when it is named"),
+            RejectionReason::Enabled => f.write_str("skills are picked only when they are named"),
         }
     }
 }
@@ -262,16 +274,16 @@ pub struct NearMiss {
     /// The probability that the skill is right, 0 to 1.
     pub score: f32,
     /// The condition that kept the skill out.
-    pub lacked: Lack,
+    pub lacked: RejectionReason,
     /// Distinctive words of the task that the skill does not contain.
     pub missing: Vec<String>,
     /// The reasons for and against the skill.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<SelectionReason>,
 }
 
 /// A name in a hint that does not identify a single skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Unresolved {
+pub struct UnresolvedHint {
     /// The name as it was written.
     pub named: String,
     /// The skill that was probably meant.
@@ -281,7 +293,7 @@ pub struct Unresolved {
 
 /// The best result of a selection without picks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Abstention {
+pub struct SelectionAbstention {
     /// The skill with the best score, if any skill was considered.
     pub nearest: Option<String>,
     /// The best score of any skill.
@@ -289,29 +301,29 @@ pub struct Abstention {
     /// The minimum score for a pick.
     pub threshold: f32,
     /// The condition that the nearest skill failed.
-    pub lacked: Option<Lack>,
+    pub lacked: Option<RejectionReason>,
 }
 
 /// The result of a selection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// The picked skills, best first; the dependencies of a pick follow it directly.
-    pub picks: Vec<Pick>,
+    pub picks: Vec<SelectionPick>,
     /// Skills that were nearly picked, best first.
     pub near_misses: Vec<NearMiss>,
     /// Names in hints that do not identify a single skill.
-    pub unresolved: Vec<Unresolved>,
+    pub unresolved: Vec<UnresolvedHint>,
     /// Set if no skill was picked.
-    pub abstention: Option<Abstention>,
+    pub abstention: Option<SelectionAbstention>,
 }
 
 impl Selection {
     /// The strategy of the first pick, or `none`.
     pub fn strategy(&self) -> &'static str {
         match self.picks.first().map(|pick| pick.strategy) {
-            Some(Strategy::Hint) => "hint",
-            Some(Strategy::Trigger) => "trigger",
-            Some(Strategy::Match | Strategy::Need) => "match",
+            Some(PickStrategy::Hint) => "hint",
+            Some(PickStrategy::Trigger) => "trigger",
+            Some(PickStrategy::Match | PickStrategy::Need) => "match",
             None => "none",
         }
     }

@@ -7,24 +7,25 @@ use repertoire_skill::catalog::Catalog;
 
 mod explain;
 
-pub use explain::{Explanation, Problem, StageScore};
+pub use explain::{SkillExplanation, StageScore, TriggerProblem};
 
-use crate::document::Document;
-use crate::evidence::{Evidence, combine, combine_declared};
-use crate::index::Index;
+use crate::document::SkillDocument;
+use crate::evidence::{StageEvidence, combine_declared, combine_strengths};
+use crate::index::SkillIndex;
 use crate::limits::{CANDIDATES_MAX, NEEDS_MAX};
-use crate::model::Model;
-use crate::query::Query;
+use crate::model::SelectionModel;
+use crate::query::TaskQuery;
 use crate::selection::{
-    Abstention, Field, Lack, NearMiss, Pick, Reason, Selection, Strategy, Unresolved,
+    Field, NearMiss, PickStrategy, RejectionReason, Selection, SelectionAbstention, SelectionPick,
+    SelectionReason, UnresolvedHint,
 };
-use crate::settings::{Settings, Stage};
+use crate::settings::{SelectionSettings, SelectionStage};
 use crate::stages::calibrate;
-pub use crate::stages::calibrate::Fit;
-use crate::stages::context::{self, Context};
-use crate::stages::fusion::{self, Candidate, Use};
-use crate::stages::triggers::{Fired, Triggers};
-use crate::stages::{contra, lexical};
+pub use crate::stages::calibrate::TextFit;
+use crate::stages::context::{self, SelectionContext};
+use crate::stages::fusion::{self, RankCandidate, TextEvidenceUse};
+use crate::stages::triggers::{CompiledTriggers, FiredTriggers};
+use crate::stages::{exclusions, lexical};
 use crate::task::Task;
 
 /// Skills scoring below this are not listed as near misses.
@@ -49,22 +50,22 @@ const NEAR_MIN: f32 = 0.1;
 /// assert!(selector.select(&Task::new("what's for lunch?")).picks.is_empty());
 /// ```
 #[derive(Clone, Debug)]
-pub struct Selector {
-    ready: Arc<Ready>,
-    model: Model,
-    settings: Settings,
+pub struct SkillSelector {
+    ready: Arc<PreparedCatalog>,
+    model: SelectionModel,
+    settings: SelectionSettings,
 }
 
 #[derive(Debug)]
-struct Ready {
-    cards: Vec<Card>,
-    index: Index,
-    triggers: Triggers,
+struct PreparedCatalog {
+    cards: Vec<PreparedSkill>,
+    index: SkillIndex,
+    triggers: CompiledTriggers,
 }
 
 /// The data of a skill that is not in the index.
 #[derive(Debug)]
-struct Card {
+struct PreparedSkill {
     id: String,
     /// The skill's own minimum score, `triggers.confidence`.
     confidence: f32,
@@ -74,10 +75,10 @@ struct Card {
     needs: Vec<usize>,
 }
 
-impl Card {
+impl PreparedSkill {
     /// `places` are the catalog indexes of skills by id.
-    fn new(document: &Document<'_>, places: &BTreeMap<&str, usize>) -> Self {
-        Card {
+    fn new(document: &SkillDocument<'_>, places: &BTreeMap<&str, usize>) -> Self {
+        PreparedSkill {
             id: document.id.to_owned(),
             confidence: document.triggers.confidence.unwrap_or(0.0) as f32,
             is_offered: document.is_offered,
@@ -89,30 +90,30 @@ impl Card {
 
 /// A skill in a ranking.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ranked {
+pub struct RankedSkill {
     pub name: String,
     /// The probability that the skill is right, 0 to 1.
     pub score: f32,
-    pub fit: Fit,
+    pub fit: TextFit,
 }
 
 /// A search result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct SkillSearchHit {
     pub name: String,
     /// The probability that the skill is right, 0 to 1.
     pub score: f32,
     /// The reasons for and against the skill.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<SelectionReason>,
 }
 
 /// A skill scored against a task.
 #[derive(Debug)]
-struct Weighed {
+struct ScoredSkill {
     skill: usize,
     score: f32,
-    strategy: Strategy,
-    reasons: Vec<Reason>,
+    strategy: PickStrategy,
+    reasons: Vec<SelectionReason>,
     /// The position in `reasons` at which the reasons given by the text are inserted. Formatting them is
     /// expensive, so it is only done for skills that are shown.
     text_at: usize,
@@ -121,158 +122,178 @@ struct Weighed {
     by_text: f32,
     by_triggers: f32,
     /// The strength of each trigger that fired, with its stage.
-    strengths: Vec<(Stage, f32)>,
+    strengths: Vec<(SelectionStage, f32)>,
     boost: f32,
     against: f32,
-    candidate: Candidate,
-    fit: Fit,
+    candidate: RankCandidate,
+    fit: TextFit,
 }
 
-impl Selector {
+impl SkillSelector {
     /// Prepares a catalog for selection.
-    pub fn of(catalog: &Catalog, model: Model, settings: Settings) -> Self {
-        let documents = Document::all(catalog);
-        Selector::new(&documents, model, settings, None)
+    pub fn from_catalog(
+        catalog: &Catalog,
+        model: SelectionModel,
+        settings: SelectionSettings,
+    ) -> Self {
+        let documents = SkillDocument::from_catalog(catalog);
+        SkillSelector::new(&documents, model, settings, None)
     }
 
     /// Prepares skills for selection. Skills that the earlier index `before` holds are not analysed again.
     pub fn new(
-        documents: &[Document<'_>],
-        model: Model,
-        settings: Settings,
-        before: Option<Index>,
+        documents: &[SkillDocument<'_>],
+        model: SelectionModel,
+        settings: SelectionSettings,
+        before: Option<SkillIndex>,
     ) -> Self {
         let index = before.unwrap_or_default().update(documents, model.vectors());
-        Selector::with_index(documents, index, model, settings)
+        SkillSelector::with_index(documents, index, model, settings)
     }
 
     /// Prepares skills with an index that was built from exactly these.
     pub(crate) fn with_index(
-        documents: &[Document<'_>],
-        index: Index,
-        model: Model,
-        settings: Settings,
+        documents: &[SkillDocument<'_>],
+        index: SkillIndex,
+        model: SelectionModel,
+        settings: SelectionSettings,
     ) -> Self {
         let places: BTreeMap<&str, usize> =
             documents.iter().enumerate().map(|(at, document)| (document.id, at)).collect();
-        let cards = documents.iter().map(|document| Card::new(document, &places)).collect();
-        let triggers = Triggers::new(documents);
-        Selector { ready: Arc::new(Ready { cards, index, triggers }), model, settings }
+        let cards =
+            documents.iter().map(|document| PreparedSkill::new(document, &places)).collect();
+        let triggers = CompiledTriggers::new(documents);
+        SkillSelector {
+            ready: Arc::new(PreparedCatalog { cards, index, triggers }),
+            model,
+            settings,
+        }
     }
 
     /// Prepares another catalog, such as the next one after a reload. Unchanged skills are not analysed
     /// again.
     pub fn reload(&self, catalog: &Catalog) -> Self {
-        let documents = Document::all(catalog);
+        let documents = SkillDocument::from_catalog(catalog);
         let before = Some(self.ready.index.clone());
-        Selector::new(&documents, self.model.clone(), self.settings, before)
+        SkillSelector::new(&documents, self.model.clone(), self.settings, before)
     }
 
     /// Returns a selector for the same catalog under other settings.
-    pub fn with_settings(&self, settings: Settings) -> Self {
-        Selector { settings, ..self.clone() }
+    pub fn with_settings(&self, settings: SelectionSettings) -> Self {
+        SkillSelector { settings, ..self.clone() }
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SelectionSettings {
         &self.settings
     }
 
     /// The index, for caching.
-    pub fn index(&self) -> &Index {
+    pub fn index(&self) -> &SkillIndex {
         &self.ready.index
     }
 
     /// Picks the skills for a task.
     pub fn select(&self, task: &Task) -> Selection {
-        let (query, weighed, unresolved) = self.weigh(task, &[]);
+        let (query, weighed, unresolved) = self.score_candidates(task, &[]);
         let mut selection = Selection { unresolved, ..Selection::default() };
         let mut places = Vec::new();
         let mut matched = 0;
         let best = weighed.iter().max_by(|a, b| a.score.total_cmp(&b.score));
-        let best = best.map(|one| (self.id(one.skill), round(one.score), self.lacks(one, 0)));
+        let best = best.map(|one| {
+            (self.skill_id(one.skill), round_score(one.score), self.rejection_reason(one, 0))
+        });
         for one in weighed {
-            match self.lacks(&one, matched) {
+            match self.rejection_reason(&one, matched) {
                 None => {
-                    matched += usize::from(one.strategy != Strategy::Hint);
+                    matched += usize::from(one.strategy != PickStrategy::Hint);
                     places.push(one.skill);
-                    selection.picks.push(self.pick(&query, one));
+                    selection.picks.push(self.to_pick(&query, one));
                 }
                 Some(lacked)
                     if one.score >= NEAR_MIN
                         && selection.near_misses.len() < self.settings.near_misses =>
                 {
-                    selection.near_misses.push(self.near_miss(&query, one, lacked));
+                    selection.near_misses.push(self.to_near_miss(&query, one, lacked));
                 }
                 Some(_) => {}
             }
         }
-        if self.settings.stages.has(Stage::Needs) {
-            self.add_needs(&mut selection, &places);
+        if self.settings.stages.has(SelectionStage::Needs) {
+            self.add_dependencies(&mut selection, &places);
         }
         if selection.picks.is_empty() {
             let threshold = self.settings.threshold;
             let nothing = (None, 0.0, None);
             let (nearest, best, lacked) =
                 best.map_or(nothing, |(name, score, lacked)| (Some(name), score, lacked));
-            selection.abstention = Some(Abstention { nearest, best, threshold, lacked });
+            selection.abstention = Some(SelectionAbstention { nearest, best, threshold, lacked });
         }
         selection
     }
 
     /// Returns the best skills for a task regardless of the threshold, for search and evaluation.
-    pub fn rank(&self, task: &Task, limit: usize) -> Vec<Ranked> {
-        let (_, weighed, _) = self.weigh(task, &[]);
-        self.ranked(weighed, limit)
+    pub fn rank(&self, task: &Task, limit: usize) -> Vec<RankedSkill> {
+        let (_, weighed, _) = self.score_candidates(task, &[]);
+        self.to_ranked(weighed, limit)
     }
 
     /// Like [`Selector::rank`], with the reasons for and against each skill.
-    pub fn search(&self, task: &Task, limit: usize) -> Vec<Hit> {
-        let (query, weighed, _) = self.weigh(task, &[]);
-        let found = weighed.into_iter().take(limit).map(|one| Hit {
-            name: self.id(one.skill),
-            score: round(one.score),
+    pub fn search(&self, task: &Task, limit: usize) -> Vec<SkillSearchHit> {
+        let (query, weighed, _) = self.score_candidates(task, &[]);
+        let found = weighed.into_iter().take(limit).map(|one| SkillSearchHit {
+            name: self.skill_id(one.skill),
+            score: round_score(one.score),
             reasons: self.all_reasons(&query, &one),
         });
         found.collect()
     }
 
     /// Returns the best skills for a task in the order of their text fit, for measuring the ranking itself.
-    pub fn rank_by_fit(&self, task: &Task, limit: usize) -> Vec<Ranked> {
-        let (_, mut weighed, _) = self.weigh(task, &[]);
+    pub fn rank_by_fit(&self, task: &Task, limit: usize) -> Vec<RankedSkill> {
+        let (_, mut weighed, _) = self.score_candidates(task, &[]);
         weighed.sort_by_key(|one| one.rank.unwrap_or(usize::MAX));
-        self.ranked(weighed, limit)
+        self.to_ranked(weighed, limit)
     }
 
-    fn ranked(&self, weighed: Vec<Weighed>, limit: usize) -> Vec<Ranked> {
-        let ranked = weighed.into_iter().take(limit).map(|one| Ranked {
-            name: self.id(one.skill),
-            score: round(one.score),
+    fn to_ranked(&self, weighed: Vec<ScoredSkill>, limit: usize) -> Vec<RankedSkill> {
+        let ranked = weighed.into_iter().take(limit).map(|one| RankedSkill {
+            name: self.skill_id(one.skill),
+            score: round_score(one.score),
             fit: one.fit,
         });
         ranked.collect()
     }
 
-    fn id(&self, skill: usize) -> String {
+    fn skill_id(&self, skill: usize) -> String {
         self.ready.cards[skill].id.clone()
     }
 
     /// Scores all candidates, best first. Skills in `wanted` are always among them.
-    fn weigh(&self, task: &Task, wanted: &[usize]) -> (Query, Vec<Weighed>, Vec<Unresolved>) {
+    fn score_candidates(
+        &self,
+        task: &Task,
+        wanted: &[usize],
+    ) -> (TaskQuery, Vec<ScoredSkill>, Vec<UnresolvedHint>) {
         let stages = self.settings.stages;
         let index = &self.ready.index;
-        let Fired { pro, contra: against, unresolved } = self.ready.triggers.find(task, stages);
-        let used = Use { words: stages.has(Stage::Words), meaning: stages.has(Stage::Meaning) };
-        let query = Query::new(&task.text, index, self.model.background(), self.model.vectors());
+        let FiredTriggers { pro, contra: against, unresolved } =
+            self.ready.triggers.find(task, stages);
+        let used = TextEvidenceUse {
+            words: stages.has(SelectionStage::Words),
+            meaning: stages.has(SelectionStage::Meaning),
+        };
+        let query =
+            TaskQuery::new(&task.text, index, self.model.background(), self.model.vectors());
         let mut wanted = wanted.to_vec();
         wanted.extend(pro.iter().map(|found| found.skill));
         let candidates = if used.words || used.meaning || !wanted.is_empty() {
-            fusion::rank(&query, index, used, &wanted)
+            fusion::rank_candidates(&query, index, used, &wanted)
         } else {
             Vec::new()
         };
         let named: Vec<usize> = pro
             .iter()
-            .filter(|found| matches!(found.reason, Reason::Hint { .. }))
+            .filter(|found| matches!(found.reason, SelectionReason::Hint { .. }))
             .map(|found| found.skill)
             .collect();
         // A skill that cannot be picked must not reduce the margin of the others.
@@ -286,15 +307,17 @@ impl Selector {
             competing.iter().find(|(other, _)| *other != skill).map(|(_, score)| *score)
         };
         let has_text = used.words || used.meaning;
-        let context = stages.has(Stage::Context).then(|| Context::new(task, &self.model));
-        let mut by_skill: BTreeMap<usize, (Vec<Evidence>, Vec<Evidence>)> = BTreeMap::new();
+        let context =
+            stages.has(SelectionStage::Context).then(|| SelectionContext::new(task, &self.model));
+        let mut by_skill: BTreeMap<usize, (Vec<StageEvidence>, Vec<StageEvidence>)> =
+            BTreeMap::new();
         for found in pro {
             by_skill.entry(found.skill).or_default().0.push(found);
         }
         for found in against {
             by_skill.entry(found.skill).or_default().1.push(found);
         }
-        let mut weighed: Vec<Weighed> = candidates
+        let mut weighed: Vec<ScoredSkill> = candidates
             .into_iter()
             .map(|candidate| {
                 let skill = candidate.skill;
@@ -303,10 +326,10 @@ impl Selector {
                 // Ranks beyond the candidates by score are unknown.
                 let rank = place.filter(|at| has_text && *at < CANDIDATES_MAX).map(|at| at + 1);
                 let text = has_text.then(|| rival_of(skill));
-                self.weigh_one(&query, candidate, rank, text, fired, context.as_ref())
+                self.score_candidate(&query, candidate, rank, text, fired, context.as_ref())
             })
             .collect();
-        let place_of_hint = |one: &Weighed| {
+        let place_of_hint = |one: &ScoredSkill| {
             named.iter().position(|skill| *skill == one.skill).unwrap_or(usize::MAX)
         };
         weighed.sort_by(|a, b| {
@@ -321,56 +344,56 @@ impl Selector {
 
     /// Scores one skill. `text` is `None` if text stages are off; otherwise it holds the score of the best
     /// rival, if any.
-    fn weigh_one(
+    fn score_candidate(
         &self,
-        query: &Query,
-        candidate: Candidate,
+        query: &TaskQuery,
+        candidate: RankCandidate,
         rank: Option<usize>,
         text: Option<Option<f32>>,
-        (pro, against): (Vec<Evidence>, Vec<Evidence>),
-        context: Option<&Context<'_>>,
-    ) -> Weighed {
+        (pro, against): (Vec<StageEvidence>, Vec<StageEvidence>),
+        context: Option<&SelectionContext<'_>>,
+    ) -> ScoredSkill {
         let card = &self.ready.cards[candidate.skill];
         let index = &self.ready.index;
-        let own_words = if self.settings.stages.has(Stage::Negatives) {
-            contra::find(query, &candidate, index)
+        let own_words = if self.settings.stages.has(SelectionStage::Negatives) {
+            exclusions::find_exclusion(query, &candidate, index)
         } else {
             None
         };
         let own_share = own_words.as_ref().map_or(0.0, |(share, _)| *share);
-        let fit = Fit::new(&candidate, text.flatten(), own_share);
-        let by_text = if text.is_some() { calibrate::probability(&fit) } else { 0.0 };
+        let fit = TextFit::new(&candidate, text.flatten(), own_share);
+        let by_text = if text.is_some() { calibrate::estimate_probability(&fit) } else { 0.0 };
         let by_triggers = combine_declared(pro.iter().map(|found| found.strength));
-        let is_named = pro.iter().any(|found| matches!(found.reason, Reason::Hint { .. }));
+        let is_named = pro.iter().any(|found| matches!(found.reason, SelectionReason::Hint { .. }));
         let strategy = match () {
-            () if is_named => Strategy::Hint,
-            () if by_triggers > 0.0 => Strategy::Trigger,
-            () => Strategy::Match,
+            () if is_named => PickStrategy::Hint,
+            () if by_triggers > 0.0 => PickStrategy::Trigger,
+            () => PickStrategy::Match,
         };
-        let strengths: Vec<(Stage, f32)> =
+        let strengths: Vec<(SelectionStage, f32)> =
             pro.iter().map(|found| (found.reason.stage(), found.strength)).collect();
-        let mut reasons: Vec<Reason> = pro.into_iter().map(|found| found.reason).collect();
+        let mut reasons: Vec<SelectionReason> = pro.into_iter().map(|found| found.reason).collect();
         let text_at = reasons.len();
-        let mut score = combine([by_triggers, by_text]);
+        let mut score = combine_strengths([by_triggers, by_text]);
         let mut boost = 0.0;
         if let Some(context) = context.filter(|_| score >= context::FIT_MIN && !is_named) {
             let agent = card.agent.as_deref();
-            for (more, reason) in context.find(candidate.skill, &card.id, agent, index) {
+            for (more, reason) in context.find_boosts(candidate.skill, &card.id, agent, index) {
                 boost += more;
                 reasons.push(reason);
             }
             score = (score + boost).min(1.0);
         }
-        let mut not: Vec<(f32, Reason)> =
+        let mut not: Vec<(f32, SelectionReason)> =
             against.into_iter().map(|found| (found.strength, found.reason)).collect();
         not.extend(own_words);
-        let against = combine(not.iter().map(|(strength, _)| *strength));
+        let against = combine_strengths(not.iter().map(|(strength, _)| *strength));
         reasons.extend(not.into_iter().map(|(_, reason)| reason));
         // A skill that the task names is picked whatever speaks against it.
         if !is_named {
             score *= 1.0 - against;
         }
-        Weighed {
+        ScoredSkill {
             skill: candidate.skill,
             score,
             strategy,
@@ -388,80 +411,85 @@ impl Selector {
     }
 
     /// Returns all reasons for and against a skill, in the order of the stages.
-    fn all_reasons(&self, query: &Query, one: &Weighed) -> Vec<Reason> {
+    fn all_reasons(&self, query: &TaskQuery, one: &ScoredSkill) -> Vec<SelectionReason> {
         let (before, after) = one.reasons.split_at(one.text_at);
-        [before, &self.reasons(query, &one.candidate), after].concat()
+        [before, &self.text_reasons(query, &one.candidate), after].concat()
     }
 
     /// Returns the reasons given by the skill's text: its distinctive words, and meaning.
-    fn reasons(&self, query: &Query, candidate: &Candidate) -> Vec<Reason> {
+    fn text_reasons(&self, query: &TaskQuery, candidate: &RankCandidate) -> Vec<SelectionReason> {
         const WORDS_MAX: usize = 5;
         let mut hits: Vec<_> =
             query.terms.iter().zip(&candidate.hits).filter(|(_, hit)| hit.score > 0.0).collect();
         hits.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
-        let mut reasons: Vec<Reason> = hits
+        let mut reasons: Vec<SelectionReason> = hits
             .iter()
             .take(WORDS_MAX)
             .map(|(term, hit)| {
                 let stem = self.ready.index.terms().get(hit.place);
-                Reason::Word {
+                SelectionReason::Word {
                     word: term.word.clone(),
                     as_word: (stem != term.stem && stem != term.word).then(|| stem.to_owned()),
-                    fields: fields(hit),
-                    weight: round(hit.score / candidate.words),
+                    fields: matched_fields(hit),
+                    weight: round_score(hit.score / candidate.words),
                 }
             })
             .collect();
-        if candidate.closeness >= 0.3 && self.settings.stages.has(Stage::Meaning) {
-            reasons.push(Reason::Meaning { closeness: round(candidate.closeness) });
+        if candidate.closeness >= 0.3 && self.settings.stages.has(SelectionStage::Meaning) {
+            reasons.push(SelectionReason::Meaning { closeness: round_score(candidate.closeness) });
         }
         let sentence = query.sentences.get(candidate.sentence);
         if let Some(sentence) = sentence.filter(|_| candidate.vote >= fusion::VOTE_THAT_COUNTS) {
-            reasons.push(Reason::Sentence { sentence: sentence.text.clone() });
+            reasons.push(SelectionReason::Sentence { sentence: sentence.text.clone() });
         }
         reasons
     }
 
     /// Returns the reason why a skill is not picked after `picked` others, or `None` if it is.
-    fn lacks(&self, one: &Weighed, picked: usize) -> Option<Lack> {
+    fn rejection_reason(&self, one: &ScoredSkill, picked: usize) -> Option<RejectionReason> {
         let card = &self.ready.cards[one.skill];
-        if one.strategy == Strategy::Hint {
+        if one.strategy == PickStrategy::Hint {
             return None;
         }
-        let threshold = self.threshold(card);
+        let threshold = self.threshold_for(card);
         match () {
-            () if one.score < threshold => Some(Lack::Score { threshold }),
-            () if !self.settings.enabled => Some(Lack::Enabled),
-            () if !card.is_offered => Some(Lack::Name),
+            () if one.score < threshold => Some(RejectionReason::Score { threshold }),
+            () if !self.settings.enabled => Some(RejectionReason::Enabled),
+            () if !card.is_offered => Some(RejectionReason::Name),
             () if picked >= self.settings.max_skills => {
-                Some(Lack::Room { max_skills: self.settings.max_skills })
+                Some(RejectionReason::Room { max_skills: self.settings.max_skills })
             }
             () => None,
         }
     }
 
     /// Returns the threshold of a skill, which may raise that of the settings but not lower it.
-    fn threshold(&self, card: &Card) -> f32 {
+    fn threshold_for(&self, card: &PreparedSkill) -> f32 {
         // NaN as a threshold is never reached.
         let asked = self.settings.threshold;
         if asked.is_nan() { f32::INFINITY } else { asked.max(card.confidence) }
     }
 
-    fn pick(&self, query: &Query, one: Weighed) -> Pick {
-        Pick {
-            name: self.id(one.skill),
-            score: round(one.score),
+    fn to_pick(&self, query: &TaskQuery, one: ScoredSkill) -> SelectionPick {
+        SelectionPick {
+            name: self.skill_id(one.skill),
+            score: round_score(one.score),
             strategy: one.strategy,
             reasons: self.all_reasons(query, &one),
         }
     }
 
-    fn near_miss(&self, query: &Query, one: Weighed, lacked: Lack) -> NearMiss {
+    fn to_near_miss(
+        &self,
+        query: &TaskQuery,
+        one: ScoredSkill,
+        lacked: RejectionReason,
+    ) -> NearMiss {
         NearMiss {
-            name: self.id(one.skill),
-            score: round(one.score),
+            name: self.skill_id(one.skill),
+            score: round_score(one.score),
             lacked,
-            missing: self.missing(query, &one.candidate),
+            missing: self.missing_words(query, &one.candidate),
             reasons: self.all_reasons(query, &one),
         }
     }
@@ -469,14 +497,14 @@ impl Selector {
     /// Inserts the dependencies of picks right after them, transitively.
     ///
     /// A skill that may only be used if it is named is added only as a dependency of one that was named.
-    fn add_needs(&self, selection: &mut Selection, places: &[usize]) {
+    fn add_dependencies(&self, selection: &mut Selection, places: &[usize]) {
         let cards = &self.ready.cards;
         let mut taken: BTreeSet<usize> = places.iter().copied().collect();
         let mut added = 0;
         let mut picks = Vec::new();
         let mut left_out = Vec::new();
         for (pick, place) in std::mem::take(&mut selection.picks).into_iter().zip(places) {
-            let (score, was_named) = (pick.score, pick.strategy == Strategy::Hint);
+            let (score, was_named) = (pick.score, pick.strategy == PickStrategy::Hint);
             picks.push(pick);
             let needs_of = |by: usize| cards[by].needs.iter().rev().map(move |need| (*need, by));
             // A stack in reverse order, so that dependencies come depth-first in their declared order.
@@ -485,14 +513,14 @@ impl Selector {
                 if added == NEEDS_MAX || !taken.insert(need) {
                     continue;
                 }
-                let reasons = vec![Reason::Need { by: self.id(by) }];
-                let name = self.id(need);
+                let reasons = vec![SelectionReason::Need { by: self.skill_id(by) }];
+                let name = self.skill_id(need);
                 if !was_named && !cards[need].is_offered {
-                    let (lacked, missing) = (Lack::Name, Vec::new());
+                    let (lacked, missing) = (RejectionReason::Name, Vec::new());
                     left_out.push(NearMiss { name, score, lacked, missing, reasons });
                     continue;
                 }
-                picks.push(Pick { name, score, strategy: Strategy::Need, reasons });
+                picks.push(SelectionPick { name, score, strategy: PickStrategy::Need, reasons });
                 added += 1;
                 waiting.extend(needs_of(need));
             }
@@ -506,9 +534,9 @@ impl Selector {
     }
 
     /// Returns the most distinctive words of a task that a skill does not contain.
-    fn missing(&self, query: &Query, candidate: &Candidate) -> Vec<String> {
+    fn missing_words(&self, query: &TaskQuery, candidate: &RankCandidate) -> Vec<String> {
         const WORDS_MAX: usize = 4;
-        if !self.settings.stages.has(Stage::Words) {
+        if !self.settings.stages.has(SelectionStage::Words) {
             return Vec::new();
         }
         let terms = query.terms.iter().zip(&candidate.hits);
@@ -521,7 +549,7 @@ impl Selector {
     }
 }
 
-fn fields(hit: &lexical::Hit) -> Vec<Field> {
+fn matched_fields(hit: &lexical::TermHit) -> Vec<Field> {
     let all = [
         (hit.head.in_strong(), Field::Name),
         (hit.head.in_plain(), Field::Description),
@@ -532,6 +560,6 @@ fn fields(hit: &lexical::Hit) -> Vec<Field> {
 }
 
 /// Rounds to four digits, so that output is readable and equal on every machine.
-fn round(number: f32) -> f32 {
+fn round_score(number: f32) -> f32 {
     (number * 10_000.0).round() / 10_000.0
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum SelectionStage {
     /// Skills that the task names, by `@name` or otherwise.
     Hints,
     /// Names of events.
@@ -33,43 +33,43 @@ pub enum Stage {
     Needs,
 }
 
-impl Stage {
+impl SelectionStage {
     /// All stages, in the order in which they run.
-    pub const ALL: [Stage; 10] = [
-        Stage::Hints,
-        Stage::Events,
-        Stage::Paths,
-        Stage::Phrases,
-        Stage::Patterns,
-        Stage::Words,
-        Stage::Meaning,
-        Stage::Context,
-        Stage::Negatives,
-        Stage::Needs,
+    pub const ALL: [SelectionStage; 10] = [
+        SelectionStage::Hints,
+        SelectionStage::Events,
+        SelectionStage::Paths,
+        SelectionStage::Phrases,
+        SelectionStage::Patterns,
+        SelectionStage::Words,
+        SelectionStage::Meaning,
+        SelectionStage::Context,
+        SelectionStage::Negatives,
+        SelectionStage::Needs,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Stage::Hints => "hints",
-            Stage::Events => "events",
-            Stage::Paths => "paths",
-            Stage::Phrases => "phrases",
-            Stage::Patterns => "patterns",
-            Stage::Words => "words",
-            Stage::Meaning => "meaning",
-            Stage::Context => "context",
-            Stage::Negatives => "negatives",
-            Stage::Needs => "needs",
+            SelectionStage::Hints => "hints",
+            SelectionStage::Events => "events",
+            SelectionStage::Paths => "paths",
+            SelectionStage::Phrases => "phrases",
+            SelectionStage::Patterns => "patterns",
+            SelectionStage::Words => "words",
+            SelectionStage::Meaning => "meaning",
+            SelectionStage::Context => "context",
+            SelectionStage::Negatives => "negatives",
+            SelectionStage::Needs => "needs",
         }
     }
 
     /// Looks up a stage by name.
-    pub fn from_name(name: &str) -> Option<Stage> {
-        Stage::ALL.into_iter().find(|stage| stage.as_str() == name)
+    pub fn from_name(name: &str) -> Option<SelectionStage> {
+        SelectionStage::ALL.into_iter().find(|stage| stage.as_str() == name)
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for SelectionStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -77,23 +77,23 @@ impl fmt::Display for Stage {
 
 /// A set of stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stages(u16);
+pub struct StageSet(u16);
 
-impl Stages {
-    pub const ALL: Stages = Stages(u16::MAX);
+impl StageSet {
+    pub const ALL: StageSet = StageSet(u16::MAX);
 
     /// Creates a set of the given stages.
-    pub fn only(stages: impl IntoIterator<Item = Stage>) -> Stages {
-        Stages(stages.into_iter().fold(0, |all, stage| all | 1 << stage as u16))
+    pub fn only(stages: impl IntoIterator<Item = SelectionStage>) -> StageSet {
+        StageSet(stages.into_iter().fold(0, |all, stage| all | 1 << stage as u16))
     }
 
     /// Removes a stage from the set.
-    pub fn without(self, stage: Stage) -> Stages {
-        Stages(self.0 & !(1 << stage as u16))
+    pub fn without(self, stage: SelectionStage) -> StageSet {
+        StageSet(self.0 & !(1 << stage as u16))
     }
 
     /// Returns true if the set contains a stage.
-    pub fn has(self, stage: Stage) -> bool {
+    pub fn has(self, stage: SelectionStage) -> bool {
         self.0 & 1 << stage as u16 != 0
     }
 }
@@ -110,7 +110,7 @@ pub enum StepKind {
 
 /// The settings of a selector.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct SelectionSettings {
     /// True if skills may be picked without being named.
     pub enabled: bool,
     /// The minimum score of a pick, 0 to 1. A skill's `triggers.confidence` may raise it, but not lower it.
@@ -120,17 +120,17 @@ pub struct Settings {
     /// The maximum number of near misses to report.
     pub near_misses: usize,
     /// The stages that run.
-    pub stages: Stages,
+    pub stages: StageSet,
 }
 
-impl Default for Settings {
+impl Default for SelectionSettings {
     fn default() -> Self {
-        Settings {
+        SelectionSettings {
             enabled: true,
             threshold: 0.6,
             max_skills: 3,
             near_misses: 3,
-            stages: Stages::ALL,
+            stages: StageSet::ALL,
         }
     }
 }

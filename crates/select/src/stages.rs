@@ -2,10 +2,10 @@
 //! index or the triggers, and can be switched off.
 
 pub(crate) mod calibrate;
+mod case_folding;
 pub(crate) mod context;
-pub(crate) mod contra;
 mod events;
-mod fold;
+pub(crate) mod exclusions;
 pub(crate) mod fusion;
 mod hints;
 pub(crate) mod lexical;

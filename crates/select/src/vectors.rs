@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-use crate::strings::{Reader, Strings};
-use crate::words::{Run, Table, each_run, in_lower_case};
+use crate::string_table::{BytesReader, StringTable};
+use crate::tokenizer::{TextRun, WordTable, each_run, in_lower_case};
 
 const MAGIC: &[u8; 8] = b"REPVEC1\n";
 /// Longer words are skipped, because splitting takes quadratic time.
@@ -21,7 +21,7 @@ static EMBEDDED: &[u8] = include_bytes!("../data/model/vectors.bin");
 
 /// The reason why a matrix cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VectorsError {
+pub enum WordVectorsError {
     /// The sizes of rows, scales and vocabulary do not match.
     #[error(
         "{tokens} tokens need {tokens} scales and a whole number of bytes a row, but there are {scales} scales and {bytes} bytes"
@@ -43,8 +43,8 @@ pub enum VectorsError {
 
 /// A vocabulary and its matrix.
 #[derive(Clone, Debug)]
-pub struct Vectors {
-    tokens: Strings,
+pub struct WordVectors {
+    tokens: StringTable,
     scales: Cow<'static, [u8]>,
     rows: Cow<'static, [u8]>,
     dimensions: usize,
@@ -53,43 +53,51 @@ pub struct Vectors {
 
 /// A quantised vector of length 1, or 0 for a text without any known token.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Vector {
+pub struct TextVector {
     pub bytes: Vec<i8>,
     /// The value of one unit of a component.
     pub scale: f32,
 }
 
-impl Vectors {
+impl WordVectors {
     /// The maximum number of dimensions: within it, a dot product of bytes fits into 32 bits.
     pub const DIMENSIONS_MAX: usize = 4096;
 
     /// Returns the matrix embedded in the program.
-    pub fn embedded() -> &'static Vectors {
-        static VECTORS: OnceLock<Vectors> = OnceLock::new();
-        VECTORS.get_or_init(|| Vectors::read(Cow::Borrowed(EMBEDDED)).unwrap_or_else(Vectors::none))
+    pub fn embedded() -> &'static WordVectors {
+        static VECTORS: OnceLock<WordVectors> = OnceLock::new();
+        VECTORS.get_or_init(|| {
+            WordVectors::read(Cow::Borrowed(EMBEDDED)).unwrap_or_else(WordVectors::without_rows)
+        })
     }
 
     /// Returns an empty matrix, under which no text is similar to any other.
-    pub fn none() -> Vectors {
+    pub fn without_rows() -> WordVectors {
         let nothing = Cow::Borrowed(&[] as &[u8]);
-        let tokens = Strings::default();
-        Vectors { tokens, scales: nothing.clone(), rows: nothing, dimensions: 1, fingerprint: 0 }
+        let tokens = StringTable::default();
+        WordVectors {
+            tokens,
+            scales: nothing.clone(),
+            rows: nothing,
+            dimensions: 1,
+            fingerprint: 0,
+        }
     }
 
     /// Parses the format that [`Vectors::write`] produces; `None` if the bytes are malformed.
-    pub fn read(bytes: Cow<'static, [u8]>) -> Option<Vectors> {
-        let mut reader = Reader::new(bytes);
-        reader.starts_with(MAGIC)?;
-        let dimensions = reader.u32()? as usize;
-        let tokens = Strings::read(&mut reader)?;
-        let scales = reader.take(4 * tokens.len())?;
-        let rows = reader.take(tokens.len().checked_mul(dimensions)?)?;
+    pub fn read(bytes: Cow<'static, [u8]>) -> Option<WordVectors> {
+        let mut reader = BytesReader::new(bytes);
+        reader.expect_bytes(MAGIC)?;
+        let dimensions = reader.read_u32()? as usize;
+        let tokens = StringTable::read(&mut reader)?;
+        let scales = reader.take_bytes(4 * tokens.len())?;
+        let rows = reader.take_bytes(tokens.len().checked_mul(dimensions)?)?;
         let fits = (1..=Self::DIMENSIONS_MAX).contains(&dimensions) && reader.is_at_end();
         // A packed file is embedded in the program, so its size and a sample of its numbers are enough to
         // tell versions apart. Hashing all of it would page in the whole file.
         let some = rows.iter().step_by(997).chain(scales.iter().step_by(97));
-        let fingerprint = mix_all(mix(tokens.len() as u64, dimensions as u64), some.copied());
-        fits.then_some(Vectors { tokens, scales, rows, dimensions, fingerprint })
+        let fingerprint = mix_all(mix_hash(tokens.len() as u64, dimensions as u64), some.copied());
+        fits.then_some(WordVectors { tokens, scales, rows, dimensions, fingerprint })
     }
 
     /// Builds a matrix from its three parts: one token per line, one little-endian `f32` per row, and the
@@ -98,27 +106,27 @@ impl Vectors {
         vocabulary: &str,
         scales: &[u8],
         rows: &[u8],
-    ) -> Result<Vectors, VectorsError> {
+    ) -> Result<WordVectors, WordVectorsError> {
         let lines: Vec<&str> = vocabulary.lines().collect();
         let dimensions = rows.len() / lines.len().max(1);
         if scales.len() != 4 * lines.len() || rows.len() != dimensions * lines.len() {
             let (tokens, scales, bytes) = (lines.len(), scales.len() / 4, rows.len());
-            return Err(VectorsError::Mismatch { tokens, scales, bytes });
+            return Err(WordVectorsError::Mismatch { tokens, scales, bytes });
         }
         if !(1..=Self::DIMENSIONS_MAX).contains(&dimensions) {
-            return Err(VectorsError::Dimensions { dimensions });
+            return Err(WordVectorsError::Dimensions { dimensions });
         }
         let scale = |row: usize| f32_at(scales, row);
         if let Some(row) = (0..lines.len()).find(|row| !scale(*row).is_finite()) {
-            return Err(VectorsError::Scale { row });
+            return Err(WordVectorsError::Scale { row });
         }
         let all = vocabulary.bytes().chain(scales.iter().copied()).chain(rows.iter().copied());
         let fingerprint = mix_all(dimensions as u64, all);
         let mut order: Vec<usize> = (0..lines.len()).collect();
         order.sort_by_key(|row| lines[*row]);
         order.dedup_by_key(|row| lines[*row]);
-        Ok(Vectors {
-            tokens: Strings::from_sorted(order.iter().map(|row| lines[*row])),
+        Ok(WordVectors {
+            tokens: StringTable::from_sorted(order.iter().map(|row| lines[*row])),
             scales: order.iter().flat_map(|row| scale(*row).to_le_bytes()).collect(),
             rows: order
                 .iter()
@@ -151,15 +159,20 @@ impl Vectors {
     }
 
     /// Creates an encoder for many texts.
-    pub fn encoder(&self) -> Encoder<'_> {
-        Encoder { vectors: self, words: Table::new(), known: Vec::new(), pieces: Vec::new() }
+    pub fn encoder(&self) -> TextEncoder<'_> {
+        TextEncoder {
+            vectors: self,
+            words: WordTable::new(),
+            known: Vec::new(),
+            pieces: Vec::new(),
+        }
     }
 
     /// Encodes one text.
-    pub fn encode(&self, text: &str) -> Vector {
+    pub fn encode(&self, text: &str) -> TextVector {
         let mut sum = self.empty_sum();
-        self.add(text, &mut sum);
-        quantise(&sum)
+        self.add_text(text, &mut sum);
+        quantise_sum(&sum)
     }
 
     /// Returns a zero vector, to which texts can be added.
@@ -168,24 +181,24 @@ impl Vectors {
     }
 
     /// Adds the rows of a text's tokens to a sum.
-    pub(crate) fn add(&self, text: &str, sum: &mut [f32]) {
+    pub(crate) fn add_text(&self, text: &str, sum: &mut [f32]) {
         let mut pieces = Vec::new();
-        each_word(text, |word| self.cut(word, &mut pieces));
+        each_word(text, |word| self.split_word(word, &mut pieces));
         self.add_rows(&pieces, sum);
     }
 
     fn add_rows(&self, pieces: &[u32], sum: &mut [f32]) {
-        run(AddRows { vectors: self, pieces, sum });
+        run_widest(AddRows { vectors: self, pieces, sum });
     }
 }
 
 /// One step of FNV-1a.
-fn mix(hash: u64, part: u64) -> u64 {
+fn mix_hash(hash: u64, part: u64) -> u64 {
     (hash ^ part).wrapping_mul(0x0100_0000_01b3)
 }
 
 fn mix_all(start: u64, bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(mix(0xcbf2_9ce4_8422_2325, start), |hash, byte| mix(hash, u64::from(byte)))
+    bytes.fold(mix_hash(0xcbf2_9ce4_8422_2325, start), |hash, byte| mix_hash(hash, u64::from(byte)))
 }
 
 fn f32_at(bytes: &[u8], at: usize) -> f32 {
@@ -194,22 +207,22 @@ fn f32_at(bytes: &[u8], at: usize) -> f32 {
 }
 
 /// Encodes many texts, and caches the tokens of each word.
-pub struct Encoder<'a> {
-    vectors: &'a Vectors,
+pub struct TextEncoder<'a> {
+    vectors: &'a WordVectors,
     /// The range of each word's tokens in `known`.
-    words: Table<(u32, u32)>,
+    words: WordTable<(u32, u32)>,
     known: Vec<u32>,
     /// The tokens of the current text.
     pieces: Vec<u32>,
 }
 
-impl Encoder<'_> {
+impl TextEncoder<'_> {
     /// The maximum number of cached words, so that untrusted texts cannot exhaust memory.
     const WORDS_MAX: usize = 1 << 18;
 
     /// Encodes one text.
-    pub fn encode(&mut self, text: &str) -> Vector {
-        let Encoder { vectors, words, known, pieces } = self;
+    pub fn encode(&mut self, text: &str) -> TextVector {
+        let TextEncoder { vectors, words, known, pieces } = self;
         pieces.clear();
         each_word(text, |word| {
             if let Some((start, end)) = words.get(word) {
@@ -217,7 +230,7 @@ impl Encoder<'_> {
                 return;
             }
             let start = pieces.len();
-            vectors.cut(word, pieces);
+            vectors.split_word(word, pieces);
             if words.len() < Self::WORDS_MAX && word.len() <= 4 * WORD_CHARS_MAX {
                 let range = (known.len() as u32, (known.len() + pieces.len() - start) as u32);
                 known.extend_from_slice(&pieces[start..]);
@@ -226,13 +239,13 @@ impl Encoder<'_> {
         });
         let mut sum = vectors.empty_sum();
         vectors.add_rows(pieces, &mut sum);
-        quantise(&sum)
+        quantise_sum(&sum)
     }
 }
 
-impl Vectors {
+impl WordVectors {
     /// Splits a word into the longest known tokens from the left. Adds none if any part is unknown.
-    fn cut(&self, word: &str, pieces: &mut Vec<u32>) {
+    fn split_word(&self, word: &str, pieces: &mut Vec<u32>) {
         if let Some(whole) = self.tokens.find(word) {
             pieces.push(whole as u32);
             return;
@@ -265,10 +278,10 @@ impl Vectors {
 fn each_word(text: &str, mut found: impl FnMut(&str)) {
     let mut normal = String::new();
     each_run(text, |run| match run {
-        Run::Ascii(run) => each_ascii_word(run, &mut found),
-        Run::Other(run) => {
+        TextRun::Ascii(run) => each_ascii_word(run, &mut found),
+        TextRun::Other(run) => {
             normal.clear();
-            normalise(run, &mut normal);
+            normalise_text(run, &mut normal);
             normal.split(' ').filter(|word| !word.is_empty()).for_each(&mut found);
         }
     });
@@ -305,7 +318,7 @@ fn each_ascii_word(text: &str, found: &mut impl FnMut(&str)) {
 }
 
 /// Converts to lower case without accents, with spaces between the words.
-fn normalise(text: &str, out: &mut String) {
+fn normalise_text(text: &str, out: &mut String) {
     let mut after_lower = false;
     for c in text.nfd().filter(|c| !is_combining_mark(*c)) {
         if after_lower && c.is_uppercase() {
@@ -326,11 +339,11 @@ fn normalise(text: &str, out: &mut String) {
 }
 
 /// Normalises a sum to length 1 and quantises it.
-pub(crate) fn quantise(sum: &[f32]) -> Vector {
+pub(crate) fn quantise_sum(sum: &[f32]) -> TextVector {
     let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
     let most = sum.iter().fold(0f32, |most, x| most.max(x.abs()));
     if length.is_nan() || length <= 0.0 || !length.is_finite() {
-        return Vector { bytes: vec![0; sum.len()], scale: 0.0 };
+        return TextVector { bytes: vec![0; sum.len()], scale: 0.0 };
     }
     // Rounds half away from zero like `f32::round`, which is a function call per number on processors without
     // such an instruction.
@@ -338,12 +351,12 @@ pub(crate) fn quantise(sum: &[f32]) -> Vector {
     let bytes: Vec<i8> = sum.iter().map(|x| round(x / most * 127.0)).collect();
     // Scale to length 1 after rounding, so that a text has similarity 1 with itself.
     let rounded = bytes.iter().map(|byte| i32::from(*byte).pow(2)).sum::<i32>();
-    Vector { bytes, scale: 1.0 / (rounded as f32).sqrt() }
+    TextVector { bytes, scale: 1.0 / (rounded as f32).sqrt() }
 }
 
 /// Computes the dot product of two rows.
 #[inline(always)]
-fn dot(a: &[i8], b: &[i8]) -> i32 {
+fn dot_product(a: &[i8], b: &[i8]) -> i32 {
     // Blocks of a fixed size compile to straight-line code without bounds checks. These are plain loops,
     // because iterator adapters are not always inlined into functions with other target features.
     const BLOCK: usize = 64;
@@ -365,14 +378,14 @@ fn dot(a: &[i8], b: &[i8]) -> i32 {
 }
 
 /// A loop over rows that benefits from SIMD instructions.
-trait Loop {
+trait SimdLoop {
     fn run(self);
 }
 
 /// Runs a loop with the widest instructions that the processor has.
 ///
 /// The results are the same everywhere; only the number of values computed at once differs.
-fn run(work: impl Loop) {
+fn run_widest(work: impl SimdLoop) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the only way to use what not every processor has")]
@@ -384,31 +397,31 @@ fn run(work: impl Loop) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn run_avx2(work: impl Loop) {
+fn run_avx2(work: impl SimdLoop) {
     work.run();
 }
 
 /// Calls `found` with the index and the dot product of each of `rows` with `row`.
-pub(crate) fn dots(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
-    run(Dots { rows: rows.chunks_exact(row.len().max(1)).enumerate(), row, found });
+pub(crate) fn dot_products(rows: &[i8], row: &[i8], found: impl FnMut(usize, i32)) {
+    run_widest(DotProducts { rows: rows.chunks_exact(row.len().max(1)).enumerate(), row, found });
 }
 
 /// Like [`dots`], for the rows at the given indexes.
-pub(crate) fn dots_at(rows: &[i8], at: &[u32], row: &[i8], found: impl FnMut(usize, i32)) {
+pub(crate) fn dot_products_at(rows: &[i8], at: &[u32], row: &[i8], found: impl FnMut(usize, i32)) {
     let place = |at: &u32| {
         let start = *at as usize * row.len();
         rows.get(start..start + row.len()).unwrap_or_default()
     };
-    run(Dots { rows: at.iter().map(place).enumerate(), row, found });
+    run_widest(DotProducts { rows: at.iter().map(place).enumerate(), row, found });
 }
 
-struct Dots<'a, Rows, Found> {
+struct DotProducts<'a, Rows, Found> {
     rows: Rows,
     row: &'a [i8],
     found: Found,
 }
 
-impl<'a, Rows, Found> Loop for Dots<'a, Rows, Found>
+impl<'a, Rows, Found> SimdLoop for DotProducts<'a, Rows, Found>
 where
     Rows: Iterator<Item = (usize, &'a [i8])>,
     Found: FnMut(usize, i32),
@@ -416,22 +429,22 @@ where
     #[inline(always)]
     fn run(mut self) {
         for (at, other) in self.rows {
-            (self.found)(at, dot(other, self.row));
+            (self.found)(at, dot_product(other, self.row));
         }
     }
 }
 
 /// Adds rows to a sum.
 struct AddRows<'a> {
-    vectors: &'a Vectors,
+    vectors: &'a WordVectors,
     pieces: &'a [u32],
     sum: &'a mut [f32],
 }
 
-impl Loop for AddRows<'_> {
+impl SimdLoop for AddRows<'_> {
     #[inline(always)]
     fn run(self) {
-        let Vectors { scales, rows, dimensions, .. } = self.vectors;
+        let WordVectors { scales, rows, dimensions, .. } = self.vectors;
         for piece in self.pieces {
             let piece = *piece as usize;
             let scale = f32_at(scales, piece);
@@ -444,19 +457,19 @@ impl Loop for AddRows<'_> {
     }
 }
 
-impl Vector {
+impl TextVector {
     /// Adds `share` times another vector, and normalises the result.
-    pub fn plus(&self, other: &Vector, share: f32) -> Vector {
+    pub fn add_scaled(&self, other: &TextVector, share: f32) -> TextVector {
         let component = |(mine, theirs): (&i8, &i8)| {
             f32::from(*mine) * self.scale + f32::from(*theirs) * (other.scale * share)
         };
         let sum: Vec<f32> = self.bytes.iter().zip(&other.bytes).map(component).collect();
-        quantise(&sum)
+        quantise_sum(&sum)
     }
 
     /// Returns the cosine similarity, -1 to 1.
-    pub fn closeness(&self, other: &Vector) -> f32 {
-        dot(&self.bytes, &other.bytes) as f32 * self.scale * other.scale
+    pub fn closeness(&self, other: &TextVector) -> f32 {
+        dot_product(&self.bytes, &other.bytes) as f32 * self.scale * other.scale
     }
 }
 
@@ -466,7 +479,7 @@ mod tests {
 
     #[test]
     fn texts_that_mean_the_same_are_closer_than_texts_that_do_not() {
-        let vectors = Vectors::embedded();
+        let vectors = WordVectors::embedded();
         let tender = vectors.encode("public procurement rules");
         let near = tender.closeness(&vectors.encode("tender guidelines for purchasing"));
         let far = tender.closeness(&vectors.encode("sort photographs by colour"));
@@ -476,7 +489,7 @@ mod tests {
 
     #[test]
     fn a_text_without_words_is_close_to_nothing() {
-        let vectors = Vectors::embedded();
+        let vectors = WordVectors::embedded();
         let nothing = vectors.encode("");
         assert_eq!(nothing.closeness(&vectors.encode("anything")), 0.0);
         assert_eq!(nothing.closeness(&nothing), 0.0);
@@ -488,7 +501,7 @@ mod tests {
             text in "[a-cA-C0-1\\t\\x00 ._x\u{e9}\u{301}\u{3000}\u{65e5}\u{a8}-]{0,200}"
         ) {
             let (mut normal, mut all) = (String::new(), Vec::new());
-            normalise(&text, &mut normal);
+            normalise_text(&text, &mut normal);
             each_word(&text, |word| all.push(word.to_owned()));
             proptest::prop_assert!(normal.split(' ').filter(|word| !word.is_empty()).eq(all));
         }
@@ -497,20 +510,20 @@ mod tests {
     #[test]
     fn parts_that_do_not_belong_together_are_refused() {
         let scales = [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat();
-        assert!(Vectors::from_parts("a\nb\n", &scales, &[1, 0, 0, 1]).is_ok());
-        let cut = Vectors::from_parts("a\nb\n", &scales, &[1, 0, 0]);
-        assert_eq!(cut.unwrap_err(), VectorsError::Mismatch { tokens: 2, scales: 2, bytes: 3 });
+        assert!(WordVectors::from_parts("a\nb\n", &scales, &[1, 0, 0, 1]).is_ok());
+        let cut = WordVectors::from_parts("a\nb\n", &scales, &[1, 0, 0]);
+        assert_eq!(cut.unwrap_err(), WordVectorsError::Mismatch { tokens: 2, scales: 2, bytes: 3 });
         let nan = [1f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat();
-        let nan = Vectors::from_parts("a\nb\n", &nan, &[1, 0, 0, 1]);
-        assert_eq!(nan.unwrap_err(), VectorsError::Scale { row: 1 });
-        assert!(Vectors::from_parts("", &[], &[]).is_err());
+        let nan = WordVectors::from_parts("a\nb\n", &nan, &[1, 0, 0, 1]);
+        assert_eq!(nan.unwrap_err(), WordVectorsError::Scale { row: 1 });
+        assert!(WordVectors::from_parts("", &[], &[]).is_err());
     }
 
     #[test]
     fn another_matrix_can_take_the_place_of_the_embedded_one() {
         let scales = [1f32.to_le_bytes(), 2f32.to_le_bytes(), 1f32.to_le_bytes()].concat();
-        let parts = Vectors::from_parts("b\na\n##c\n", &scales, &[0, 1, 1, 0, 1, 0]).unwrap();
-        let read = Vectors::read(parts.write().into()).unwrap();
+        let parts = WordVectors::from_parts("b\na\n##c\n", &scales, &[0, 1, 1, 0, 1, 0]).unwrap();
+        let read = WordVectors::read(parts.write().into()).unwrap();
         for vectors in [parts, read] {
             assert_eq!(vectors.encode("A").bytes, [127, 0]);
             assert_eq!(vectors.encode("bc").bytes, [127, 127]);

@@ -5,11 +5,11 @@
 //! everything but our entry is preserved byte for byte, and removing the entry restores the
 //! original bytes.
 
-pub mod disk;
-pub mod edit;
-mod jsonc;
+pub mod config_file;
+pub mod entry_edit;
+mod jsonc_entry;
 pub mod probe;
-mod tables;
+mod toml_entry;
 
 use std::sync::LazyLock;
 
@@ -23,27 +23,27 @@ pub const PROGRAM: &str = "rep";
 /// A program that supports MCP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Client {
+pub struct McpClient {
     /// The id for the command line.
     pub id: String,
     /// The display name.
     pub name: String,
     /// The program on `PATH`, if it is installed.
     pub program: String,
-    pub format: Format,
+    pub format: ConfigFormat,
     /// The keys of the path to the list of servers.
     pub keys: Vec<String>,
     /// The default scope.
-    pub scope: Scope,
+    pub scope: ClientScope,
     entry: Map<String, Value>,
     signs: Vec<String>,
-    file: Vec<Candidate>,
+    file: Vec<FileCandidate>,
 }
 
 /// The format of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum ConfigFormat {
     /// Strict JSON.
     Json,
     /// JSON with comments and trailing commas.
@@ -54,7 +54,7 @@ pub enum Format {
 /// The scope of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum ClientScope {
     /// The project's configuration.
     Project,
     /// The user's configuration.
@@ -63,8 +63,8 @@ pub enum Scope {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Candidate {
-    scope: Scope,
+struct FileCandidate {
+    scope: ClientScope,
     platform: Option<String>,
     env: Option<String>,
     #[serde(default)]
@@ -75,7 +75,7 @@ struct Candidate {
 
 /// A configuration file of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct ClientFile {
     /// The path; the file need not exist.
     pub path: Utf8PathBuf,
     /// A note for the user.
@@ -83,7 +83,7 @@ pub struct File {
 }
 
 /// The environment for locating configuration files.
-pub struct Surroundings<'a> {
+pub struct ClientEnvironment<'a> {
     pub home: Utf8PathBuf,
     pub project: Utf8PathBuf,
     /// Returns an environment variable that is set and not empty.
@@ -91,13 +91,13 @@ pub struct Surroundings<'a> {
 }
 
 /// All known clients.
-pub fn all() -> &'static [Client] {
+pub fn known_clients() -> &'static [McpClient] {
     #[derive(Deserialize)]
-    struct All {
-        client: Vec<Client>,
+    struct ClientTable {
+        client: Vec<McpClient>,
     }
-    static ALL: LazyLock<Vec<Client>> = LazyLock::new(|| {
-        let all: All = toml_edit::de::from_str(include_str!("clients/clients.toml"))
+    static ALL: LazyLock<Vec<McpClient>> = LazyLock::new(|| {
+        let all: ClientTable = toml_edit::de::from_str(include_str!("clients/clients.toml"))
             .expect("the file is part of the program, and a test reads it");
         all.client
     });
@@ -105,26 +105,30 @@ pub fn all() -> &'static [Client] {
 }
 
 /// Finds a client by its id.
-pub fn find(id: &str) -> Option<&'static Client> {
-    all().iter().find(|client| client.id == id)
+pub fn find_client(id: &str) -> Option<&'static McpClient> {
+    known_clients().iter().find(|client| client.id == id)
 }
 
-impl Client {
+impl McpClient {
     /// The file to edit, if the client has one of that scope.
-    pub fn file(&'static self, scope: Scope, around: &Surroundings<'_>) -> Option<File> {
+    pub fn file(
+        &'static self,
+        scope: ClientScope,
+        around: &ClientEnvironment<'_>,
+    ) -> Option<ClientFile> {
         let mut of_scope = self.file.iter().filter(|candidate| candidate.scope == scope);
         of_scope.find_map(|candidate| {
-            Some(File { path: candidate.path(around)?, note: candidate.note.as_deref() })
+            Some(ClientFile { path: candidate.path(around)?, note: candidate.note.as_deref() })
         })
     }
 
     /// Returns true if there are traces of the client's use.
-    pub fn was_used(&self, around: &Surroundings<'_>) -> bool {
-        self.signs.iter().any(|sign| around.fill(sign, None).exists())
+    pub fn was_used(&self, around: &ClientEnvironment<'_>) -> bool {
+        self.signs.iter().any(|sign| around.expand_path(sign, None).exists())
     }
 
     /// Builds the entry for a command.
-    pub fn entry(&self, program: &str, args: &[String]) -> Value {
+    pub fn build_entry(&self, program: &str, args: &[String]) -> Value {
         let filled = |value: &Value| match value.as_str() {
             Some("{program}") => Value::from(program),
             Some("{args}") => Value::from(args),
@@ -137,7 +141,7 @@ impl Client {
     }
 
     /// Parses the command and arguments of an entry: the inverse of [`Client::entry`].
-    pub fn command_of(&self, entry: &Value) -> Option<(String, Vec<String>)> {
+    pub fn parse_command(&self, entry: &Value) -> Option<(String, Vec<String>)> {
         let of = |placeholder: &str| {
             let (key, _) = self.entry.iter().find(|(_, value)| *value == placeholder)?;
             entry.get(key)
@@ -152,15 +156,15 @@ impl Client {
     }
 
     /// Returns true if an entry starts `rep mcp`, wherever `rep` is.
-    pub fn starts_us(&self, entry: &Value) -> bool {
-        self.command_of(entry).is_some_and(|(program, args)| {
+    pub fn is_own_entry(&self, entry: &Value) -> bool {
+        self.parse_command(entry).is_some_and(|(program, args)| {
             Utf8Path::new(&program).file_name() == Some(PROGRAM) && args == ["mcp"]
         })
     }
 
     /// Renders the entry as a complete file, for pasting.
-    pub fn snippet(&self, name: &str, entry: &Value) -> String {
-        edit::whole(self.format, &self.keys, name, entry)
+    pub fn render_snippet(&self, name: &str, entry: &Value) -> String {
+        entry_edit::render_file(self.format, &self.keys, name, entry)
     }
 }
 
@@ -168,8 +172,8 @@ fn string_list(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned())).collect()
 }
 
-impl Candidate {
-    fn path(&self, around: &Surroundings<'_>) -> Option<Utf8PathBuf> {
+impl FileCandidate {
+    fn path(&self, around: &ClientEnvironment<'_>) -> Option<Utf8PathBuf> {
         if self.platform.as_ref().is_some_and(|platform| platform != std::env::consts::OS) {
             return None;
         }
@@ -177,13 +181,13 @@ impl Candidate {
             None => None,
             Some(name) => Some((around.var)(name)?),
         };
-        let path = around.fill(&self.path, env.as_deref());
+        let path = around.expand_path(&self.path, env.as_deref());
         (!self.exists || path.exists()).then_some(path)
     }
 }
 
-impl Surroundings<'_> {
-    fn fill(&self, path: &str, env: Option<&str>) -> Utf8PathBuf {
+impl ClientEnvironment<'_> {
+    fn expand_path(&self, path: &str, env: Option<&str>) -> Utf8PathBuf {
         let config = (self.var)("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
         let config = config.filter(|dir| dir.is_absolute());
         let config = config.unwrap_or_else(|| self.home.join(".config"));
@@ -203,19 +207,19 @@ impl Surroundings<'_> {
 mod tests {
     use super::*;
 
-    fn around(var: &dyn Fn(&str) -> Option<String>) -> Surroundings<'_> {
-        Surroundings { home: "/home/me".into(), project: "/home/me/shop".into(), var }
+    fn around(var: &dyn Fn(&str) -> Option<String>) -> ClientEnvironment<'_> {
+        ClientEnvironment { home: "/home/me".into(), project: "/home/me/shop".into(), var }
     }
 
     #[test]
     fn every_client_has_a_file_of_its_usual_scope_and_an_entry_that_reads_back() {
         let nothing = |_: &str| None;
         let args = vec!["mcp".to_owned(), "--x".to_owned()];
-        assert_eq!(all().len(), 6);
-        for client in all() {
+        assert_eq!(known_clients().len(), 6);
+        for client in known_clients() {
             assert!(client.file(client.scope, &around(&nothing)).is_some(), "{}", client.id);
-            let entry = client.entry("/bin/rep", &args);
-            let read = client.command_of(&entry);
+            let entry = client.build_entry("/bin/rep", &args);
+            let read = client.parse_command(&entry);
             assert_eq!(read, Some(("/bin/rep".to_owned(), args.clone())), "{entry}");
             assert!(
                 !entry.to_string().contains('{') || !entry.to_string().contains("{p"),
@@ -228,17 +232,17 @@ mod tests {
     fn files_follow_the_environment() {
         let check =
             |id: &str, scope, var: &dyn Fn(&str) -> Option<String>, expect: Option<&str>| {
-                let file = find(id).unwrap().file(scope, &around(var)).map(|file| file.path);
+                let file = find_client(id).unwrap().file(scope, &around(var)).map(|file| file.path);
                 assert_eq!(file.as_deref(), expect.map(Utf8Path::new), "{id}");
             };
         let nothing = |_: &str| None;
-        check("claude", Scope::Project, &nothing, Some("/home/me/shop/.mcp.json"));
-        check("claude", Scope::User, &nothing, Some("/home/me/.claude.json"));
-        check("codex", Scope::Project, &nothing, None);
-        check("codex", Scope::User, &nothing, Some("/home/me/.codex/config.toml"));
+        check("claude", ClientScope::Project, &nothing, Some("/home/me/shop/.mcp.json"));
+        check("claude", ClientScope::User, &nothing, Some("/home/me/.claude.json"));
+        check("codex", ClientScope::Project, &nothing, None);
+        check("codex", ClientScope::User, &nothing, Some("/home/me/.codex/config.toml"));
         let codex = |name: &str| (name == "CODEX_HOME").then(|| "/srv/codex".to_owned());
-        check("codex", Scope::User, &codex, Some("/srv/codex/config.toml"));
+        check("codex", ClientScope::User, &codex, Some("/srv/codex/config.toml"));
         let config = |name: &str| (name == "XDG_CONFIG_HOME").then(|| "/cfg".to_owned());
-        check("opencode", Scope::User, &config, Some("/cfg/opencode/opencode.json"));
+        check("opencode", ClientScope::User, &config, Some("/cfg/opencode/opencode.json"));
     }
 }

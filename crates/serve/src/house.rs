@@ -5,85 +5,85 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
-use repertoire_agent::form::Forms;
-use repertoire_agent::system::{MakeSelector, Preview};
-use repertoire_flow::driver::Runs;
-use repertoire_flow::driver::desk::{Desk, MakeWorkplace};
-use repertoire_git::repo::Git;
+use repertoire_agent::form::AnswerForms;
+use repertoire_agent::system::{RunPreview, SelectorFactory};
+use repertoire_flow::driver::WorkflowRunStore;
+use repertoire_flow::driver::operations::{WorkflowOperations, WorkplaceFactory};
+use repertoire_git::repo::GitClient;
 use repertoire_journal::{Journal, JournalError, RunId};
-use repertoire_review::store::Reviews;
-use repertoire_sandbox::confinement::Probed;
-use repertoire_select::{Selector, Settings};
+use repertoire_review::store::ReviewStore;
+use repertoire_sandbox::confinement::LazySandbox;
+use repertoire_select::{SelectionSettings, SkillSelector};
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::library::watch::{WatchOptions, Watching};
-use repertoire_skill::library::{Library, Reload};
+use repertoire_skill::library::watch::{LibraryWatchHandle, WatchOptions};
+use repertoire_skill::library::{LibraryReload, SkillLibrary};
 use tokio::sync::{OnceCell, broadcast};
 
-use crate::http::events::Hub;
-use crate::http::metrics::Figures;
+use crate::http::events::EventHub;
+use crate::http::metrics::DaemonMetrics;
 
 /// The capacity of the change channel; receivers that lag behind must query the state again.
 const NEWS_MAX: usize = 256;
 
 /// Returns the time in milliseconds since 1970.
-pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+pub type ServeClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-pub type OpenJournal =
+pub type JournalOpener =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Journal, JournalError>> + Send + Sync>;
 
 /// The required parts of a [`House`].
-pub struct Parts {
-    pub library: Arc<Library>,
+pub struct ServeParts {
+    pub library: Arc<SkillLibrary>,
     /// Creates a selector for a catalog.
-    pub make_selector: MakeSelector,
-    pub settings: Settings,
+    pub make_selector: SelectorFactory,
+    pub settings: SelectionSettings,
     /// Opens the journal of runs, on first use.
-    pub journal: OpenJournal,
+    pub journal: JournalOpener,
     /// The folder that is served.
     pub project: Utf8PathBuf,
     /// The data folder of runs, reviews and workflows.
     pub data: Utf8PathBuf,
     /// Creates the workplaces of workflow programs.
-    pub workplace: MakeWorkplace,
-    pub clock: Clock,
+    pub workplace: WorkplaceFactory,
+    pub clock: ServeClock,
 }
 
 /// The state shared by all servers. Cheap to clone.
 #[derive(Clone)]
-pub struct House {
-    inner: Arc<Inner>,
+pub struct ServeState {
+    inner: Arc<ServeStateInner>,
 }
 
-struct Inner {
-    parts: Parts,
-    extras: Extras,
-    selector: Mutex<Option<(u64, Arc<Selector>)>>,
-    news: broadcast::Sender<News>,
+struct ServeStateInner {
+    parts: ServeParts,
+    extras: ServeExtras,
+    selector: Mutex<Option<(u64, Arc<SkillSelector>)>>,
+    news: broadcast::Sender<CatalogNews>,
     journal: OnceCell<Journal>,
-    hub: OnceCell<Arc<Hub>>,
-    figures: Arc<Figures>,
+    hub: OnceCell<Arc<EventHub>>,
+    figures: Arc<DaemonMetrics>,
 }
 
 /// Optional parts of a [`House`].
 #[derive(Default)]
-pub struct Extras {
+pub struct ServeExtras {
     /// The environment of started programs, such as git.
     pub tools: Vec<(String, String)>,
     /// The sandbox for git.
-    pub sandbox: Probed,
+    pub sandbox: LazySandbox,
     /// Builds prompt previews.
-    pub preview: Option<MakePrompt>,
+    pub preview: Option<PromptBuilder>,
     /// The user on whose behalf it runs, recorded as the origin of orders to runs.
     pub person: Option<String>,
 }
 
 /// Builds the prompt for an agent, without sending it.
-pub type MakePrompt =
-    Arc<dyn Fn(PromptAsk) -> BoxFuture<'static, Result<Preview, PromptError>> + Send + Sync>;
+pub type PromptBuilder =
+    Arc<dyn Fn(PromptRequest) -> BoxFuture<'static, Result<RunPreview, PromptError>> + Send + Sync>;
 
 /// A request for a prompt preview.
 #[derive(Clone, Debug)]
-pub struct PromptAsk {
+pub struct PromptRequest {
     pub task: String,
     /// The agent; the default one if absent.
     pub agent: Option<String>,
@@ -110,23 +110,23 @@ pub enum PromptError {
 
 /// A change that is not an event of a run.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum CatalogNews {
     /// The skills were reloaded.
-    Skills(Arc<Reload>),
+    Skills(Arc<LibraryReload>),
 }
 
-impl House {
+impl ServeState {
     /// Creates the state. The disk is not watched before [`House::watch`].
-    pub fn new(parts: Parts) -> Self {
-        House::with(parts, Extras::default())
+    pub fn new(parts: ServeParts) -> Self {
+        ServeState::with_extras(parts, ServeExtras::default())
     }
 
     /// Like [`House::new`], with optional parts.
-    pub fn with(parts: Parts, extras: Extras) -> Self {
+    pub fn with_extras(parts: ServeParts, extras: ServeExtras) -> Self {
         let (news, _) = broadcast::channel(NEWS_MAX);
         let (selector, hub, figures) = (Mutex::new(None), OnceCell::new(), Arc::default());
-        House {
-            inner: Arc::new(Inner {
+        ServeState {
+            inner: Arc::new(ServeStateInner {
                 parts,
                 extras,
                 selector,
@@ -143,64 +143,65 @@ impl House {
     /// # Errors
     ///
     /// Returns an error if the journal cannot be opened.
-    pub async fn hub(&self) -> Result<Arc<Hub>, JournalError> {
+    pub async fn hub(&self) -> Result<Arc<EventHub>, JournalError> {
         let start = || async {
-            let hub = Hub::start(self.journal().await?.clone(), self.news()).await?;
+            let hub =
+                EventHub::start_reading(self.journal().await?.clone(), self.subscribe()).await?;
             Ok(Arc::new(hub))
         };
         self.inner.hub.get_or_try_init(start).await.cloned()
     }
 
     /// The metrics.
-    pub fn figures(&self) -> &Arc<Figures> {
+    pub fn figures(&self) -> &Arc<DaemonMetrics> {
         &self.inner.figures
     }
 
     /// The event hub, if it was started.
-    pub fn hub_if_there(&self) -> Option<&Arc<Hub>> {
+    pub fn started_hub(&self) -> Option<&Arc<EventHub>> {
         self.inner.hub.get()
     }
 
     /// The builder of prompt previews, if available.
-    pub fn preview(&self) -> Option<&MakePrompt> {
+    pub fn preview(&self) -> Option<&PromptBuilder> {
         self.inner.extras.preview.as_ref()
     }
 
     /// The origin of orders received over HTTP: a token acts on behalf of its owner.
-    pub fn by(&self) -> String {
+    pub fn order_origin(&self) -> String {
         format!("{} over HTTP", self.inner.extras.person.as_deref().unwrap_or("a user"))
     }
 
     /// Git in a folder.
-    pub fn git(&self, dir: &Utf8Path) -> Git {
-        let Extras { tools, sandbox, .. } = &self.inner.extras;
-        Git::new(dir, tools.clone(), sandbox.clone())
+    pub fn git_in(&self, dir: &Utf8Path) -> GitClient {
+        let ServeExtras { tools, sandbox, .. } = &self.inner.extras;
+        GitClient::new(dir, tools.clone(), sandbox.clone())
     }
 
     /// The folder with a run's output files.
-    pub fn left_behind(&self, run: &RunId) -> Utf8PathBuf {
-        self.data().join("runs").join(run.as_str())
+    pub fn run_output_dir(&self, run: &RunId) -> Utf8PathBuf {
+        self.data_dir().join("runs").join(run.as_str())
     }
 
     /// The folder with the worktrees of runs.
-    pub fn worktrees(&self) -> Utf8PathBuf {
-        self.data().join("worktrees")
+    pub fn worktrees_dir(&self) -> Utf8PathBuf {
+        self.data_dir().join("worktrees")
     }
 
     /// Watches the disk until the result is dropped, and broadcasts changes.
     ///
     /// # Panics
     /// If the system cannot start a thread.
-    pub fn watch(&self) -> Watching {
+    pub fn watch(&self) -> LibraryWatchHandle {
         let news = self.inner.news.clone();
         self.inner.parts.library.watch(WatchOptions::default(), move |reload| {
             // There may be no receivers.
-            let _ = news.send(News::Skills(Arc::new(reload.clone())));
+            let _ = news.send(CatalogNews::Skills(Arc::new(reload.clone())));
         })
     }
 
     /// Subscribes to changes.
-    pub fn news(&self) -> broadcast::Receiver<News> {
+    pub fn subscribe(&self) -> broadcast::Receiver<CatalogNews> {
         self.inner.news.subscribe()
     }
 
@@ -210,13 +211,13 @@ impl House {
     }
 
     /// The library of skills.
-    pub fn library(&self) -> &Arc<Library> {
+    pub fn library(&self) -> &Arc<SkillLibrary> {
         &self.inner.parts.library
     }
 
     /// A selector for the current skills, with their catalog. Created on first use, and again after
     /// changes.
-    pub fn selector(&self) -> (Arc<Catalog>, Arc<Selector>) {
+    pub fn selector(&self) -> (Arc<Catalog>, Arc<SkillSelector>) {
         let catalog = self.catalog();
         let mut made = self.inner.selector.lock().unwrap_or_else(PoisonError::into_inner);
         let selector = match &*made {
@@ -249,20 +250,20 @@ impl House {
     }
 
     /// The data folder of runs, reviews and workflows.
-    pub fn data(&self) -> &Utf8Path {
+    pub fn data_dir(&self) -> &Utf8Path {
         &self.inner.parts.data
     }
 
     /// The stored workflow runs.
-    pub fn workflows(&self) -> Runs {
-        Runs::new(self.inner.parts.data.join("workflows"))
+    pub fn workflow_runs(&self) -> WorkflowRunStore {
+        WorkflowRunStore::new(self.inner.parts.data.join("workflows"))
     }
 
     /// The service that starts workflows, and records their results and decisions.
-    pub fn desk(&self) -> Desk {
+    pub fn workflow_desk(&self) -> WorkflowOperations {
         let library = Arc::clone(&self.inner.parts.library);
-        Desk {
-            runs: self.workflows(),
+        WorkflowOperations {
+            runs: self.workflow_runs(),
             // Reload first: whether a workflow may be executed depends on the current files, not on
             // a snapshot.
             catalog: Arc::new(move || library.reload().catalog),
@@ -274,13 +275,13 @@ impl House {
 
     /// The forms for structured answers: `review_finding`, `plan_verdict` and `hand_in` fill them
     /// in.
-    pub fn forms(&self) -> Forms {
-        Forms::new(self.inner.parts.data.join("forms"), None)
+    pub fn forms(&self) -> AnswerForms {
+        AnswerForms::new(self.inner.parts.data.join("forms"), None)
     }
 
     /// The reviews of the served folder.
-    pub fn reviews(&self) -> Reviews {
-        Reviews::new(&self.inner.parts.data.join("reviews"), &self.inner.parts.project)
+    pub fn reviews(&self) -> ReviewStore {
+        ReviewStore::new(&self.inner.parts.data.join("reviews"), &self.inner.parts.project)
     }
 
     /// The time in milliseconds since 1970.

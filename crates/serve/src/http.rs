@@ -1,5 +1,6 @@
 //! The HTTP daemon: a guard in front of everything, the API, the events, the web page and `/mcp`.
 
+pub mod address_file;
 pub mod api;
 pub mod authority;
 mod envelope;
@@ -8,12 +9,11 @@ mod guard;
 mod listen;
 pub mod metrics;
 pub mod openapi;
-mod patience;
 mod pools;
 pub mod problem;
 pub mod token;
 pub mod traces;
-pub mod whereabouts;
+mod write_timeout;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
-use crate::house::House;
+use crate::house::ServeState;
 use crate::limits::{BACKLOG, HttpLimits};
 use crate::page;
-use authority::Authority;
-use envelope::Envelope;
-use guard::Guard;
-pub use listen::{TooFewFiles, make_room};
-use problem::Problem;
-use token::Keys;
-use traces::Tracer;
+use authority::HttpAuthority;
+use envelope::RequestEnvelope;
+use guard::RequestGuard;
+pub use listen::{TooFewFiles, raise_file_limit};
+use problem::HttpProblem;
+use token::AccessKeys;
+use traces::RequestTracer;
 
 /// The path of MCP.
 pub const MCP: &str = "/mcp";
@@ -42,27 +42,27 @@ pub const MCP: &str = "/mcp";
 pub const HEALTH: &str = "/healthz";
 
 /// The configuration of the HTTP daemon.
-pub struct Daemon {
+pub struct HttpDaemon {
     /// The state that is served.
-    pub house: House,
+    pub house: ServeState,
     /// The accepted tokens.
-    pub keys: Arc<Keys>,
+    pub keys: Arc<AccessKeys>,
     /// The address it listens on, with the actual port.
     pub address: SocketAddr,
     /// True if `/mcp` has the fixtures of the conformance suite and needs no token.
     pub conformance: bool,
-    pub rules: Rules,
+    pub rules: ClientRules,
 }
 
 /// The daemon's rules for its clients.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct ClientRules {
     /// Host names it answers to, besides its own address.
-    pub names: Vec<Authority>,
+    pub names: Vec<HttpAuthority>,
     /// Size and time limits.
     pub limits: HttpLimits,
     /// The tracer for requests, if traces are collected.
-    pub tracer: Option<Tracer>,
+    pub tracer: Option<RequestTracer>,
 }
 
 /// Binds a socket. Port 0 takes any free port; the returned address holds the actual one.
@@ -70,7 +70,7 @@ pub struct Rules {
 /// # Errors
 ///
 /// If the address is in use, or does not belong to this machine.
-pub async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
+pub async fn bind_listener(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -89,23 +89,23 @@ pub async fn bind(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAd
 /// # Errors
 ///
 /// If the socket fails as a whole; the failure of a single connection is not an error.
-pub async fn serve(
+pub async fn serve_http(
     listener: TcpListener,
-    daemon: Daemon,
+    daemon: HttpDaemon,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
     let limits = daemon.rules.limits;
-    let router = router(daemon, &shutdown);
-    listen::listen(listener, router, limits, shutdown).await
+    let router = build_router(daemon, &shutdown);
+    listen::accept_connections(listener, router, limits, shutdown).await
 }
 
 /// Builds the router of all routes, behind the guard.
-pub fn router(daemon: Daemon, shutdown: &CancellationToken) -> Router {
-    let guard = Arc::new(Guard::new(&daemon));
+pub fn build_router(daemon: HttpDaemon, shutdown: &CancellationToken) -> Router {
+    let guard = Arc::new(RequestGuard::new(&daemon));
     let limits = daemon.rules.limits;
     let tracer = daemon.rules.tracer.clone();
-    let envelope = Arc::new(Envelope::new(limits.answer_timeout));
-    let api = api::all(&daemon.house, &daemon.keys).into_router();
+    let envelope = Arc::new(RequestEnvelope::new(limits.answer_timeout));
+    let api = api::build_api(&daemon.house, &daemon.keys).into_router();
     let mcp = crate::mcp::http_service(
         &daemon.house,
         daemon.conformance,
@@ -115,24 +115,28 @@ pub fn router(daemon: Daemon, shutdown: &CancellationToken) -> Router {
     let mut routes = Router::new()
         .merge(api)
         .route_service(MCP, mcp)
-        .method_not_allowed_fallback(wrong_method)
+        .method_not_allowed_fallback(refuse_method)
         // Every route needs a token. A path without a route is an asset of the page, or not found.
-        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&guard), guard::admit));
+        .route_layer(axum::middleware::from_fn_with_state(
+            Arc::clone(&guard),
+            guard::admit_request,
+        ));
     if let Some(tracer) = tracer {
-        routes = routes.route_layer(axum::middleware::from_fn_with_state(tracer, traces::watch));
+        routes =
+            routes.route_layer(axum::middleware::from_fn_with_state(tracer, traces::trace_request));
     }
     routes
-        .fallback(asset)
+        .fallback(serve_asset)
         .layer(DefaultBodyLimit::max(limits.body_bytes_max))
-        .layer(axum::middleware::from_fn_with_state(guard, guard::check))
-        .layer(axum::middleware::from_fn_with_state(envelope, envelope::wrap))
+        .layer(axum::middleware::from_fn_with_state(guard, guard::guard_request))
+        .layer(axum::middleware::from_fn_with_state(envelope, envelope::wrap_request))
 }
 
-async fn asset(method: Method, uri: Uri) -> Response {
-    match page::asset(uri.path()) {
-        None => Problem::not_found("there is nothing at this address").into_response(),
+async fn serve_asset(method: Method, uri: Uri) -> Response {
+    match page::asset_response(uri.path()) {
+        None => HttpProblem::not_found("there is nothing at this address").into_response(),
         Some(_) if !matches!(method, Method::GET | Method::HEAD) => {
-            let mut response = wrong_method().await;
+            let mut response = refuse_method().await;
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET,HEAD"));
             response
         }
@@ -140,7 +144,7 @@ async fn asset(method: Method, uri: Uri) -> Response {
     }
 }
 
-async fn wrong_method() -> Response {
+async fn refuse_method() -> Response {
     let detail = "this address does not know that method";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
+    HttpProblem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
 }

@@ -10,6 +10,6 @@ pub mod http;
 pub mod limits;
 pub mod mcp;
 pub mod page;
-mod plain;
+mod plain_text;
 
-pub use house::{House, News};
+pub use house::{CatalogNews, ServeState};

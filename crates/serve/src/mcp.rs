@@ -1,21 +1,21 @@
 //! The Model Context Protocol: skills for any agent that supports it. This is the only module that
 //! uses its SDK.
 
+mod change_notifications;
 mod completion;
 mod conformance;
-mod copy;
 mod cursor;
 mod handler;
 mod limits;
 mod manifest;
 mod mime;
 mod name;
-mod news;
 mod prompts;
 mod render;
 mod resources;
+mod served_text;
 mod sessions;
-mod shelf;
+mod skill_index;
 mod skills;
 mod state;
 mod tools;
@@ -23,17 +23,17 @@ mod uri;
 
 use std::sync::Arc;
 
-use repertoire_agent::form::Form;
+use repertoire_agent::form::AnswerForm;
 use rmcp::ServiceExt as _;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::house::House;
-use conformance::Fixtures;
-use handler::Handler;
+use crate::house::ServeState;
+use conformance::ConformanceFixtures;
+use handler::McpHandler;
 use sessions::CappedSessions;
-use state::State;
+use state::McpState;
 
 /// The reason why a session on stdin and stdout ended.
 #[derive(Debug, thiserror::Error)]
@@ -52,16 +52,16 @@ pub enum McpError {
 /// # Errors
 ///
 /// Returns an error if the session could not start or broke off.
-pub async fn stdio(
-    house: House,
-    form: Option<Form>,
+pub async fn serve_stdio(
+    house: ServeState,
+    form: Option<AnswerForm>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     shutdown: CancellationToken,
 ) -> Result<(), McpError> {
-    let state = Arc::new(State::new(house, Vec::new()).filling_in(form));
-    state.warm();
-    let handler = Handler::new(state, None);
+    let state = Arc::new(McpState::new(house, Vec::new()).with_form(form));
+    state.warm_up();
+    let handler = McpHandler::new(state, None);
     let session = handler
         .serve_with_ct((input, output), shutdown)
         .await
@@ -75,15 +75,18 @@ pub async fn stdio(
 /// # Errors
 ///
 /// Returns the names of the existing tools if there is no such tool.
-pub async fn call(
-    house: House,
+pub async fn call_tool(
+    house: ServeState,
     tool: &str,
     arguments: serde_json::Map<String, serde_json::Value>,
 ) -> Result<(String, bool), Vec<String>> {
-    let state = Arc::new(State::new(house, Vec::new()));
-    let Some(result) = tools::answer(&state, tool, arguments, CancellationToken::new()).await
+    let state = Arc::new(McpState::new(house, Vec::new()));
+    let Some(result) = tools::call_tool(&state, tool, arguments, CancellationToken::new()).await
     else {
-        return Err(tools::list(&state).into_iter().map(|tool| tool.name.into_owned()).collect());
+        return Err(tools::list_tools(&state)
+            .into_iter()
+            .map(|tool| tool.name.into_owned())
+            .collect());
     };
     let texts = result.content.iter().filter_map(|block| block.as_text());
     let text: Vec<&str> = texts.map(|text| text.text.as_str()).collect();
@@ -92,26 +95,27 @@ pub async fn call(
 
 /// The service for `/mcp`. Requests are authenticated before they reach it.
 pub(crate) fn http_service(
-    house: &House,
+    house: &ServeState,
     conformance: bool,
     sessions_max: usize,
     shutdown: CancellationToken,
-) -> StreamableHttpService<Handler, CappedSessions> {
+) -> StreamableHttpService<McpHandler, CappedSessions> {
     let mut extra = Vec::new();
     let mut fixtures = None;
     if conformance {
         // If the skill cannot be written, the suite reports that it is missing.
-        extra.extend(conformance::skill(house.data()).ok().flatten());
+        extra.extend(conformance::write_fixture_skill(house.data_dir()).ok().flatten());
         let mut secret = [0; 32];
-        fixtures = getrandom::fill(&mut secret).ok().map(|()| Arc::new(Fixtures::new(secret)));
+        fixtures =
+            getrandom::fill(&mut secret).ok().map(|()| Arc::new(ConformanceFixtures::new(secret)));
     }
-    let state = Arc::new(State::new(house.clone(), extra));
-    state.warm();
+    let state = Arc::new(McpState::new(house.clone(), extra));
+    state.warm_up();
     // The guard checks hosts, since it also knows those that the user has allowed.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.cancellation_token = shutdown;
     StreamableHttpService::new(
-        move || Ok(Handler::new(Arc::clone(&state), fixtures.clone())),
+        move || Ok(McpHandler::new(Arc::clone(&state), fixtures.clone())),
         Arc::new(CappedSessions::new(sessions_max)),
         config,
     )

@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 #[derive(rust_embed::RustEmbed)]
 #[folder = "src/page/"]
-struct Assets;
+struct PageAssets;
 
 /// The content security policy: the page may load its own parts and talk to this server, nothing
 /// else, whatever a skill's text contains.
@@ -14,14 +14,14 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The file at a path, if there is one; `/` is the page itself.
-pub fn asset(path: &str) -> Option<Response<Body>> {
+pub fn asset_response(path: &str) -> Option<Response<Body>> {
     let name = match path.trim_start_matches('/') {
         "" => "index.html",
         name => name,
     };
     let data = match name {
         INVISIBLE => invisible_characters().into_bytes().into(),
-        name => Assets::get(name)?.data,
+        name => PageAssets::get(name)?.data,
     };
     let kind = match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",
@@ -61,8 +61,9 @@ mod tests {
     use super::*;
 
     fn texts() -> impl Iterator<Item = (String, String)> {
-        Assets::iter().map(|name| {
-            let text = String::from_utf8(Assets::get(&name).unwrap().data.into_owned()).unwrap();
+        PageAssets::iter().map(|name| {
+            let text =
+                String::from_utf8(PageAssets::get(&name).unwrap().data.into_owned()).unwrap();
             (name.into_owned(), text)
         })
     }
@@ -92,7 +93,9 @@ mod tests {
     fn the_page_knows_the_table_of_invisible_characters() {
         let script = invisible_characters();
         assert!(script.starts_with("export const INVISIBLE = /[\\u{0}-\\u{8}"), "{script}");
-        assert!(script.contains("\\u{e0001}-\\u{e007f}") && asset("/invisible.js").is_some());
+        assert!(
+            script.contains("\\u{e0001}-\\u{e007f}") && asset_response("/invisible.js").is_some()
+        );
     }
 
     #[test]
@@ -118,7 +121,7 @@ mod tests {
             let imports = text.split(['"']).filter_map(|part| part.strip_prefix("./"));
             let links = text.split("=\"/").skip(1).filter_map(|rest| rest.split('"').next());
             for wanted in imports.chain(links).filter(|wanted| wanted.contains('.')) {
-                assert!(asset(wanted).is_some(), "{name} asks for {wanted}");
+                assert!(asset_response(wanted).is_some(), "{name} asks for {wanted}");
                 asked += 1;
             }
         }
@@ -127,8 +130,8 @@ mod tests {
 
     #[test]
     fn every_file_has_its_kind_and_the_policy() {
-        for name in Assets::iter() {
-            let response = asset(&format!("/{name}")).unwrap();
+        for name in PageAssets::iter() {
+            let response = asset_response(&format!("/{name}")).unwrap();
             assert_ne!(
                 response.headers()[header::CONTENT_TYPE],
                 "application/octet-stream",
@@ -136,6 +139,6 @@ mod tests {
             );
             assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY, "{name}");
         }
-        assert!(asset("/../page.rs").is_none() && asset("/nothing").is_none());
+        assert!(asset_response("/../page.rs").is_none() && asset_response("/nothing").is_none());
     }
 }

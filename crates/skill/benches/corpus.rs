@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
-use repertoire_skill::discover::{Request, discover};
-use repertoire_skill::limits::{Limits, WalkLimits};
-use repertoire_skill::lint::{LintRequest, RuleSet, lint};
-use repertoire_skill::profile::{Places, ProfileId, Root};
+use repertoire_skill::discover::{DiscoveryRequest, discover_catalog};
+use repertoire_skill::limits::{SkillLimits, WalkLimits};
+use repertoire_skill::lint::{LintRequest, LintRuleSet, lint_paths};
+use repertoire_skill::profile::{ProfileId, Root, SearchDirectories};
 
 /// The allocator that `rep` uses.
 #[global_allocator]
@@ -48,9 +48,9 @@ fn main() {
         find(&corpus, &mut found);
         found.par_iter().map(|file| std::fs::read(file).unwrap().len()).sum()
     });
-    let discovered = best(|| discover(&request(&corpus)).entries().len());
-    let checked = best(|| run_lint(&corpus, RuleSet::Repertoire));
-    let verdicts = best(|| run_lint(&corpus, RuleSet::AgentSkills));
+    let discovered = best(|| discover_catalog(&request(&corpus)).entries().len());
+    let checked = best(|| run_lint(&corpus, LintRuleSet::Repertoire));
+    let verdicts = best(|| run_lint(&corpus, LintRuleSet::AgentSkills));
 
     println!(
         "{:<40} {:>10} {:>10} {:>10} {:>10}",
@@ -116,25 +116,25 @@ fn find(dir: &Utf8Path, out: &mut Vec<Utf8PathBuf>) {
     }
 }
 
-fn request(corpus: &Utf8Path) -> Request {
+fn request(corpus: &Utf8Path) -> DiscoveryRequest {
     let nowhere = Utf8PathBuf::from("/nonexistent");
-    let places = Places { here: nowhere.clone(), home: nowhere.clone(), pack: nowhere };
-    let mut request = Request::new(ProfileId::Repertoire, places);
+    let places = SearchDirectories { here: nowhere.clone(), home: nowhere.clone(), pack: nowhere };
+    let mut request = DiscoveryRequest::new(ProfileId::Repertoire, places);
     request.roots = Some(Vec::new());
-    request.extra_roots = vec![Root::extra(corpus)];
+    request.extra_roots = vec![Root::named_by_user(corpus)];
     request.limits.walk = WalkLimits { depth_max: 32, entries_max: 1_000_000 };
     request.sync_pack = false;
     request
 }
 
-fn run_lint(corpus: &Utf8Path, rules: RuleSet) -> usize {
+fn run_lint(corpus: &Utf8Path, rules: LintRuleSet) -> usize {
     let nothing = request(Utf8Path::new("/nonexistent"));
-    let report = lint(&LintRequest {
+    let report = lint_paths(&LintRequest {
         paths: &[corpus.to_owned()],
         rules,
-        limits: Limits::default(),
+        limits: SkillLimits::default(),
         links_beneath: &|_| None,
-        environment: &|| discover(&nothing),
+        environment: &|| discover_catalog(&nothing),
         comparison: None,
         companions: None,
     });

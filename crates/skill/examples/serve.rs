@@ -5,11 +5,13 @@
 use std::error::Error;
 
 use camino::Utf8PathBuf;
-use repertoire_skill::activate::{Budget, Request as Activate};
-use repertoire_skill::discover::{Request, discover};
-use repertoire_skill::ledger::{Ledger, Outcome};
-use repertoire_skill::profile::{Places, ProfileId};
-use repertoire_skill::render::{catalog::catalog, skill_content::skill_content, tool_result};
+use repertoire_skill::activate::{ActivationBudget, ActivationRequest as Activate};
+use repertoire_skill::discover::{DiscoveryRequest, discover_catalog};
+use repertoire_skill::ledger::{Ledger, LedgerRecordOutcome};
+use repertoire_skill::profile::{ProfileId, SearchDirectories};
+use repertoire_skill::render::{
+    catalog::render_catalog, skill_content::skill_content, tool_result,
+};
 use repertoire_text::{Severity, terminal};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -21,20 +23,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let data = tempfile::tempdir()?;
     let data = Utf8PathBuf::try_from(data.path().to_owned())?;
     let here = here.canonicalize_utf8()?;
-    let places = Places { here, home: data.join("home"), pack: data.join("pack") };
-    let skills = discover(&Request::new(ProfileId::Repertoire, places));
+    let places = SearchDirectories { here, home: data.join("home"), pack: data.join("pack") };
+    let skills = discover_catalog(&DiscoveryRequest::new(ProfileId::Repertoire, places));
 
     // What was wrong is a value as well. Nothing was skipped without one.
     for found in skills.diagnostics().iter().filter(|found| found.severity != Severity::Info) {
-        eprint!("{}", terminal::render(found, None, terminal::Colour::Never));
+        eprint!("{}", terminal::render_diagnostic(found, None, terminal::TerminalColour::Never));
     }
 
     // What a model is told of, in at most 1,000 characters.
-    print!("{}", catalog(skills.entries(), &[&name], 1_000).text);
+    print!("{}", render_catalog(skills.entries(), &[&name], 1_000).text);
 
     // What it is given when it asks. The ledger knows what is in the conversation already.
     let mut ledger = Ledger::default();
-    let budget = Budget { body_chars_max: 400, ..Budget::default() };
+    let budget = ActivationBudget { body_chars_max: 400, ..ActivationBudget::default() };
     let request = Activate { arguments: "build.log", budget, ..Activate::default() };
     for now_ms in [0, 60_000] {
         let entry = match skills.resolve(&name) {
@@ -46,8 +48,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let (activation, recorded) = ledger.activate(entry, &request, now_ms);
         match recorded.outcome {
-            Outcome::AlreadyActive => println!("{}", tool_result::already_active(&activation)),
-            Outcome::Activated | Outcome::Extended | Outcome::Changed { .. } => {
+            LedgerRecordOutcome::AlreadyActive => {
+                println!("{}", tool_result::already_active(&activation))
+            }
+            LedgerRecordOutcome::Activated
+            | LedgerRecordOutcome::Extended
+            | LedgerRecordOutcome::Changed { .. } => {
                 print!("{}", skill_content(&activation));
             }
         }

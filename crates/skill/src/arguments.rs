@@ -17,7 +17,7 @@ use crate::limits::{ARGUMENT_BYTES_MAX, ARGUMENT_NAMES_MAX};
 
 /// The values of placeholders.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Values<'a> {
+pub struct PlaceholderValues<'a> {
     /// The text that was given after the skill's name.
     pub arguments: &'a str,
     /// The names that the skill gives to its arguments, in order.
@@ -34,7 +34,7 @@ pub struct Values<'a> {
 
 /// A named argument that was not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingArgument {
     pub name: String,
     /// The byte range of its first placeholder in the body.
     pub at: Range<usize>,
@@ -42,10 +42,10 @@ pub struct Missing {
 
 /// A body with its placeholders filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Substituted {
+pub struct SubstitutedBody {
     pub text: String,
     /// Named arguments that were not given and became empty.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingArgument>,
     /// True if placeholders were left as they are because the text would have grown too much.
     pub limited: bool,
 }
@@ -60,20 +60,20 @@ pub struct Substituted {
 /// assert_eq!(substitute("Fix $1: $2.", &values).text, "Fix 42: two words.");
 /// assert_eq!(substitute("Fix it.", &values).text, "Fix it.\n\nARGUMENTS: 42 'two words'");
 /// ```
-pub fn substitute(body: &str, values: &Values<'_>) -> Substituted {
-    let mut filler = Filler::new(body, values);
-    let text = filler.fill(body, 0);
+pub fn substitute_arguments(body: &str, values: &PlaceholderValues<'_>) -> SubstitutedBody {
+    let mut filler = PlaceholderFiller::new(body, values);
+    let text = filler.fill_part(body, 0);
     filler.finish(text)
 }
 
 /// Splits arguments like a shell: at white space, with quotes and backslashes. If a quote is not closed, the
 /// text is split at white space alone.
-pub fn words(text: &str) -> Vec<String> {
-    quoted_words(text)
+pub fn split_arguments(text: &str) -> Vec<String> {
+    split_quoted(text)
         .unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
 }
 
-fn quoted_words(text: &str) -> Option<Vec<String>> {
+fn split_quoted(text: &str) -> Option<Vec<String>> {
     let mut out = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = text.chars();
@@ -90,7 +90,7 @@ fn quoted_words(text: &str) -> Option<Vec<String>> {
                     c => word.push(c),
                 }
             },
-            '"' => double_quoted(&mut chars, word)?,
+            '"' => read_double_quoted(&mut chars, word)?,
             '\\' => word.push(chars.next().unwrap_or('\\')),
             c => word.push(c),
         }
@@ -99,7 +99,7 @@ fn quoted_words(text: &str) -> Option<Vec<String>> {
     Some(out)
 }
 
-fn double_quoted(chars: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
+fn read_double_quoted(chars: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
     loop {
         match chars.next()? {
             '"' => return Some(()),
@@ -113,7 +113,7 @@ fn double_quoted(chars: &mut std::str::Chars<'_>, word: &mut String) -> Option<(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Placeholder<'a> {
+enum ArgumentPlaceholder<'a> {
     /// `$ARGUMENTS`
     All,
     /// `$ARGUMENTS[N]`
@@ -127,24 +127,25 @@ enum Placeholder<'a> {
 }
 
 /// Fills the parts of a body one by one, so that commands can be handled separately from text.
-pub(crate) struct Filler<'a> {
-    values: Values<'a>,
+pub(crate) struct PlaceholderFiller<'a> {
+    values: PlaceholderValues<'a>,
     words: Vec<String>,
     first_number: usize,
     taken: Vec<bool>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingArgument>,
     added_bytes: usize,
     limited: bool,
 }
 
-impl<'a> Filler<'a> {
-    pub(crate) fn new(body: &str, values: &Values<'a>) -> Self {
+impl<'a> PlaceholderFiller<'a> {
+    pub(crate) fn new(body: &str, values: &PlaceholderValues<'a>) -> Self {
         let names = &values.names[..values.names.len().min(ARGUMENT_NAMES_MAX)];
-        let values = Values { names, ..*values };
-        let words = words(values.arguments);
-        let from_zero = placeholders(body, names)
-            .any(|(_, found)| matches!(found, Placeholder::Number(0) | Placeholder::Index(0)));
-        Filler {
+        let values = PlaceholderValues { names, ..*values };
+        let words = split_arguments(values.arguments);
+        let from_zero = find_placeholders(body, names).any(|(_, found)| {
+            matches!(found, ArgumentPlaceholder::Number(0) | ArgumentPlaceholder::Index(0))
+        });
+        PlaceholderFiller {
             values,
             taken: vec![false; words.len()],
             words,
@@ -156,14 +157,14 @@ impl<'a> Filler<'a> {
     }
 
     /// Fills in a part of the body that starts at its byte `base`.
-    pub(crate) fn fill(&mut self, text: &str, base: usize) -> String {
+    pub(crate) fn fill_part(&mut self, text: &str, base: usize) -> String {
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
-        for (at, found) in placeholders_and_escapes(text, self.values.names) {
+        for (at, found) in find_placeholders_and_escapes(text, self.values.names) {
             out.push_str(&text[done..at.start]);
             done = at.end;
             let place = base + at.start..base + at.end;
-            match found.and_then(|found| self.value(found, place)) {
+            match found.and_then(|found| self.resolve_value(found, place)) {
                 Some(value) => out.push_str(&value),
                 // An escape loses its backslash; a placeholder without a value stays.
                 None => out.push_str(text[at.clone()].trim_start_matches('\\')),
@@ -174,7 +175,7 @@ impl<'a> Filler<'a> {
     }
 
     /// Appends the arguments if a placeholder did not use all of them.
-    pub(crate) fn finish(self, mut text: String) -> Substituted {
+    pub(crate) fn finish(self, mut text: String) -> SubstitutedBody {
         let given = self.values.arguments.trim();
         if !self.taken.iter().all(|taken| *taken) {
             let end = text.trim_end().len();
@@ -182,25 +183,31 @@ impl<'a> Filler<'a> {
             let gap = if text.is_empty() { "" } else { "\n\n" };
             text.push_str(&format!("{gap}ARGUMENTS: {given}"));
         }
-        Substituted { text, missing: self.missing, limited: self.limited }
+        SubstitutedBody { text, missing: self.missing, limited: self.limited }
     }
 
-    fn value(&mut self, found: Placeholder<'_>, at: Range<usize>) -> Option<Cow<'static, str>> {
+    fn resolve_value(
+        &mut self,
+        found: ArgumentPlaceholder<'_>,
+        at: Range<usize>,
+    ) -> Option<Cow<'static, str>> {
         let value = match found {
-            Placeholder::All => {
+            ArgumentPlaceholder::All => {
                 self.taken.fill(true);
                 self.values.arguments.to_owned()
             }
-            Placeholder::Index(index) => self.word(index)?,
-            Placeholder::Number(number) => self.word(number.checked_sub(self.first_number)?)?,
-            Placeholder::Name(index) => match self.word(index) {
+            ArgumentPlaceholder::Index(index) => self.take_word(index)?,
+            ArgumentPlaceholder::Number(number) => {
+                self.take_word(number.checked_sub(self.first_number)?)?
+            }
+            ArgumentPlaceholder::Name(index) => match self.take_word(index) {
                 Some(word) => word,
                 None => {
-                    self.miss(index, at);
+                    self.report_missing(index, at);
                     return Some(Cow::Borrowed(""));
                 }
             },
-            Placeholder::Variable(name) => self.variable(name)?,
+            ArgumentPlaceholder::Variable(name) => self.resolve_variable(name)?,
         };
         if self.added_bytes + value.len() > ARGUMENT_BYTES_MAX {
             self.limited = true;
@@ -210,20 +217,20 @@ impl<'a> Filler<'a> {
         Some(Cow::Owned(value))
     }
 
-    fn word(&mut self, index: usize) -> Option<String> {
+    fn take_word(&mut self, index: usize) -> Option<String> {
         let word = self.words.get(index)?.clone();
         self.taken[index] = true;
         Some(word)
     }
 
-    fn miss(&mut self, index: usize, at: Range<usize>) {
+    fn report_missing(&mut self, index: usize, at: Range<usize>) {
         let name = &self.values.names[index];
         if !self.missing.iter().any(|missing| missing.name == *name) {
-            self.missing.push(Missing { name: name.clone(), at });
+            self.missing.push(MissingArgument { name: name.clone(), at });
         }
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
+    fn resolve_variable(&self, name: &str) -> Option<String> {
         let values = &self.values;
         match name {
             "CLAUDE_SKILL_DIR" => values.skill_dir.map(Utf8Path::to_string),
@@ -237,28 +244,29 @@ impl<'a> Filler<'a> {
 
 /// Returns true if a text contains a placeholder for an argument.
 pub(crate) fn takes_arguments(text: &str, names: &[String]) -> bool {
-    placeholders(text, names).any(|(_, found)| !matches!(found, Placeholder::Variable(_)))
+    find_placeholders(text, names)
+        .any(|(_, found)| !matches!(found, ArgumentPlaceholder::Variable(_)))
 }
 
-fn placeholders<'t>(
+fn find_placeholders<'t>(
     text: &'t str,
     names: &'t [String],
-) -> impl Iterator<Item = (Range<usize>, Placeholder<'t>)> {
-    placeholders_and_escapes(text, names).filter_map(|(at, found)| Some((at, found?)))
+) -> impl Iterator<Item = (Range<usize>, ArgumentPlaceholder<'t>)> {
+    find_placeholders_and_escapes(text, names).filter_map(|(at, found)| Some((at, found?)))
 }
 
 /// Iterates over placeholders with their ranges. An escaped one is `None`, and its range includes the
 /// backslash.
-fn placeholders_and_escapes<'t>(
+fn find_placeholders_and_escapes<'t>(
     text: &'t str,
     names: &'t [String],
-) -> impl Iterator<Item = (Range<usize>, Option<Placeholder<'t>>)> {
+) -> impl Iterator<Item = (Range<usize>, Option<ArgumentPlaceholder<'t>>)> {
     let mut done = 0;
     memchr::memchr_iter(b'$', text.as_bytes()).filter_map(move |at| {
         if at < done {
             return None;
         }
-        let (found, len) = placeholder(&text[at..], names)?;
+        let (found, len) = parse_placeholder(&text[at..], names)?;
         let before = &text.as_bytes()[done..at];
         let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
         done = at + len;
@@ -270,20 +278,23 @@ fn placeholders_and_escapes<'t>(
 }
 
 /// Parses the placeholder at the start of a text that begins with `$`, and returns its length.
-fn placeholder<'t>(text: &'t str, names: &[String]) -> Option<(Placeholder<'t>, usize)> {
+fn parse_placeholder<'t>(
+    text: &'t str,
+    names: &[String],
+) -> Option<(ArgumentPlaceholder<'t>, usize)> {
     let rest = text.strip_prefix('$')?;
     if let Some(after) = rest.strip_prefix("ARGUMENTS") {
-        return Some(index(after).unwrap_or((Placeholder::All, "$ARGUMENTS".len())));
+        return Some(parse_index(after).unwrap_or((ArgumentPlaceholder::All, "$ARGUMENTS".len())));
     }
     if let Some(after) = rest.strip_prefix('{') {
         let end = after.bytes().take_while(|b| b.is_ascii_uppercase() || *b == b'_').count();
         let known = after[end..].starts_with('}') && after.starts_with("CLAUDE_");
-        return known.then(|| (Placeholder::Variable(&after[..end]), end + 3));
+        return known.then(|| (ArgumentPlaceholder::Variable(&after[..end]), end + 3));
     }
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     if digits > 0 {
         let number = rest[..digits].parse().ok().filter(|_| ends_word(&rest[digits..]))?;
-        return Some((Placeholder::Number(number), digits + 1));
+        return Some((ArgumentPlaceholder::Number(number), digits + 1));
     }
     let fits = |name: &&String| {
         rest.strip_prefix(name.as_str())
@@ -291,14 +302,14 @@ fn placeholder<'t>(text: &'t str, names: &[String]) -> Option<(Placeholder<'t>, 
     };
     let name = names.iter().filter(fits).max_by_key(|name| name.len())?;
     let place = names.iter().position(|other| other == name)?;
-    Some((Placeholder::Name(place), name.len() + 1))
+    Some((ArgumentPlaceholder::Name(place), name.len() + 1))
 }
 
-fn index<'t>(after: &str) -> Option<(Placeholder<'t>, usize)> {
+fn parse_index<'t>(after: &str) -> Option<(ArgumentPlaceholder<'t>, usize)> {
     let rest = after.strip_prefix('[')?;
     let end = rest.bytes().take_while(u8::is_ascii_digit).count();
     let number = rest[..end].parse().ok().filter(|_| rest[end..].starts_with(']'))?;
-    Some((Placeholder::Index(number), "$ARGUMENTS[]".len() + end))
+    Some((ArgumentPlaceholder::Index(number), "$ARGUMENTS[]".len() + end))
 }
 
 fn ends_word(after: &str) -> bool {

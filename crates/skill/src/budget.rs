@@ -7,12 +7,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::catalog::Entry;
-use crate::render::catalog::{is_offered, level};
+use crate::catalog::CatalogEntry;
+use crate::render::catalog::{fair_level, is_offered};
 
 /// A client that lists skills in its prompt.
 #[derive(Debug)]
-pub struct Client {
+pub struct ListingClient {
     /// The name of the client on the command line.
     pub id: &'static str,
     /// The display name.
@@ -23,12 +23,12 @@ pub struct Client {
     pub entry_chars_max: usize,
     /// The number of characters per line besides name and description.
     overhead: usize,
-    cuts: Cuts,
+    cuts: ListingCutRule,
 }
 
 /// The rule by which a client cuts when its budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cuts {
+enum ListingCutRule {
     /// List every name, and drop descriptions.
     Descriptions,
     /// Shorten all descriptions to the same length, then drop them, then drop names.
@@ -38,43 +38,43 @@ enum Cuts {
 }
 
 /// The clients whose rules are known.
-pub const CLIENTS: &[Client] = &[
-    Client {
+pub const CLIENTS: &[ListingClient] = &[
+    ListingClient {
         id: "claude",
         name: "Claude Code",
         chars_max: 8_000,
         entry_chars_max: 1_536,
         overhead: 4,
-        cuts: Cuts::Descriptions,
+        cuts: ListingCutRule::Descriptions,
     },
-    Client {
+    ListingClient {
         id: "codex",
         name: "Codex",
         chars_max: 16_000,
         entry_chars_max: 1_024,
         overhead: 12,
-        cuts: Cuts::Evenly,
+        cuts: ListingCutRule::Evenly,
     },
-    Client {
+    ListingClient {
         id: "copilot",
         name: "Copilot CLI",
         chars_max: 15_000,
         entry_chars_max: 1_024,
         overhead: 60,
-        cuts: Cuts::Entries,
+        cuts: ListingCutRule::Entries,
     },
 ];
 
-impl Client {
+impl ListingClient {
     /// Looks up a client by its id.
-    pub fn of(id: &str) -> Option<&'static Client> {
+    pub fn from_id(id: &str) -> Option<&'static ListingClient> {
         CLIENTS.iter().find(|client| client.id == id)
     }
 }
 
 /// A client's budget for the list of skills.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct BudgetJson {
+pub struct ListingBudgetJson {
     /// The name of the client.
     pub client: String,
     /// The budget, in characters.
@@ -92,7 +92,7 @@ pub struct BudgetJson {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Shown {
+pub enum ListingState {
     /// With the whole description.
     Whole,
     /// With the start of the description.
@@ -105,11 +105,11 @@ pub enum Shown {
 
 /// A skill in a client's list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ShownSkill {
+pub struct ListedSkill {
     /// The name of the skill.
     pub name: String,
     /// How the skill is listed.
-    pub shown: Shown,
+    pub shown: ListingState,
     /// The number of characters of the description that are shown.
     pub chars_shown: usize,
     /// The number of characters of the whole description.
@@ -120,44 +120,44 @@ pub struct ShownSkill {
 
 /// The list of skills as a client would show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct ClientListing {
     /// The skills offered to a model, in order.
-    pub skills: Vec<ShownSkill>,
+    pub skills: Vec<ListedSkill>,
     /// The number of characters that the whole list would need.
     pub chars_needed: usize,
 }
 
-impl Budget {
+impl ClientListing {
     /// Simulates how `client` lists the skills of a catalog.
-    pub fn of(client: &Client, entries: &[Entry]) -> Self {
-        let mut skills: Vec<ShownSkill> =
-            entries.iter().filter(|entry| is_offered(entry)).map(whole).collect();
-        let name_chars = |one: &ShownSkill| one.name.chars().count() + client.overhead;
+    pub fn for_client(client: &ListingClient, entries: &[CatalogEntry]) -> Self {
+        let mut skills: Vec<ListedSkill> =
+            entries.iter().filter(|entry| is_offered(entry)).map(list_in_full).collect();
+        let name_chars = |one: &ListedSkill| one.name.chars().count() + client.overhead;
         let chars_needed = skills.iter().map(|one| name_chars(one) + one.chars).sum();
         let names: Vec<usize> = skills.iter().map(name_chars).collect();
         // Clients shorten a long description even if the budget is not used up.
         let wanted: Vec<usize> =
             skills.iter().map(|one| one.chars.min(client.entry_chars_max)).collect();
         let given = match client.cuts {
-            Cuts::Descriptions => drop_descriptions(&names, &wanted, client.chars_max),
-            Cuts::Evenly => shorten_evenly(&names, &wanted, client.chars_max),
-            Cuts::Entries => drop_entries(&names, &wanted, client.chars_max),
+            ListingCutRule::Descriptions => drop_descriptions(&names, &wanted, client.chars_max),
+            ListingCutRule::Evenly => shorten_evenly(&names, &wanted, client.chars_max),
+            ListingCutRule::Entries => drop_entries(&names, &wanted, client.chars_max),
         };
         for ((one, name), given) in skills.iter_mut().zip(names).zip(given) {
             one.chars_shown = given.unwrap_or(0);
             one.chars_used = given.map_or(0, |chars| name + chars);
             one.shown = match given {
-                None => Shown::Hidden,
-                Some(chars) if chars == one.chars => Shown::Whole,
-                Some(0) => Shown::NameOnly,
-                Some(_) => Shown::Shortened,
+                None => ListingState::Hidden,
+                Some(chars) if chars == one.chars => ListingState::Whole,
+                Some(0) => ListingState::NameOnly,
+                Some(_) => ListingState::Shortened,
             };
         }
-        Budget { skills, chars_needed }
+        ClientListing { skills, chars_needed }
     }
 
     /// Counts the skills that are listed in the given way.
-    pub fn count(&self, shown: Shown) -> usize {
+    pub fn count_shown(&self, shown: ListingState) -> usize {
         self.skills.iter().filter(|one| one.shown == shown).count()
     }
 
@@ -167,9 +167,9 @@ impl Budget {
     }
 
     /// Summarises the result as JSON.
-    pub fn summary(&self, client: &Client) -> BudgetJson {
-        let fit = self.count(Shown::Whole);
-        BudgetJson {
+    pub fn to_budget_json(&self, client: &ListingClient) -> ListingBudgetJson {
+        let fit = self.count_shown(ListingState::Whole);
+        ListingBudgetJson {
             client: client.name.to_owned(),
             chars_max: client.chars_max,
             chars_needed: self.chars_needed,
@@ -179,16 +179,16 @@ impl Budget {
     }
 }
 
-fn whole(entry: &Entry) -> ShownSkill {
+fn list_in_full(entry: &CatalogEntry) -> ListedSkill {
     let chars = entry.skill.description.chars().count();
     let name = entry.id.clone();
-    ShownSkill { name, shown: Shown::Whole, chars_shown: chars, chars, chars_used: 0 }
+    ListedSkill { name, shown: ListingState::Whole, chars_shown: chars, chars, chars_used: 0 }
 }
 
 /// The number of characters of each description; `None` for a skill that is not listed at all.
-type Given = Vec<Option<usize>>;
+type DescriptionLengths = Vec<Option<usize>>;
 
-fn drop_descriptions(names: &[usize], wanted: &[usize], chars_max: usize) -> Given {
+fn drop_descriptions(names: &[usize], wanted: &[usize], chars_max: usize) -> DescriptionLengths {
     let mut room = chars_max.saturating_sub(names.iter().sum());
     let given = wanted.iter().map(|chars| match room.checked_sub(*chars) {
         Some(left) => {
@@ -200,17 +200,17 @@ fn drop_descriptions(names: &[usize], wanted: &[usize], chars_max: usize) -> Giv
     given.collect()
 }
 
-fn shorten_evenly(names: &[usize], wanted: &[usize], chars_max: usize) -> Given {
+fn shorten_evenly(names: &[usize], wanted: &[usize], chars_max: usize) -> DescriptionLengths {
     match chars_max.checked_sub(names.iter().sum()) {
         Some(room) => {
-            let level = level(wanted.to_vec(), room);
+            let level = fair_level(wanted.to_vec(), room);
             wanted.iter().map(|chars| Some(*chars.min(&level))).collect()
         }
         None => drop_entries(names, &vec![0; names.len()], chars_max),
     }
 }
 
-fn drop_entries(names: &[usize], wanted: &[usize], chars_max: usize) -> Given {
+fn drop_entries(names: &[usize], wanted: &[usize], chars_max: usize) -> DescriptionLengths {
     let mut room = chars_max;
     // A line that does not fit leaves the budget unchanged for a shorter one.
     let given = names.iter().zip(wanted).map(|(name, chars)| {
@@ -223,58 +223,78 @@ fn drop_entries(names: &[usize], wanted: &[usize], chars_max: usize) -> Given {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::described;
+    use crate::testing::make_described_entry;
 
-    fn client(cuts: Cuts, chars_max: usize) -> Client {
-        Client { id: "x", name: "X", chars_max, entry_chars_max: 50, overhead: 1, cuts }
+    fn client(cuts: ListingCutRule, chars_max: usize) -> ListingClient {
+        ListingClient { id: "x", name: "X", chars_max, entry_chars_max: 50, overhead: 1, cuts }
     }
 
     /// Names of one character, so that a line costs two characters plus its description.
-    fn shown(cuts: Cuts, chars_max: usize, descriptions: &[usize]) -> Vec<(Shown, usize)> {
+    fn shown(
+        cuts: ListingCutRule,
+        chars_max: usize,
+        descriptions: &[usize],
+    ) -> Vec<(ListingState, usize)> {
         let names = ["a", "b", "c", "d"];
-        let entries: Vec<Entry> = names
+        let entries: Vec<CatalogEntry> = names
             .iter()
             .zip(descriptions)
-            .map(|(name, chars)| described(name, &"x".repeat(*chars), "", "body"))
+            .map(|(name, chars)| make_described_entry(name, &"x".repeat(*chars), "", "body"))
             .collect();
-        let budget = Budget::of(&client(cuts, chars_max), &entries);
+        let budget = ClientListing::for_client(&client(cuts, chars_max), &entries);
         let used = budget.chars_used();
-        assert!(used <= chars_max || cuts == Cuts::Descriptions, "{used} of {chars_max}");
+        assert!(used <= chars_max || cuts == ListingCutRule::Descriptions, "{used} of {chars_max}");
         budget.skills.iter().map(|one| (one.shown, one.chars_shown)).collect()
     }
 
     #[test]
     fn what_fits_is_whole_whatever_the_client() {
-        for cuts in [Cuts::Descriptions, Cuts::Evenly, Cuts::Entries] {
+        for cuts in [ListingCutRule::Descriptions, ListingCutRule::Evenly, ListingCutRule::Entries]
+        {
             let found = shown(cuts, 26, &[10, 12]);
-            assert_eq!(found, [(Shown::Whole, 10), (Shown::Whole, 12)], "{cuts:?}");
+            assert_eq!(found, [(ListingState::Whole, 10), (ListingState::Whole, 12)], "{cuts:?}");
         }
     }
 
     #[test]
     fn a_client_that_drops_descriptions_keeps_every_name() {
-        let found = shown(Cuts::Descriptions, 20, &[10, 12, 4]);
-        assert_eq!(found, [(Shown::Whole, 10), (Shown::NameOnly, 0), (Shown::Whole, 4)]);
-        let found = shown(Cuts::Descriptions, 3, &[10, 12]);
-        assert_eq!(found, [(Shown::NameOnly, 0), (Shown::NameOnly, 0)]);
+        let found = shown(ListingCutRule::Descriptions, 20, &[10, 12, 4]);
+        assert_eq!(
+            found,
+            [(ListingState::Whole, 10), (ListingState::NameOnly, 0), (ListingState::Whole, 4)]
+        );
+        let found = shown(ListingCutRule::Descriptions, 3, &[10, 12]);
+        assert_eq!(found, [(ListingState::NameOnly, 0), (ListingState::NameOnly, 0)]);
     }
 
     #[test]
     fn a_client_that_cuts_evenly_leaves_short_ones_whole() {
-        let found = shown(Cuts::Evenly, 20, &[2, 30, 30]);
-        assert_eq!(found, [(Shown::Whole, 2), (Shown::Shortened, 6), (Shown::Shortened, 6)]);
-        let found = shown(Cuts::Evenly, 5, &[10, 12, 4]);
-        assert_eq!(found, [(Shown::NameOnly, 0), (Shown::NameOnly, 0), (Shown::Hidden, 0)]);
+        let found = shown(ListingCutRule::Evenly, 20, &[2, 30, 30]);
+        assert_eq!(
+            found,
+            [(ListingState::Whole, 2), (ListingState::Shortened, 6), (ListingState::Shortened, 6)]
+        );
+        let found = shown(ListingCutRule::Evenly, 5, &[10, 12, 4]);
+        assert_eq!(
+            found,
+            [(ListingState::NameOnly, 0), (ListingState::NameOnly, 0), (ListingState::Hidden, 0)]
+        );
     }
 
     #[test]
     fn a_client_that_drops_entries_hides_them() {
-        let found = shown(Cuts::Entries, 20, &[10, 12, 4]);
-        assert_eq!(found, [(Shown::Whole, 10), (Shown::Hidden, 0), (Shown::Whole, 4)]);
+        let found = shown(ListingCutRule::Entries, 20, &[10, 12, 4]);
+        assert_eq!(
+            found,
+            [(ListingState::Whole, 10), (ListingState::Hidden, 0), (ListingState::Whole, 4)]
+        );
     }
 
     #[test]
     fn a_description_longer_than_a_client_shows_is_shortened_where_there_is_room() {
-        assert_eq!(shown(Cuts::Descriptions, 500, &[80]), [(Shown::Shortened, 50)]);
+        assert_eq!(
+            shown(ListingCutRule::Descriptions, 500, &[80]),
+            [(ListingState::Shortened, 50)]
+        );
     }
 }

@@ -90,7 +90,7 @@ pub fn is_skill_file(name: &str) -> bool {
 }
 
 /// Detects the dialect of a file by its name, its folder and its fields.
-pub fn detect<'a>(
+pub fn detect_dialect<'a>(
     file_name: &str,
     folder: Option<&str>,
     fields: impl Iterator<Item = &'a str>,

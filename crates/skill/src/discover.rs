@@ -8,38 +8,38 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
-use repertoire_text::fs::{self, Folder, ReadError, Stamp};
-use repertoire_text::{Diagnostic, Source, Text, codes as text_codes, frontmatter};
+use repertoire_text::fs::{self, FileStamp, FolderHandle, ReadError};
+use repertoire_text::{Diagnostic, SharedText, Source, codes as text_codes, frontmatter};
 
-use crate::catalog::{Builder, Catalog, RootReport};
+use crate::catalog::{Catalog, CatalogBuilder, RootReport};
 use crate::codes;
-use crate::depend::Neighbours;
+use crate::dependencies::NearestNameCache;
 use crate::dialect::is_skill_file;
-use crate::limits::{Limits, WalkLimits};
-use crate::load::{Loaded, load_with};
+use crate::limits::{SkillLimits, WalkLimits};
+use crate::load::{SkillLoadResult, load_skill_with};
 use crate::pack;
-use crate::profile::{Holds, Places, Profile, ProfileId, Root};
-use crate::skill::{Origin, Scope, Skill};
-use crate::trust::Lock;
-use crate::walk::{Candidate, WalkOptions, Walked, is_refused_name, walk};
+use crate::profile::{Profile, ProfileId, Root, RootContents, SearchDirectories};
+use crate::skill::{Scope, Skill, SkillOrigin};
+use crate::trust::TrustLock;
+use crate::walk::{SkillCandidate, WalkOptions, WalkResult, is_refused_name, walk_folder};
 
 /// The maximum size of the frontmatter that makes a single file a skill.
 const FLAT_FRONTMATTER_BYTES_MAX: usize = 64 * 1024;
 
 /// The options of discovery.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct DiscoveryRequest {
     /// The agent whose search paths and rules are followed.
     pub profile: &'static Profile,
     /// The directories to start from.
-    pub places: Places,
+    pub places: SearchDirectories,
     /// Roots that the user named; they come first.
     pub extra_roots: Vec<Root>,
     /// Roots from the configuration, which replace those of the profile.
     pub roots: Option<Vec<Root>>,
-    pub limits: Limits,
+    pub limits: SkillLimits,
     /// The trusted skills, used if `lock_path` is `None`.
-    pub lock: Lock,
+    pub lock: TrustLock,
     /// The lock file with the trusted skills. It is read on every reload, because trust may be removed at any
     /// time.
     pub lock_path: Option<Utf8PathBuf>,
@@ -47,16 +47,16 @@ pub struct Request {
     pub sync_pack: bool,
 }
 
-impl Request {
+impl DiscoveryRequest {
     /// Creates a request with the profile's own roots, default limits and an empty lock.
-    pub fn new(profile: ProfileId, places: Places) -> Self {
-        Request {
+    pub fn new(profile: ProfileId, places: SearchDirectories) -> Self {
+        DiscoveryRequest {
             profile: profile.profile(),
             places,
             extra_roots: Vec::new(),
             roots: None,
-            limits: Limits::default(),
-            lock: Lock::default(),
+            limits: SkillLimits::default(),
+            lock: TrustLock::default(),
             lock_path: None,
             sync_pack: true,
         }
@@ -69,12 +69,12 @@ impl Request {
 
     /// Returns a copy with the lock as it is on disk now. If it cannot be read, no skill is trusted, and the
     /// diagnostic says so.
-    fn relocked(&self, path: &Utf8Path) -> (Request, Option<Diagnostic>) {
-        let (lock, found) = match Lock::read(path) {
+    fn with_lock_from_disk(&self, path: &Utf8Path) -> (DiscoveryRequest, Option<Diagnostic>) {
+        let (lock, found) = match TrustLock::read(path) {
             Ok(lock) => (lock, None),
-            Err(error) => (Lock::default(), Some(error.to_diagnostic())),
+            Err(error) => (TrustLock::default(), Some(error.to_diagnostic())),
         };
-        (Request { lock, lock_path: None, ..self.clone() }, found)
+        (DiscoveryRequest { lock, lock_path: None, ..self.clone() }, found)
     }
 
     fn find_roots(&self) -> (Vec<Root>, Vec<Diagnostic>) {
@@ -89,13 +89,13 @@ impl Request {
 /// The files that were read, so that the next discovery reads only changes.
 #[derive(Debug, Default)]
 pub struct FileCache {
-    shelves: Vec<Shelf>,
-    neighbours: Neighbours,
+    shelves: Vec<RootCache>,
+    neighbours: NearestNameCache,
 }
 
 /// The cached files of one root. Roots may overlap, so two of them may contain the same path.
 #[derive(Debug)]
-struct Shelf {
+struct RootCache {
     root: Root,
     /// Keyed by path as text: comparing paths by component is slower than reading the files.
     files: BTreeMap<String, CachedFile>,
@@ -104,8 +104,8 @@ struct Shelf {
 /// A cached file. `text` is `None` if it could not be read or is not a skill.
 #[derive(Clone, Debug)]
 struct CachedFile {
-    stamp: Stamp,
-    text: Option<Text>,
+    stamp: FileStamp,
+    text: Option<SharedText>,
     skill: Option<Arc<Skill>>,
     diagnostics: Arc<[Diagnostic]>,
 }
@@ -113,28 +113,28 @@ struct CachedFile {
 impl FileCache {
     /// Clears the stamps of these files, and of all files in these folders, so that they are read again even
     /// if they look unchanged.
-    pub fn distrust(&mut self, paths: &BTreeSet<Utf8PathBuf>) {
+    pub fn clear_stamps(&mut self, paths: &BTreeSet<Utf8PathBuf>) {
         if paths.is_empty() {
             return;
         }
         for (path, file) in self.shelves.iter_mut().flat_map(|shelf| &mut shelf.files) {
             if Utf8Path::new(path).ancestors().any(|above| paths.contains(above)) {
-                file.stamp = Stamp::default();
+                file.stamp = FileStamp::default();
             }
         }
     }
 
     /// Clears all stamps, for when it is unknown what has changed.
-    pub fn distrust_all(&mut self) {
+    pub fn clear_all_stamps(&mut self) {
         for file in self.shelves.iter_mut().flat_map(|shelf| shelf.files.values_mut()) {
-            file.stamp = Stamp::default();
+            file.stamp = FileStamp::default();
         }
     }
 
     /// Returns the cached files of each root. The lookup is by path, because a project may have thousands of
     /// roots.
-    fn shelves_of(&self, roots: &[Root]) -> Vec<Option<&Shelf>> {
-        let mut by_dir: BTreeMap<&str, Vec<&Shelf>> = BTreeMap::new();
+    fn caches_of_roots(&self, roots: &[Root]) -> Vec<Option<&RootCache>> {
+        let mut by_dir: BTreeMap<&str, Vec<&RootCache>> = BTreeMap::new();
         for shelf in &self.shelves {
             by_dir.entry(shelf.root.dir.as_str()).or_default().push(shelf);
         }
@@ -146,66 +146,72 @@ impl FileCache {
 }
 
 /// Discovers all skills without a cache.
-pub fn discover(request: &Request) -> Catalog {
-    discover_again(request, &mut FileCache::default())
+pub fn discover_catalog(request: &DiscoveryRequest) -> Catalog {
+    discover_with_cache(request, &mut FileCache::default())
 }
 
 /// Discovers all skills, reading only files that have changed since the cache was filled.
-pub fn discover_again(request: &Request, cache: &mut FileCache) -> Catalog {
-    let Some(path) = &request.lock_path else { return discover_locked(request, None, cache) };
-    let (request, damage) = request.relocked(path);
-    discover_locked(&request, damage, cache)
+pub fn discover_with_cache(request: &DiscoveryRequest, cache: &mut FileCache) -> Catalog {
+    let Some(path) = &request.lock_path else { return discover_with_lock(request, None, cache) };
+    let (request, damage) = request.with_lock_from_disk(path);
+    discover_with_lock(&request, damage, cache)
 }
 
 /// Discovers with the lock of the request. `damage` is set if the lock on disk could not be read.
-fn discover_locked(
-    request: &Request,
+fn discover_with_lock(
+    request: &DiscoveryRequest,
     damage: Option<Diagnostic>,
     cache: &mut FileCache,
 ) -> Catalog {
-    let mut builder = Builder::new(request);
-    damage.into_iter().for_each(|found| builder.report(found));
+    let mut builder = CatalogBuilder::new(request);
+    damage.into_iter().for_each(|found| builder.add_diagnostic(found));
     let (roots, findings) = request.find_roots();
-    findings.into_iter().for_each(|found| builder.report(found));
+    findings.into_iter().for_each(|found| builder.add_diagnostic(found));
     let mut in_place = false;
     if request.sync_pack && roots.iter().any(|root| root.scope == Scope::Builtin) {
-        match pack::sync(&request.places.pack) {
-            Ok(left_alone) => left_alone.into_iter().for_each(|found| builder.report(found)),
+        match pack::sync_pack(&request.places.pack) {
+            Ok(left_alone) => {
+                left_alone.into_iter().for_each(|found| builder.add_diagnostic(found))
+            }
             Err(diagnostic) => {
-                builder.report(*diagnostic);
+                builder.add_diagnostic(*diagnostic);
                 in_place = true;
             }
         }
     }
     let mut seen = BTreeSet::new();
-    let mut work: Vec<(usize, Candidate)> = Vec::new();
+    let mut work: Vec<(usize, SkillCandidate)> = Vec::new();
     // Finding the repository reads several files, so do it once rather than for every root or skill.
-    let project = request.places.project();
+    let project = request.places.project_dir();
     for (number, root) in roots.iter().enumerate() {
         let link_boundary = link_boundary(root, request.profile.id, project);
-        let walked = match examine(root, link_boundary, &mut seen) {
-            Examined::Walk => walk_root(root, request, link_boundary),
-            Examined::Skip(..) if root.scope == Scope::Builtin && in_place => {
+        let walked = match examine_root(root, link_boundary, &mut seen) {
+            RootDecision::Walk => walk_root(root, request, link_boundary),
+            RootDecision::Skip(..) if root.scope == Scope::Builtin && in_place => {
                 let found = load_pack(root, request, &mut builder);
-                builder.root(RootReport { root: root.clone(), state: RootState::InPlace, found });
+                builder.add_root(RootReport {
+                    root: root.clone(),
+                    state: RootState::InPlace,
+                    found,
+                });
                 continue;
             }
-            Examined::Skip(state, diagnostic) => {
-                builder.root(RootReport { root: root.clone(), state, found: 0 });
-                diagnostic.into_iter().for_each(|found| builder.report(found));
+            RootDecision::Skip(state, diagnostic) => {
+                builder.add_root(RootReport { root: root.clone(), state, found: 0 });
+                diagnostic.into_iter().for_each(|found| builder.add_diagnostic(found));
                 continue;
             }
         };
-        builder.root(RootReport {
+        builder.add_root(RootReport {
             root: root.clone(),
             state: RootState::Searched,
             found: walked.candidates.len(),
         });
-        walked.diagnostics.into_iter().for_each(|found| builder.report(found));
+        walked.diagnostics.into_iter().for_each(|found| builder.add_diagnostic(found));
         work.extend(walked.candidates.into_iter().map(|candidate| (number, candidate)));
     }
-    let known = cache.shelves_of(&roots);
-    let project_boundary = Boundary::open(project);
+    let known = cache.caches_of_roots(&roots);
+    let project_boundary = ReadBoundary::open(project);
     let files: Vec<Option<CachedFile>> = work
         .par_iter()
         .map(|(number, candidate)| {
@@ -215,18 +221,18 @@ fn discover_locked(
             // files.
             let boundary = match link_boundary(root, request.profile.id, project) {
                 Some(dir) if dir == project => project_boundary.clone(),
-                Some(dir) => Boundary::open(dir),
+                Some(dir) => ReadBoundary::open(dir),
                 None => None,
             };
             read_file(root, candidate, (request, boundary.as_ref()), cached)
         })
         .collect();
-    let mut shelves: Vec<Shelf> =
-        roots.into_iter().map(|root| Shelf { root, files: BTreeMap::new() }).collect();
+    let mut shelves: Vec<RootCache> =
+        roots.into_iter().map(|root| RootCache { root, files: BTreeMap::new() }).collect();
     for ((number, candidate), file) in work.into_iter().zip(files) {
         let Some(file) = file else { continue };
         let shelf = &mut shelves[number];
-        builder.file(&candidate.path, shelf.root.scope, file.skill.clone(), &file.diagnostics);
+        builder.add_file(&candidate.path, shelf.root.scope, file.skill.clone(), &file.diagnostics);
         shelf.files.insert(candidate.path.into_string(), file);
     }
     cache.shelves = shelves;
@@ -250,40 +256,40 @@ pub enum RootState {
     InPlace,
 }
 
-enum Examined {
+enum RootDecision {
     Walk,
     Skip(RootState, Option<Diagnostic>),
 }
 
-fn examine(
+fn examine_root(
     root: &Root,
     link_boundary: Option<&Utf8Path>,
-    seen: &mut BTreeSet<(String, Holds)>,
-) -> Examined {
+    seen: &mut BTreeSet<(String, RootContents)>,
+) -> RootDecision {
     if is_refused_name(root.dir.as_str()) {
         let code = &codes::NAME_ON_DISK;
         let message =
             format!("the root `{}` has control characters", root.dir.as_str().escape_debug());
         let found = Diagnostic::new(code, message).help(code.remedy);
-        return Examined::Skip(RootState::Refused, Some(found));
+        return RootDecision::Skip(RootState::Refused, Some(found));
     }
     let Ok(real) = root.dir.canonicalize_utf8() else {
         if root.dir.is_symlink() {
             let code = &text_codes::LINK_LEAVES;
             let message = "the root is a symbolic link that is broken or circular";
             let found = Diagnostic::new(code, message).in_file(&root.dir).help(code.remedy);
-            return Examined::Skip(RootState::Refused, Some(found));
+            return RootDecision::Skip(RootState::Refused, Some(found));
         }
         let code = &codes::ROOT_MISSING;
         let missing =
             || Diagnostic::new(code, "the root is not there").in_file(&root.dir).help(code.remedy);
-        return Examined::Skip(RootState::Missing, root.named.then(missing));
+        return RootDecision::Skip(RootState::Missing, root.named.then(missing));
     };
     if !real.is_dir() {
         let code = &text_codes::NOT_A_FILE;
         let message = "the root is not a folder";
         let found = Diagnostic::new(code, message).in_file(&root.dir).help("Name a folder.");
-        return Examined::Skip(RootState::Refused, Some(found));
+        return RootDecision::Skip(RootState::Refused, Some(found));
     }
     if let Some(boundary) = link_boundary
         && !real.starts_with(boundary.canonicalize_utf8().unwrap_or_else(|_| boundary.to_owned()))
@@ -295,12 +301,12 @@ fn examine(
             ("a project may only name folders of its own", "Name it in your own configuration.")
         };
         let found = Diagnostic::new(code, message).in_file(&root.dir).help(help);
-        return Examined::Skip(RootState::Refused, Some(found));
+        return RootDecision::Skip(RootState::Refused, Some(found));
     }
     if seen.insert((real.into_string(), root.holds)) {
-        Examined::Walk
+        RootDecision::Walk
     } else {
-        Examined::Skip(RootState::Duplicate, None)
+        RootDecision::Skip(RootState::Duplicate, None)
     }
 }
 
@@ -319,21 +325,25 @@ fn link_boundary<'a>(
     }
 }
 
-fn walk_root(root: &Root, request: &Request, link_boundary: Option<&Utf8Path>) -> Walked {
+fn walk_root(
+    root: &Root,
+    request: &DiscoveryRequest,
+    link_boundary: Option<&Utf8Path>,
+) -> WalkResult {
     let configured = request.limits.walk;
     let depth_max = match root.holds {
-        Holds::Skills => request.profile.depth_max.unwrap_or(configured.depth_max),
-        Holds::Agents => 2,
+        RootContents::Skills => request.profile.depth_max.unwrap_or(configured.depth_max),
+        RootContents::Agents => 2,
     };
     let options = WalkOptions {
         limits: WalkLimits { depth_max, ..configured },
-        depth_is_habit: request.profile.depth_max.is_some() || root.holds == Holds::Agents,
-        flat_files: request.profile.flat_files || root.holds == Holds::Agents,
+        depth_is_habit: request.profile.depth_max.is_some() || root.holds == RootContents::Agents,
+        flat_files: request.profile.flat_files || root.holds == RootContents::Agents,
         inside_resources: false,
         links_beneath: link_boundary,
     };
-    let mut walked = walk(&root.dir, &options);
-    if root.holds == Holds::Agents {
+    let mut walked = walk_folder(&root.dir, &options);
+    if root.holds == RootContents::Agents {
         walked.candidates.retain(|found| found.siblings.is_empty());
     }
     walked
@@ -342,30 +352,30 @@ fn walk_root(root: &Root, request: &Request, link_boundary: Option<&Utf8Path>) -
 /// A folder that contains every file that is read through it, even if a file is replaced by a link after it
 /// was listed.
 #[derive(Clone)]
-pub(crate) struct Boundary {
-    folder: Arc<Folder>,
+pub(crate) struct ReadBoundary {
+    folder: Arc<FolderHandle>,
     /// A folder at or beneath the boundary as file paths spell it, and its path relative to the boundary.
     dir: Utf8PathBuf,
     inner: Utf8PathBuf,
 }
 
-impl Boundary {
+impl ReadBoundary {
     /// Opens a boundary for paths that begin with the boundary itself.
     pub(crate) fn open(dir: &Utf8Path) -> Option<Self> {
-        let folder = Arc::new(Folder::open(dir).ok()?);
-        Some(Boundary { folder, dir: dir.to_owned(), inner: Utf8PathBuf::new() })
+        let folder = Arc::new(FolderHandle::open(dir).ok()?);
+        Some(ReadBoundary { folder, dir: dir.to_owned(), inner: Utf8PathBuf::new() })
     }
 
     /// Opens a boundary for paths that begin with a folder beneath it, which may be spelled differently.
     pub(crate) fn open_above(boundary: &Utf8Path, dir: &Utf8Path) -> Option<Self> {
-        let folder = Arc::new(Folder::open(boundary).ok()?);
+        let folder = Arc::new(FolderHandle::open(boundary).ok()?);
         let real = dir.canonicalize_utf8().ok()?;
         let inner = real.strip_prefix(folder.real_path().ok()?).ok()?.to_owned();
-        Some(Boundary { folder, dir: dir.to_owned(), inner })
+        Some(ReadBoundary { folder, dir: dir.to_owned(), inner })
     }
 
     /// Returns the path of a file relative to the boundary; `None` if it is spelled differently.
-    fn relative(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
+    fn relative_path(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
         let rest = path.as_str().strip_prefix(self.dir.as_str().trim_end_matches('/'))?;
         Some(self.inner.join(rest.strip_prefix('/')?))
     }
@@ -373,13 +383,13 @@ impl Boundary {
 
 /// Reads a file that a walk found, with the stamp of the version that was read.
 pub(crate) fn read_candidate(
-    candidate: &Candidate,
-    boundary: Option<&Boundary>,
+    candidate: &SkillCandidate,
+    boundary: Option<&ReadBoundary>,
     bytes_max: u64,
-) -> Result<(String, Stamp), ReadError> {
+) -> Result<(String, FileStamp), ReadError> {
     // Check a link's target before opening it, because opening a device may have side effects.
     candidate.target.as_deref().map_or(Ok(()), fs::refuse_irregular)?;
-    let within = boundary.and_then(|at| Some((&at.folder, at.relative(&candidate.path)?)));
+    let within = boundary.and_then(|at| Some((&at.folder, at.relative_path(&candidate.path)?)));
     match within {
         Some((folder, relative)) => {
             let found = folder.find(&relative)?;
@@ -392,20 +402,20 @@ pub(crate) fn read_candidate(
 /// Reads a file, or takes it from the cache. Returns `None` if it is gone since it was listed.
 fn read_file(
     root: &Root,
-    candidate: &Candidate,
-    (request, boundary): (&Request, Option<&Boundary>),
+    candidate: &SkillCandidate,
+    (request, boundary): (&DiscoveryRequest, Option<&ReadBoundary>),
     cached: Option<&CachedFile>,
 ) -> Option<CachedFile> {
     let real = candidate.target.as_deref().unwrap_or(&candidate.path);
     if let Some(file) = cached
-        && Stamp::of(real) == Some(file.stamp)
+        && FileStamp::of_file(real) == Some(file.stamp)
     {
         return Some(file.clone());
     }
     let read = read_candidate(candidate, boundary, request.limits.text.file_bytes_max);
     let (text, stamp) = match read {
         Ok(read) => read,
-        Err(error) => return unreadable(&error, candidate, cached),
+        Err(error) => return record_unreadable(&error, candidate, cached),
     };
     if let Some(file) = cached
         && file.text.as_deref() == Some(text.as_str())
@@ -418,7 +428,7 @@ fn read_file(
         let none: Arc<[Diagnostic]> = Arc::default();
         return Some(CachedFile { stamp, text: None, skill: None, diagnostics: none });
     }
-    let origin = Origin {
+    let origin = SkillOrigin {
         file: candidate.path.clone(),
         root: root.dir.clone(),
         scope: root.scope,
@@ -427,7 +437,8 @@ fn read_file(
     let source = Source::new(candidate.path.clone(), text);
     let text = source.shared_text();
     let missing = request.profile.missing_description;
-    let Loaded { skill, diagnostics } = load_with(source, origin, &request.limits.text, missing);
+    let SkillLoadResult { skill, diagnostics } =
+        load_skill_with(source, origin, &request.limits.text, missing);
     let file = CachedFile {
         stamp,
         text: Some(text),
@@ -439,13 +450,13 @@ fn read_file(
 
 /// Returns the record of a file that was listed but cannot be read. It has no stamp, so that the next
 /// discovery tries again. A path that is no longer a regular file does not keep its last good version.
-fn unreadable(
+fn record_unreadable(
     error: &ReadError,
-    candidate: &Candidate,
+    candidate: &SkillCandidate,
     cached: Option<&CachedFile>,
 ) -> Option<CachedFile> {
     let broken = CachedFile {
-        stamp: Stamp::default(),
+        stamp: FileStamp::default(),
         text: None,
         skill: None,
         diagnostics: Arc::from([error.to_diagnostic(&candidate.path)]),
@@ -487,22 +498,26 @@ fn keep_last_good(new: CachedFile, old: Option<&CachedFile>, path: &Utf8Path) ->
 }
 
 /// Loads the embedded pack without touching the disk. Returns the number of its skills.
-fn load_pack(root: &Root, request: &Request, builder: &mut Builder<'_>) -> usize {
+fn load_pack(root: &Root, request: &DiscoveryRequest, builder: &mut CatalogBuilder<'_>) -> usize {
     let mut count = 0;
-    for path in pack::files() {
+    for path in pack::list_pack_files() {
         let flat = !Utf8Path::new(path.as_ref()).file_name().is_some_and(is_skill_file);
-        let Some(bytes) = pack::read(&path) else { continue };
+        let Some(bytes) = pack::read_pack_file(&path) else { continue };
         let Ok(text) = std::str::from_utf8(&bytes) else { continue };
         if !path.ends_with(".md") || (flat && !looks_like_a_skill(text)) {
             continue;
         }
         let file = root.dir.join(path.as_ref());
-        let origin =
-            Origin { file: file.clone(), root: root.dir.clone(), scope: root.scope, plugin: None };
+        let origin = SkillOrigin {
+            file: file.clone(),
+            root: root.dir.clone(),
+            scope: root.scope,
+            plugin: None,
+        };
         let source = Source::new(file.clone(), text);
         let missing = request.profile.missing_description;
-        let loaded = load_with(source, origin, &request.limits.text, missing);
-        builder.file(&file, root.scope, loaded.skill.map(Arc::new), &loaded.diagnostics);
+        let loaded = load_skill_with(source, origin, &request.limits.text, missing);
+        builder.add_file(&file, root.scope, loaded.skill.map(Arc::new), &loaded.diagnostics);
         count += 1;
     }
     count

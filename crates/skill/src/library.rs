@@ -13,21 +13,21 @@ use arc_swap::ArcSwap;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::Diagnostic;
 
-use crate::catalog::{Catalog, Entry, same_findings};
+use crate::catalog::{Catalog, CatalogEntry, have_same_findings};
 use crate::codes;
-use crate::discover::{FileCache, Request, discover_again};
+use crate::discover::{DiscoveryRequest, FileCache, discover_with_cache};
 
 /// A catalog that can be reloaded while it is in use.
 #[derive(Debug)]
-pub struct Library {
-    request: Request,
+pub struct SkillLibrary {
+    request: DiscoveryRequest,
     current: ArcSwap<Catalog>,
     cache: Mutex<FileCache>,
 }
 
 /// The result of a reload. All names are sorted.
 #[derive(Clone, Debug)]
-pub struct Reload {
+pub struct LibraryReload {
     /// The snapshot that is current now.
     pub catalog: Arc<Catalog>,
     /// True if the snapshot was replaced.
@@ -46,21 +46,21 @@ pub struct Reload {
 
 /// Files that are read again even if their stamps are unchanged.
 #[derive(Debug, PartialEq, Eq)]
-enum Suspects {
+enum SuspectFiles {
     Paths(BTreeSet<Utf8PathBuf>),
     All,
 }
 
-impl Library {
+impl SkillLibrary {
     /// Opens a library with a first discovery.
-    pub fn open(request: Request) -> Self {
+    pub fn open(request: DiscoveryRequest) -> Self {
         let mut cache = FileCache::default();
-        let catalog = discover_again(&request, &mut cache);
-        Library { request, current: ArcSwap::from_pointee(catalog), cache: Mutex::new(cache) }
+        let catalog = discover_with_cache(&request, &mut cache);
+        SkillLibrary { request, current: ArcSwap::from_pointee(catalog), cache: Mutex::new(cache) }
     }
 
     /// The options of discovery.
-    pub fn request(&self) -> &Request {
+    pub fn request(&self) -> &DiscoveryRequest {
         &self.request
     }
 
@@ -71,31 +71,31 @@ impl Library {
 
     /// Scans every root again and reads the files that have changed. If nothing has, the snapshot stays
     /// current; otherwise the next generation replaces it.
-    pub fn reload(&self) -> Reload {
-        self.reload_suspecting(&Suspects::Paths(BTreeSet::new()))
+    pub fn reload(&self) -> LibraryReload {
+        self.reload_suspecting(&SuspectFiles::Paths(BTreeSet::new()))
     }
 
-    fn reload_suspecting(&self, suspects: &Suspects) -> Reload {
+    fn reload_suspecting(&self, suspects: &SuspectFiles) -> LibraryReload {
         // A panic during an earlier reload left the old cache in place, which is still valid.
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         match suspects {
-            Suspects::Paths(paths) => cache.distrust(paths),
-            Suspects::All => cache.distrust_all(),
+            SuspectFiles::Paths(paths) => cache.clear_stamps(paths),
+            SuspectFiles::All => cache.clear_all_stamps(),
         }
-        let found = discover_again(&self.request, &mut cache);
+        let found = discover_with_cache(&self.request, &mut cache);
         let before = self.snapshot();
-        if found.same_content(&before) {
-            return Reload::nothing(before);
+        if found.has_same_content(&before) {
+            return LibraryReload::without_changes(before);
         }
         let after = Arc::new(found.with_generation(before.generation() + 1));
         self.current.store(Arc::clone(&after));
-        Reload::between(&before, after)
+        LibraryReload::between_catalogs(&before, after)
     }
 }
 
-impl Reload {
-    fn nothing(catalog: Arc<Catalog>) -> Self {
-        Reload {
+impl LibraryReload {
+    fn without_changes(catalog: Arc<Catalog>) -> Self {
+        LibraryReload {
             catalog,
             replaced: false,
             added: Vec::new(),
@@ -106,14 +106,18 @@ impl Reload {
         }
     }
 
-    fn between(before: &Catalog, after: Arc<Catalog>) -> Self {
-        let mut out = Reload { replaced: true, ..Reload::nothing(Arc::clone(&after)) };
-        let (old, new) = (States::of(before), States::of(&after));
+    fn between_catalogs(before: &Catalog, after: Arc<Catalog>) -> Self {
+        let mut out =
+            LibraryReload { replaced: true, ..LibraryReload::without_changes(Arc::clone(&after)) };
+        let (old, new) =
+            (CatalogSkillStates::from_catalog(before), CatalogSkillStates::from_catalog(&after));
         for (name, states) in &new.by_name {
             match old.by_name.get(name) {
                 None => out.added.push(name.id.to_owned()),
                 Some(known) if known == states => {}
-                Some(_) if states.iter().any(State::is_kept) => out.broken.push(name.id.to_owned()),
+                Some(_) if states.iter().any(CatalogSkillState::is_kept) => {
+                    out.broken.push(name.id.to_owned())
+                }
                 Some(_) => out.changed.push(name.id.to_owned()),
             }
         }
@@ -127,47 +131,47 @@ impl Reload {
 }
 
 /// The skills of a snapshot by name. Some profiles keep several skills of one name.
-struct States<'a> {
-    by_name: BTreeMap<Name<'a>, Vec<State<'a>>>,
+struct CatalogSkillStates<'a> {
+    by_name: BTreeMap<SkillKey<'a>, Vec<CatalogSkillState<'a>>>,
 }
 
 /// The key of a skill. Agents are a separate namespace.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Name<'a> {
+struct SkillKey<'a> {
     id: &'a str,
     is_agent: bool,
 }
 
 /// The state of a skill that a reload compares. `kept` holds the findings that keep a newer text out.
-struct State<'a> {
-    entry: &'a Entry,
+struct CatalogSkillState<'a> {
+    entry: &'a CatalogEntry,
     kept: &'a [Diagnostic],
 }
 
-impl<'a> States<'a> {
-    fn of(catalog: &'a Catalog) -> Self {
+impl<'a> CatalogSkillStates<'a> {
+    fn from_catalog(catalog: &'a Catalog) -> Self {
         let is_kept = |found: &&Diagnostic| found.code == &codes::KEPT_LAST_GOOD;
         let kept = catalog.diagnostics().iter().filter(is_kept);
         let kept: BTreeSet<&Utf8Path> = kept.filter_map(|found| found.path.as_deref()).collect();
-        let mut by_name: BTreeMap<Name<'a>, Vec<State<'a>>> = BTreeMap::new();
+        let mut by_name: BTreeMap<SkillKey<'a>, Vec<CatalogSkillState<'a>>> = BTreeMap::new();
         for entry in catalog.entries() {
-            let name = Name { id: &entry.id, is_agent: entry.skill.is_agent() };
+            let name = SkillKey { id: &entry.id, is_agent: entry.skill.is_agent() };
             let file = entry.skill.origin.file.as_path();
             let kept = if kept.contains(file) { catalog.findings_in(file) } else { &[] };
-            by_name.entry(name).or_default().push(State { entry, kept });
+            by_name.entry(name).or_default().push(CatalogSkillState { entry, kept });
         }
-        States { by_name }
+        CatalogSkillStates { by_name }
     }
 }
 
-impl State<'_> {
+impl CatalogSkillState<'_> {
     fn is_kept(&self) -> bool {
         !self.kept.is_empty()
     }
 }
 
-impl PartialEq for State<'_> {
+impl PartialEq for CatalogSkillState<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.entry.is_same(other.entry) && same_findings(self.kept, other.kept)
+        self.entry.is_same(other.entry) && have_same_findings(self.kept, other.kept)
     }
 }

@@ -36,7 +36,7 @@ impl Default for ResourceLimits {
 
 /// All caps of this crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct SkillLimits {
     /// On one file.
     pub text: TextLimits,
     /// On one root.

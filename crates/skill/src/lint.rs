@@ -4,11 +4,11 @@
 //! rules and decides which rule set runs which. Some rules check a single skill, others all skills that are
 //! linted together.
 
-use repertoire_text::{Code, Diagnostic, Severity, Source, codes as text_codes};
+use repertoire_text::{Diagnostic, DiagnosticCode, Severity, Source, codes as text_codes};
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::codes;
-use crate::depend::{self, Known};
+use crate::dependencies::{self, KnownSkills};
 use crate::profile::ProfileId;
 use crate::skill::Skill;
 use crate::skills_ref;
@@ -18,12 +18,15 @@ mod rules;
 mod run;
 mod tools;
 
-pub use run::{Companions, Comparison, FileReport, LintRequest, Report, Summary, fix, lint};
+pub use run::{
+    CompanionCheck, FileReport, LintReport, LintRequest, LintSummary, SkillComparison, apply_fixes,
+    lint_paths,
+};
 pub use tools::KNOWN_TOOLS;
 
 /// The set of rules to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleSet {
+pub enum LintRuleSet {
     /// Exactly the findings of skills-ref 0.1.1.
     AgentSkills,
     /// The rules of Claude Code and its upload.
@@ -32,46 +35,47 @@ pub enum RuleSet {
     Repertoire,
 }
 
-impl From<ProfileId> for RuleSet {
+impl From<ProfileId> for LintRuleSet {
     fn from(profile: ProfileId) -> Self {
         match profile {
-            ProfileId::Agentskills => RuleSet::AgentSkills,
-            ProfileId::Claude => RuleSet::Claude,
+            ProfileId::Agentskills => LintRuleSet::AgentSkills,
+            ProfileId::Claude => LintRuleSet::Claude,
             ProfileId::Repertoire
             | ProfileId::Openskills
             | ProfileId::Codex
-            | ProfileId::Gemini => RuleSet::Repertoire,
+            | ProfileId::Gemini => LintRuleSet::Repertoire,
         }
     }
 }
 
 /// The skill that a rule checks.
-pub(crate) struct Subject<'a> {
+pub(crate) struct LintSubject<'a> {
     skill: &'a Skill,
     /// The names of the files beside the skill's file, if the skill is a folder.
     siblings: &'a [String],
-    body: body::Body<'a>,
+    body: body::BodyScan<'a>,
 }
 
 /// A rule about a single skill.
-pub(crate) struct Rule {
-    check: fn(&Subject<'_>, &mut Vec<Diagnostic>),
+pub(crate) struct LintRule {
+    check: fn(&LintSubject<'_>, &mut Vec<Diagnostic>),
     claude: bool,
 }
 
 /// Returns every code that a rule, a reader or a walk can report, ordered by id.
-pub fn all_codes() -> Vec<&'static Code> {
-    let mut all: Vec<&'static Code> = text_codes::ALL.iter().chain(codes::ALL).copied().collect();
+pub fn all_codes() -> Vec<&'static DiagnosticCode> {
+    let mut all: Vec<&'static DiagnosticCode> =
+        text_codes::ALL.iter().chain(codes::ALL).copied().collect();
     all.sort_by_key(|code| code.id);
     all
 }
 
 /// Checks one loaded skill.
-pub fn check_skill(skill: &Skill, siblings: &[String], rules: RuleSet) -> Vec<Diagnostic> {
-    let subject = Subject { skill, siblings, body: body::Body::scan(skill) };
+pub fn check_skill(skill: &Skill, siblings: &[String], rules: LintRuleSet) -> Vec<Diagnostic> {
+    let subject = LintSubject { skill, siblings, body: body::BodyScan::scan(skill) };
     let mut out = Vec::new();
     for rule in rules::ALL {
-        if rules == RuleSet::Repertoire || rule.claude {
+        if rules == LintRuleSet::Repertoire || rule.claude {
             (rule.check)(&subject, &mut out);
         }
     }
@@ -87,8 +91,8 @@ pub fn check_reference(source: &Source, folder: &str) -> Vec<Diagnostic> {
 }
 
 /// Checks several skills together. Skills in `known` may be depended on as well.
-pub fn check_together(entries: &[Entry], known: &Known) -> Vec<Diagnostic> {
-    let mut out = depend::check(entries, known);
+pub fn check_together(entries: &[CatalogEntry], known: &KnownSkills) -> Vec<Diagnostic> {
+    let mut out = dependencies::check_dependencies(entries, known);
     rules::trigger_duplicate::check(entries, &mut out);
     out
 }

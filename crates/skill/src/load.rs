@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use repertoire_text::invisible;
-use repertoire_text::yaml::{self, Mapping, Repair};
+use repertoire_text::yaml::{self, YamlMapping, YamlRepair};
 use repertoire_text::{
-    Diagnostic, Edit, Fix, Limits, Source, Span, codes as text_codes, frontmatter,
+    Diagnostic, DiagnosticFix, Limits, Source, Span, SpanEdit, codes as text_codes, frontmatter,
 };
 
 use crate::codes;
@@ -17,12 +17,13 @@ use crate::dialect::{self, known_fields};
 use crate::limits::{DESCRIPTION_CHARS_MAX, NAME_BYTES_MAX};
 use crate::name;
 use crate::skill::{
-    ClaudeFields, Context, Execution, Kind, Origin, Priority, Skill, SpecFields, Triggers,
+    ClaudeFields, ExecutionSettings, InvocationContext, Skill, SkillKind, SkillOrigin,
+    SkillPriority, SkillTriggers, SpecFields,
 };
 
 mod fields;
 
-use fields::Fields;
+use fields::FrontmatterFields;
 
 /// How a missing description is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub enum MissingDescription {
 
 /// A skill, if it could be loaded, and the findings about it.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct SkillLoadResult {
     pub skill: Option<Skill>,
     /// The findings, in file order.
     pub diagnostics: Vec<Diagnostic>,
@@ -53,34 +54,37 @@ pub struct Loaded {
 /// assert_eq!(loaded.skill.unwrap().body(), "Body.\n");
 /// assert!(loaded.diagnostics.is_empty());
 /// ```
-pub fn load(source: Source, origin: Origin, limits: &Limits) -> Loaded {
-    load_with(source, origin, limits, MissingDescription::Skip)
+pub fn load_skill(source: Source, origin: SkillOrigin, limits: &Limits) -> SkillLoadResult {
+    load_skill_with(source, origin, limits, MissingDescription::Skip)
 }
 
 /// Like [`load`], with a choice of how a missing description is handled.
-pub fn load_with(
+pub fn load_skill_with(
     source: Source,
-    origin: Origin,
+    origin: SkillOrigin,
     limits: &Limits,
     missing: MissingDescription,
-) -> Loaded {
+) -> SkillLoadResult {
     let mut diagnostics = Vec::new();
-    let skill = read(&source, origin, limits, missing, &mut diagnostics);
-    Loaded { skill, diagnostics }
+    let skill = read_skill(&source, origin, limits, missing, &mut diagnostics);
+    SkillLoadResult { skill, diagnostics }
 }
 
-fn read(
+fn read_skill(
     source: &Source,
-    origin: Origin,
+    origin: SkillOrigin,
     limits: &Limits,
     missing: MissingDescription,
     out: &mut Vec<Diagnostic>,
 ) -> Option<Skill> {
     let text = source.text();
     if text.starts_with(frontmatter::BOM) {
-        let fix = Fix {
+        let fix = DiagnosticFix {
             title: "remove the byte order mark".to_owned(),
-            edits: vec![Edit { span: Span::new(0, frontmatter::BOM.len()), text: String::new() }],
+            edits: vec![SpanEdit {
+                span: Span::new(0, frontmatter::BOM.len()),
+                text: String::new(),
+            }],
         };
         let message = "the file starts with a byte order mark";
         out.push(
@@ -89,8 +93,10 @@ fn read(
     }
     let parts = match frontmatter::split(text, limits.frontmatter_bytes_max) {
         Ok(parts) => parts,
-        Err(frontmatter::Error::Missing) if missing == MissingDescription::FirstParagraph => {
-            frontmatter::Parts { yaml: Span::new(0, 0), body: Span::new(0, text.len()) }
+        Err(frontmatter::FrontmatterError::Missing)
+            if missing == MissingDescription::FirstParagraph =>
+        {
+            frontmatter::FrontmatterParts { yaml: Span::new(0, 0), body: Span::new(0, text.len()) }
         }
         Err(error) => {
             out.push(frontmatter_diagnostic(source, &error));
@@ -98,10 +104,10 @@ fn read(
         }
     };
     let mapping = read_mapping(source, parts.yaml, limits, out)?;
-    let mut fields = Fields::new(source, &mapping, out);
-    let name_original = fields.text("name");
-    let description = fields.text("description").filter(|text| !text.trim().is_empty());
-    let record = Record::read(&mut fields);
+    let mut fields = FrontmatterFields::new(source, &mapping, out);
+    let name_original = fields.read_text("name");
+    let description = fields.read_text("description").filter(|text| !text.trim().is_empty());
+    let record = TypedFields::read_fields(&mut fields);
     let description = description.or_else(|| match missing {
         MissingDescription::Skip => None,
         MissingDescription::FirstParagraph => {
@@ -109,23 +115,23 @@ fn read(
         }
     });
     let Some(description) = description else {
-        out.push(missing_description(source, &mapping, parts.yaml));
+        out.push(missing_description_diagnostic(source, &mapping, parts.yaml));
         return None;
     };
     let name_original = name_original
-        .filter(|name| name.len() <= NAME_BYTES_MAX && !name::normalise(name).is_empty());
+        .filter(|name| name.len() <= NAME_BYTES_MAX && !name::normalise_name(name).is_empty());
     if name_original.is_none() {
-        out.push(missing_name(source, &mapping, parts.yaml, origin.stem()));
+        out.push(missing_name_diagnostic(source, &mapping, parts.yaml, origin.stem()));
     }
     let name_original = name_original.unwrap_or_else(|| origin.stem().to_owned());
-    let dialect = dialect::detect(
+    let dialect = dialect::detect_dialect(
         origin.file.file_name().unwrap_or(""),
         origin.dir().file_name(),
         mapping.entries.iter().map(|entry| entry.key.as_str()),
-        mapping.get("type").and_then(yaml::Node::as_str),
+        mapping.get("type").and_then(yaml::YamlNode::as_str),
     );
     Some(Skill {
-        name: name::normalise(&name_original),
+        name: name::normalise_name(&name_original),
         name_original,
         description: description.trim().to_owned(),
         dialect,
@@ -152,7 +158,7 @@ fn read_mapping(
     span: Span,
     limits: &Limits,
     out: &mut Vec<Diagnostic>,
-) -> Option<Mapping> {
+) -> Option<YamlMapping> {
     static MARGIN: OnceLock<Vec<&'static str>> = OnceLock::new();
     let margin = MARGIN.get_or_init(|| known_fields().collect());
     match yaml::parse_or_repair(source.text(), span, &limits.yaml, margin) {
@@ -166,13 +172,13 @@ fn read_mapping(
             match repaired.node.value {
                 yaml::Value::Mapping(mapping) => Some(mapping),
                 _ if repaired.node.is_null() => {
-                    Some(Mapping { entries: Vec::new(), flow: yaml::Flow::Block })
+                    Some(YamlMapping { entries: Vec::new(), flow: yaml::YamlFlow::Block })
                 }
                 _ => {
                     let code = &text_codes::FRONTMATTER_NOT_MAPPING;
                     let message = format!(
                         "the frontmatter is {}, not fields with values",
-                        repaired.node.shape()
+                        repaired.node.shape_name()
                     );
                     let found = Diagnostic::new(code, message).at(source, repaired.node.span);
                     out.push(found.help(code.remedy));
@@ -183,31 +189,31 @@ fn read_mapping(
     }
 }
 
-fn repair_diagnostic(source: &Source, repair: &Repair) -> Diagnostic {
+fn repair_diagnostic(source: &Source, repair: &YamlRepair) -> Diagnostic {
     let (message, title) = match repair.code.id {
         "RS030" => ("the value is not valid YAML as written", "it was read as if quoted"),
         "RS031" => ("the line is indented with a tab", "it was read as if indented with spaces"),
         _ => ("the line is indented where it cannot belong", "it was read as if written like this"),
     };
-    let edit = Edit { span: repair.line, text: repair.corrected.clone() };
+    let edit = SpanEdit { span: repair.line, text: repair.corrected.clone() };
     Diagnostic::new(repair.code, message)
         .at(source, repair.line)
         .help(repair.code.remedy)
-        .fix(Fix { title: title.to_owned(), edits: vec![edit] })
+        .fix(DiagnosticFix { title: title.to_owned(), edits: vec![edit] })
 }
 
-fn frontmatter_diagnostic(source: &Source, error: &frontmatter::Error) -> Diagnostic {
+fn frontmatter_diagnostic(source: &Source, error: &frontmatter::FrontmatterError) -> Diagnostic {
     let code = match error {
-        frontmatter::Error::Missing => &text_codes::NO_FRONTMATTER,
-        frontmatter::Error::NotClosed => &text_codes::FRONTMATTER_NOT_CLOSED,
-        frontmatter::Error::TooLarge { .. } => &text_codes::FRONTMATTER_TOO_LARGE,
+        frontmatter::FrontmatterError::Missing => &text_codes::NO_FRONTMATTER,
+        frontmatter::FrontmatterError::NotClosed => &text_codes::FRONTMATTER_NOT_CLOSED,
+        frontmatter::FrontmatterError::TooLarge { .. } => &text_codes::FRONTMATTER_TOO_LARGE,
     };
     let first_line = source.text().lines().next().map_or(0, str::len);
     Diagnostic::new(code, error.to_string()).at(source, Span::new(0, first_line)).help(code.remedy)
 }
 
 /// Returns the span to report for a missing field: its own key if it is present but empty.
-fn place_of(mapping: &Mapping, yaml: Span, key: &str) -> Span {
+fn span_of_field(mapping: &YamlMapping, yaml: Span, key: &str) -> Span {
     mapping
         .entries
         .iter()
@@ -215,20 +221,29 @@ fn place_of(mapping: &Mapping, yaml: Span, key: &str) -> Span {
         .map_or(Span { start: yaml.start, end: yaml.start }, |entry| entry.key_span)
 }
 
-fn missing_description(source: &Source, mapping: &Mapping, yaml: Span) -> Diagnostic {
+fn missing_description_diagnostic(
+    source: &Source,
+    mapping: &YamlMapping,
+    yaml: Span,
+) -> Diagnostic {
     let code = &codes::DESCRIPTION_MISSING;
     let message = match mapping.get("description") {
         None => "the skill has no `description`".to_owned(),
         Some(node) if node.as_str().is_some() => "the `description` is empty".to_owned(),
-        Some(node) => format!("the `description` is {}, not text", node.shape()),
+        Some(node) => format!("the `description` is {}, not text", node.shape_name()),
     };
     Diagnostic::new(code, message)
-        .at(source, place_of(mapping, yaml, "description"))
+        .at(source, span_of_field(mapping, yaml, "description"))
         .help(code.remedy)
 }
 
-fn missing_name(source: &Source, mapping: &Mapping, yaml: Span, stem: &str) -> Diagnostic {
-    let given = mapping.get("name").and_then(yaml::Node::as_str).map_or(0, str::len);
+fn missing_name_diagnostic(
+    source: &Source,
+    mapping: &YamlMapping,
+    yaml: Span,
+    stem: &str,
+) -> Diagnostic {
+    let given = mapping.get("name").and_then(yaml::YamlNode::as_str).map_or(0, str::len);
     let message = match given {
         0..=NAME_BYTES_MAX => format!("the skill has no `name`; `{stem}` is used"),
         _ => format!(
@@ -236,8 +251,8 @@ fn missing_name(source: &Source, mapping: &Mapping, yaml: Span, stem: &str) -> D
         ),
     };
     Diagnostic::new(&codes::NAME_MISSING, message)
-        .at(source, place_of(mapping, yaml, "name"))
-        .help(format!("add `name: {}`", name::normalise(stem)))
+        .at(source, span_of_field(mapping, yaml, "name"))
+        .help(format!("add `name: {}`", name::normalise_name(stem)))
 }
 
 /// Returns the first paragraph of Markdown that is not a heading, as one line. A long one ends in `…`.
@@ -264,31 +279,31 @@ fn first_paragraph(body: &str) -> Option<String> {
 }
 
 /// The typed fields besides name and description.
-struct Record {
-    kind: Kind,
+struct TypedFields {
+    kind: SkillKind,
     version: Option<semver::Version>,
     author: Option<String>,
     tags: Vec<String>,
     capabilities: Vec<String>,
-    triggers: Triggers,
-    execution: Execution,
+    triggers: SkillTriggers,
+    execution: ExecutionSettings,
     spec: SpecFields,
     claude: ClaudeFields,
 }
 
-impl Record {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Record {
-            kind: fields.text("type").map(|word| kind_of(&word)).unwrap_or_default(),
-            version: fields.version("version"),
-            author: fields.text("author"),
-            tags: fields.words("tags"),
-            capabilities: fields.words("capabilities"),
+impl TypedFields {
+    fn read_fields(fields: &mut FrontmatterFields<'_>) -> Self {
+        TypedFields {
+            kind: fields.read_text("type").map(|word| kind_of(&word)).unwrap_or_default(),
+            version: fields.read_version("version"),
+            author: fields.read_text("author"),
+            tags: fields.read_words("tags"),
+            capabilities: fields.read_words("capabilities"),
             triggers: read_triggers(fields),
             execution: read_execution(fields),
             spec: SpecFields {
-                license: fields.text("license"),
-                compatibility: fields.text("compatibility"),
+                license: fields.read_text("license"),
+                compatibility: fields.read_text("compatibility"),
                 allowed_tools: read_tools(fields, &["allowed-tools", "tools"]),
             },
             claude: read_claude(fields),
@@ -296,65 +311,72 @@ impl Record {
     }
 }
 
-fn kind_of(word: &str) -> Kind {
+fn kind_of(word: &str) -> SkillKind {
     match word {
-        "custom" => Kind::Custom,
-        "self-improvement" => Kind::SelfImprovement,
-        "mode" => Kind::Mode,
-        "subagent" => Kind::Subagent,
-        other => Kind::Other(other.to_owned()),
+        "custom" => SkillKind::Custom,
+        "self-improvement" => SkillKind::SelfImprovement,
+        "mode" => SkillKind::Mode,
+        "subagent" => SkillKind::Subagent,
+        other => SkillKind::Other(other.to_owned()),
     }
 }
 
-fn read_tools(fields: &mut Fields<'_>, keys: &[&str]) -> Vec<String> {
-    let mut tools: Vec<String> = keys.iter().flat_map(|key| fields.tools(key)).collect();
+fn read_tools(fields: &mut FrontmatterFields<'_>, keys: &[&str]) -> Vec<String> {
+    let mut tools: Vec<String> = keys.iter().flat_map(|key| fields.read_tools(key)).collect();
     let mut seen = HashSet::new();
     tools.retain(|tool| seen.insert(tool.clone()));
     tools
 }
 
-fn read_triggers(fields: &mut Fields<'_>) -> Triggers {
-    let mut triggers = fields.triggers("triggers");
-    triggers.paths.extend(fields.words("paths"));
+fn read_triggers(fields: &mut FrontmatterFields<'_>) -> SkillTriggers {
+    let mut triggers = fields.read_triggers("triggers");
+    triggers.paths.extend(fields.read_words("paths"));
     triggers
 }
 
-fn read_execution(fields: &mut Fields<'_>) -> Execution {
-    let defaults = Execution::default();
-    Execution {
+fn read_execution(fields: &mut FrontmatterFields<'_>) -> ExecutionSettings {
+    let defaults = ExecutionSettings::default();
+    ExecutionSettings {
         required_tools: read_tools(fields, &["required_tools"]),
         disallowed_tools: read_tools(
             fields,
             &["disallowed_tools", "disallowed-tools", "disallowedTools"],
         ),
-        dependencies: fields.dependencies("dependencies"),
-        cacheable: fields.flag("cacheable").unwrap_or(defaults.cacheable),
-        max_retries: fields.number("max_retries").unwrap_or(defaults.max_retries),
-        timeout_ms: fields.number("timeout_ms").unwrap_or(defaults.timeout_ms),
+        dependencies: fields.read_dependencies("dependencies"),
+        cacheable: fields.read_flag("cacheable").unwrap_or(defaults.cacheable),
+        max_retries: fields.read_number("max_retries").unwrap_or(defaults.max_retries),
+        timeout_ms: fields.read_number("timeout_ms").unwrap_or(defaults.timeout_ms),
         priority: fields
-            .choice(
+            .read_choice(
                 "priority",
-                &[("low", Priority::Low), ("medium", Priority::Medium), ("high", Priority::High)],
+                &[
+                    ("low", SkillPriority::Low),
+                    ("medium", SkillPriority::Medium),
+                    ("high", SkillPriority::High),
+                ],
             )
             .unwrap_or(defaults.priority),
-        max_concurrent: fields.number("max_concurrent"),
+        max_concurrent: fields.read_number("max_concurrent"),
     }
 }
 
-fn read_claude(fields: &mut Fields<'_>) -> ClaudeFields {
+fn read_claude(fields: &mut FrontmatterFields<'_>) -> ClaudeFields {
     ClaudeFields {
-        when_to_use: fields.text("when_to_use"),
-        arguments: fields.tools("arguments"),
-        argument_hint: fields.loose_text("argument-hint"),
-        disable_model_invocation: fields.flag("disable-model-invocation").unwrap_or(false),
-        hidden_from_user: !fields.flag("user-invocable").unwrap_or(true),
-        model: fields.text("model"),
-        effort: fields.text("effort"),
+        when_to_use: fields.read_text("when_to_use"),
+        arguments: fields.read_tools("arguments"),
+        argument_hint: fields.read_loose_text("argument-hint"),
+        disable_model_invocation: fields.read_flag("disable-model-invocation").unwrap_or(false),
+        hidden_from_user: !fields.read_flag("user-invocable").unwrap_or(true),
+        model: fields.read_text("model"),
+        effort: fields.read_text("effort"),
         context: fields
-            .choice("context", &[("fork", Context::Fork), ("inline", Context::Inline)])
+            .read_choice(
+                "context",
+                &[("fork", InvocationContext::Fork), ("inline", InvocationContext::Inline)],
+            )
             .unwrap_or_default(),
-        agent: fields.text("agent"),
-        shell: fields.text("shell"),
+        agent: fields.read_text("agent"),
+        shell: fields.read_text("shell"),
     }
 }
 

@@ -14,7 +14,7 @@ pub const NAME_CHARS_MAX: usize = 64;
 /// assert_eq!(normalise("My Skill (v2)!"), "my-skill-v2");
 /// assert_eq!(normalise("日本語"), "日本語");
 /// ```
-pub fn normalise(name: &str) -> String {
+pub fn normalise_name(name: &str) -> String {
     if is_normal(name) {
         return name.to_owned();
     }
@@ -44,15 +44,15 @@ fn is_normal(name: &str) -> bool {
 /// assert_eq!(nearest("error-analyser", ["error-analyzer", "recovery"]), Some("error-analyzer"));
 /// assert_eq!(nearest("zzz", ["error-analyzer"]), None);
 /// ```
-pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let wrong = normalise(wrong);
+pub fn nearest_name<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wrong = normalise_name(wrong);
     let wrong: Vec<char> = wrong.chars().collect();
     let allowed = (wrong.len() / 3).clamp(1, 4);
     let rank = |name: &str| {
         // Fast path: of thousands of names, most are ruled out by their length alone.
         let far = name.is_ascii() && name.len().abs_diff(wrong.len()) > allowed + 2;
-        let near = if far { None } else { distance(&wrong, &normal_chars(name), allowed) };
-        near.or_else(|| is_part(&wrong, name).then_some(allowed + 1))
+        let near = if far { None } else { edit_distance(&wrong, &normal_chars(name), allowed) };
+        near.or_else(|| is_word_of(&wrong, name).then_some(allowed + 1))
     };
     known
         .into_iter()
@@ -62,18 +62,18 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 fn normal_chars(name: &str) -> Vec<char> {
-    if is_normal(name) { name.chars().collect() } else { normalise(name).chars().collect() }
+    if is_normal(name) { name.chars().collect() } else { normalise_name(name).chars().collect() }
 }
 
 /// Returns true if one whole word of the name was given, such as `security` for `reviewing-security`.
-fn is_part(wrong: &[char], name: &str) -> bool {
+fn is_word_of(wrong: &[char], name: &str) -> bool {
     wrong.len() >= 4
         && name.split(['-', ':', '/']).any(|part| part.chars().eq(wrong.iter().copied()))
 }
 
 /// Returns the edit distance of two names, counting a transposition as one edit; `None` if it exceeds `most`.
 /// Names of very different length are ruled out without computing it.
-fn distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
+fn edit_distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
     // Two names within `most` edits share all but `most` of their letters, in any order.
     let shared = a.iter().filter(|c| b.contains(c)).count();
     if a.len().abs_diff(b.len()) > most || shared + most < a.len() {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn names_are_normalised_as_the_flat_dialect_says() {
-        let check = |given: &str, expect: &str| assert_eq!(normalise(given), expect);
+        let check = |given: &str, expect: &str| assert_eq!(normalise_name(given), expect);
         check("error-analyzer", "error-analyzer");
         check("Error Analyzer", "error-analyzer");
         check("--a__b--", "a-b");
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn a_near_name_is_suggested_and_a_far_one_is_not() {
         let known = ["recovery", "reviewing-security", "auto-merge"];
-        assert_eq!(nearest("recovrey", known), Some("recovery"));
-        assert_eq!(nearest("security", known), Some("reviewing-security"));
-        assert_eq!(nearest("Auto_Merge", known), Some("auto-merge"));
-        assert_eq!(nearest("kubernetes", known), None);
+        assert_eq!(nearest_name("recovrey", known), Some("recovery"));
+        assert_eq!(nearest_name("security", known), Some("reviewing-security"));
+        assert_eq!(nearest_name("Auto_Merge", known), Some("auto-merge"));
+        assert_eq!(nearest_name("kubernetes", known), None);
     }
 }

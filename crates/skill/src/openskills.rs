@@ -19,12 +19,12 @@ mod read;
 mod sync;
 mod update;
 
-pub use discover::{Found, find, find_all, scan};
-pub use entry::{Entry, Location, Style};
+pub use discover::{OpenSkillsSkill, find, find_all_skills, scan_skills};
+pub use entry::{OpenSkillsEntry, OpenSkillsStyle, SkillLocation};
 pub use list::render_list;
 pub use read::{MISSING_ARGUMENT, NO_NAMES, not_found, read_block, split_names};
 pub use sync::{
     NO_SKILLS_TO_SYNC, NOT_MARKDOWN, created_message, file_stem, is_markdown, new_file,
     outcome_message, render_block,
 };
-pub use update::{MarkerError, Outcome, Updated, update};
+pub use update::{BlockUpdateOutcome, MarkerError, UpdatedSkillsFile, update_block};

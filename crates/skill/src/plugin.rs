@@ -9,8 +9,8 @@ use repertoire_text::Diagnostic;
 use semver::Version;
 
 use crate::codes;
-use crate::profile::{Holds, Root};
-use crate::skill::{Plugin, Scope};
+use crate::profile::{Root, RootContents};
+use crate::skill::{PluginInfo, Scope};
 
 /// The maximum depth of a plugin's `skills` folder below the cache: marketplaces may be nested.
 const DEPTH_MAX: usize = 5;
@@ -20,7 +20,7 @@ const ENTRIES_MAX: usize = 20_000;
 
 /// The plugins of a cache.
 #[derive(Clone, Debug, Default)]
-pub struct Plugins {
+pub struct CachedPlugins {
     /// One root for each plugin, ordered by the plugin's name.
     pub roots: Vec<Root>,
     /// Set if the limits stopped the search.
@@ -28,14 +28,14 @@ pub struct Plugins {
 }
 
 /// Searches a cache for plugins.
-pub fn search(cache: &Utf8Path) -> Plugins {
-    let mut search = Search { entries: 0, folders: 0, found: Vec::new() };
+pub fn search_plugins(cache: &Utf8Path) -> CachedPlugins {
+    let mut search = PluginSearch { entries: 0, folders: 0, found: Vec::new() };
     search.run(cache);
-    let cut = search.is_over().then(|| too_many(cache));
-    Plugins { roots: best_of_each(search.found), cut }
+    let cut = search.is_over().then(|| limit_diagnostic(cache));
+    CachedPlugins { roots: best_version_of_each(search.found), cut }
 }
 
-fn too_many(cache: &Utf8Path) -> Diagnostic {
+fn limit_diagnostic(cache: &Utf8Path) -> Diagnostic {
     let code = &codes::WALK_ENTRIES;
     let message = format!(
         "the plugin cache has more than {ENTRIES_MAX} entries, the limit, or {FOLDERS_MAX} folders; the rest was not searched"
@@ -43,15 +43,15 @@ fn too_many(cache: &Utf8Path) -> Diagnostic {
     Diagnostic::new(code, message).in_file(cache).help("Remove plugins that are not used.")
 }
 
-fn best_of_each(candidates: Vec<Candidate>) -> Vec<Root> {
-    let mut best: BTreeMap<String, Candidate> = BTreeMap::new();
+fn best_version_of_each(candidates: Vec<PluginCandidate>) -> Vec<Root> {
+    let mut best: BTreeMap<String, PluginCandidate> = BTreeMap::new();
     for candidate in candidates {
         match best.entry(candidate.plugin.clone()) {
             std::collections::btree_map::Entry::Vacant(entry) => {
                 entry.insert(candidate);
             }
             std::collections::btree_map::Entry::Occupied(mut entry) => {
-                if candidate.rank() > entry.get().rank() {
+                if candidate.version_rank() > entry.get().version_rank() {
                     entry.insert(candidate);
                 }
             }
@@ -61,35 +61,35 @@ fn best_of_each(candidates: Vec<Candidate>) -> Vec<Root> {
         .map(|found| Root {
             dir: found.skills,
             scope: Scope::Plugin,
-            holds: Holds::Skills,
-            plugin: Some(Plugin { name: found.plugin, version: found.version }),
+            holds: RootContents::Skills,
+            plugin: Some(PluginInfo { name: found.plugin, version: found.version }),
             named: false,
         })
         .collect()
 }
 
-struct Candidate {
+struct PluginCandidate {
     plugin: String,
     version: String,
     skills: Utf8PathBuf,
     modified: Option<SystemTime>,
 }
 
-impl Candidate {
+impl PluginCandidate {
     /// A semantic version beats any other; then the higher version, the newer folder and the path decide.
-    fn rank(&self) -> (Option<Version>, Option<SystemTime>, &Utf8Path) {
+    fn version_rank(&self) -> (Option<Version>, Option<SystemTime>, &Utf8Path) {
         let version = Version::parse(self.version.trim_start_matches('v')).ok();
         (version, self.modified, &self.skills)
     }
 }
 
-struct Search {
+struct PluginSearch {
     entries: usize,
     folders: usize,
-    found: Vec<Candidate>,
+    found: Vec<PluginCandidate>,
 }
 
-impl Search {
+impl PluginSearch {
     fn is_over(&self) -> bool {
         self.entries > ENTRIES_MAX || self.folders > FOLDERS_MAX
     }
@@ -107,7 +107,8 @@ impl Search {
                 children.sort();
                 let (skills, rest): (Vec<_>, Vec<_>) =
                     children.into_iter().partition(|child| child.file_name() == Some("skills"));
-                self.found.extend(skills.into_iter().filter_map(|skills| candidate(cache, skills)));
+                self.found
+                    .extend(skills.into_iter().filter_map(|skills| parse_candidate(cache, skills)));
                 // Inside a version's folder only `skills` matters.
                 if self.found.last().is_none_or(|last| last.skills.parent() != Some(&dir)) {
                     next.extend(rest);
@@ -136,10 +137,10 @@ impl Search {
     }
 }
 
-fn candidate(cache: &Utf8Path, skills: Utf8PathBuf) -> Option<Candidate> {
+fn parse_candidate(cache: &Utf8Path, skills: Utf8PathBuf) -> Option<PluginCandidate> {
     let version_dir = skills.parent()?;
     let plugin_dir = version_dir.parent().filter(|dir| dir.starts_with(cache) && *dir != cache)?;
-    Some(Candidate {
+    Some(PluginCandidate {
         plugin: plugin_dir.file_name()?.to_owned(),
         version: version_dir.file_name()?.to_owned(),
         modified: std::fs::metadata(&skills).and_then(|meta| meta.modified()).ok(),
@@ -164,7 +165,7 @@ mod tests {
         ] {
             std::fs::create_dir_all(cache.join(path)).unwrap();
         }
-        let found: Vec<(String, String)> = search(cache)
+        let found: Vec<(String, String)> = search_plugins(cache)
             .roots
             .into_iter()
             .map(|root| {

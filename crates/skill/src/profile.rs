@@ -4,7 +4,7 @@
 //! Precedence differs between clients, so it is data here. A new client is a new table.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 use repertoire_text::{Diagnostic, repository};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub enum ProfileId {
 
 /// The directory that the path of a root is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
+pub enum RootBase {
     /// The working directory.
     Here,
     /// The working directory and every one above it, up to the root of the git repository.
@@ -56,7 +56,7 @@ pub enum Base {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Holds {
+pub enum RootContents {
     /// Folders with a `SKILL.md`, and flat files if the profile has them.
     Skills,
     /// Flat files that define agents.
@@ -66,15 +66,15 @@ pub enum Holds {
 /// An entry in a profile's search order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootSpec {
-    pub base: Base,
+    pub base: RootBase,
     /// The path relative to `base`.
     pub path: &'static str,
-    pub holds: Holds,
+    pub holds: RootContents,
 }
 
 /// The rule for skills of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collision {
+pub enum CollisionRule {
     /// The first root in the order wins.
     FirstWins,
     /// The first wins, but an untrusted skill never wins over a trusted one.
@@ -85,7 +85,7 @@ pub enum Collision {
 
 /// The source of a skill's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
+pub enum NamingRule {
     /// The `name` field, normalised.
     Field,
     /// The name of the folder.
@@ -98,8 +98,8 @@ pub struct Profile {
     pub id: ProfileId,
     /// The roots in search order.
     pub roots: &'static [RootSpec],
-    pub collision: Collision,
-    pub naming: Naming,
+    pub collision: CollisionRule,
+    pub naming: NamingRule,
     /// True if single `*.md` files are skills.
     pub flat_files: bool,
     /// The maximum depth of skills below a root; `None` for the configured limit.
@@ -107,40 +107,40 @@ pub struct Profile {
     pub missing_description: MissingDescription,
 }
 
-const fn skills(base: Base, path: &'static str) -> RootSpec {
-    RootSpec { base, path, holds: Holds::Skills }
+const fn skills_root(base: RootBase, path: &'static str) -> RootSpec {
+    RootSpec { base, path, holds: RootContents::Skills }
 }
 
-const fn agents(base: Base, path: &'static str) -> RootSpec {
-    RootSpec { base, path, holds: Holds::Agents }
+const fn agents_root(base: RootBase, path: &'static str) -> RootSpec {
+    RootSpec { base, path, holds: RootContents::Agents }
 }
 
 const REPERTOIRE: Profile = Profile {
     id: ProfileId::Repertoire,
     roots: &[
-        skills(Base::Upwards, ".repertoire/skills"),
-        skills(Base::Upwards, ".agents/skills"),
-        skills(Base::Upwards, ".claude/skills"),
-        skills(Base::Upwards, ".agent/skills"),
-        skills(Base::Upwards, ".codex/skills"),
-        skills(Base::Upwards, ".gemini/skills"),
-        skills(Base::Upwards, ".github/skills"),
-        agents(Base::Upwards, ".repertoire/agents"),
-        agents(Base::Upwards, ".claude/agents"),
-        agents(Base::Upwards, ".claude/subagents"),
-        skills(Base::Home, ".repertoire/skills"),
-        skills(Base::Home, ".agents/skills"),
-        skills(Base::Home, ".claude/skills"),
-        skills(Base::Home, ".agent/skills"),
-        skills(Base::Home, ".codex/skills"),
-        skills(Base::Home, ".gemini/skills"),
-        agents(Base::Home, ".repertoire/agents"),
-        agents(Base::Home, ".claude/agents"),
-        skills(Base::PluginCache, ".claude/plugins/cache"),
-        skills(Base::Builtin, ""),
+        skills_root(RootBase::Upwards, ".repertoire/skills"),
+        skills_root(RootBase::Upwards, ".agents/skills"),
+        skills_root(RootBase::Upwards, ".claude/skills"),
+        skills_root(RootBase::Upwards, ".agent/skills"),
+        skills_root(RootBase::Upwards, ".codex/skills"),
+        skills_root(RootBase::Upwards, ".gemini/skills"),
+        skills_root(RootBase::Upwards, ".github/skills"),
+        agents_root(RootBase::Upwards, ".repertoire/agents"),
+        agents_root(RootBase::Upwards, ".claude/agents"),
+        agents_root(RootBase::Upwards, ".claude/subagents"),
+        skills_root(RootBase::Home, ".repertoire/skills"),
+        skills_root(RootBase::Home, ".agents/skills"),
+        skills_root(RootBase::Home, ".claude/skills"),
+        skills_root(RootBase::Home, ".agent/skills"),
+        skills_root(RootBase::Home, ".codex/skills"),
+        skills_root(RootBase::Home, ".gemini/skills"),
+        agents_root(RootBase::Home, ".repertoire/agents"),
+        agents_root(RootBase::Home, ".claude/agents"),
+        skills_root(RootBase::PluginCache, ".claude/plugins/cache"),
+        skills_root(RootBase::Builtin, ""),
     ],
-    collision: Collision::TrustedThenFirst,
-    naming: Naming::Field,
+    collision: CollisionRule::TrustedThenFirst,
+    naming: NamingRule::Field,
     flat_files: true,
     depth_max: None,
     missing_description: MissingDescription::Skip,
@@ -149,12 +149,12 @@ const REPERTOIRE: Profile = Profile {
 const AGENTSKILLS: Profile = Profile {
     id: ProfileId::Agentskills,
     roots: &[
-        skills(Base::Upwards, ".agents/skills"),
-        skills(Base::Upwards, ".claude/skills"),
-        skills(Base::Home, ".agents/skills"),
-        skills(Base::Home, ".claude/skills"),
+        skills_root(RootBase::Upwards, ".agents/skills"),
+        skills_root(RootBase::Upwards, ".claude/skills"),
+        skills_root(RootBase::Home, ".agents/skills"),
+        skills_root(RootBase::Home, ".claude/skills"),
     ],
-    collision: Collision::FirstWins,
+    collision: CollisionRule::FirstWins,
     flat_files: false,
     ..REPERTOIRE
 };
@@ -162,13 +162,13 @@ const AGENTSKILLS: Profile = Profile {
 const OPENSKILLS: Profile = Profile {
     id: ProfileId::Openskills,
     roots: &[
-        skills(Base::Here, ".agent/skills"),
-        skills(Base::Home, ".agent/skills"),
-        skills(Base::Here, ".claude/skills"),
-        skills(Base::Home, ".claude/skills"),
+        skills_root(RootBase::Here, ".agent/skills"),
+        skills_root(RootBase::Home, ".agent/skills"),
+        skills_root(RootBase::Here, ".claude/skills"),
+        skills_root(RootBase::Home, ".claude/skills"),
     ],
-    collision: Collision::FirstWins,
-    naming: Naming::Folder,
+    collision: CollisionRule::FirstWins,
+    naming: NamingRule::Folder,
     flat_files: false,
     depth_max: Some(1),
     missing_description: MissingDescription::Skip,
@@ -177,14 +177,14 @@ const OPENSKILLS: Profile = Profile {
 const CLAUDE: Profile = Profile {
     id: ProfileId::Claude,
     roots: &[
-        skills(Base::Home, ".claude/skills"),
-        skills(Base::Upwards, ".claude/skills"),
-        agents(Base::Upwards, ".claude/agents"),
-        agents(Base::Home, ".claude/agents"),
-        skills(Base::PluginCache, ".claude/plugins/cache"),
+        skills_root(RootBase::Home, ".claude/skills"),
+        skills_root(RootBase::Upwards, ".claude/skills"),
+        agents_root(RootBase::Upwards, ".claude/agents"),
+        agents_root(RootBase::Home, ".claude/agents"),
+        skills_root(RootBase::PluginCache, ".claude/plugins/cache"),
     ],
-    collision: Collision::FirstWins,
-    naming: Naming::Folder,
+    collision: CollisionRule::FirstWins,
+    naming: NamingRule::Folder,
     flat_files: false,
     depth_max: Some(1),
     missing_description: MissingDescription::FirstParagraph,
@@ -193,14 +193,14 @@ const CLAUDE: Profile = Profile {
 const CODEX: Profile = Profile {
     id: ProfileId::Codex,
     roots: &[
-        skills(Base::Upwards, ".codex/skills"),
-        skills(Base::Upwards, ".agents/skills"),
-        skills(Base::Home, ".codex/skills"),
-        skills(Base::Home, ".agents/skills"),
-        skills(Base::System, "etc/codex/skills"),
+        skills_root(RootBase::Upwards, ".codex/skills"),
+        skills_root(RootBase::Upwards, ".agents/skills"),
+        skills_root(RootBase::Home, ".codex/skills"),
+        skills_root(RootBase::Home, ".agents/skills"),
+        skills_root(RootBase::System, "etc/codex/skills"),
     ],
-    collision: Collision::KeepAll,
-    naming: Naming::Field,
+    collision: CollisionRule::KeepAll,
+    naming: NamingRule::Field,
     flat_files: false,
     depth_max: Some(6),
     missing_description: MissingDescription::Skip,
@@ -209,13 +209,13 @@ const CODEX: Profile = Profile {
 const GEMINI: Profile = Profile {
     id: ProfileId::Gemini,
     roots: &[
-        skills(Base::Here, ".agents/skills"),
-        skills(Base::Here, ".gemini/skills"),
-        skills(Base::Home, ".agents/skills"),
-        skills(Base::Home, ".gemini/skills"),
+        skills_root(RootBase::Here, ".agents/skills"),
+        skills_root(RootBase::Here, ".gemini/skills"),
+        skills_root(RootBase::Home, ".agents/skills"),
+        skills_root(RootBase::Home, ".gemini/skills"),
     ],
-    collision: Collision::FirstWins,
-    naming: Naming::Field,
+    collision: CollisionRule::FirstWins,
+    naming: NamingRule::Field,
     flat_files: false,
     depth_max: Some(1),
     missing_description: MissingDescription::Skip,
@@ -259,7 +259,7 @@ impl ProfileId {
 
 /// The directories that discovery starts from. Nothing in this crate reads the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct SearchDirectories {
     /// The working directory.
     pub here: Utf8PathBuf,
     /// The user's home directory.
@@ -268,16 +268,16 @@ pub struct Places {
     pub pack: Utf8PathBuf,
 }
 
-impl Places {
+impl SearchDirectories {
     /// Returns the root of the git repository around `here`, or `here` itself.
-    pub fn project(&self) -> &Utf8Path {
-        repository::top(&self.here, &self.home).unwrap_or(&self.here)
+    pub fn project_dir(&self) -> &Utf8Path {
+        repository::find_work_tree(&self.here, &self.home).unwrap_or(&self.here)
     }
 
     /// Returns `here` and its ancestors up to the project's folder, nearest first. A home folder is never
     /// taken for a part of a project below it.
-    pub fn upwards(&self) -> Vec<&Utf8Path> {
-        let project = self.project();
+    pub fn project_ancestors(&self) -> Vec<&Utf8Path> {
+        let project = self.project_dir();
         self.here
             .ancestors()
             .take_while(|dir| dir.starts_with(project))
@@ -291,7 +291,7 @@ impl Places {
     }
 
     /// Formats a path for people: relative to the working directory, or with `~`.
-    pub fn shorten(&self, path: &Utf8Path) -> String {
+    pub fn shorten_path(&self, path: &Utf8Path) -> String {
         let below_here = path.strip_prefix(&self.here).ok().filter(|rest| *rest != "");
         let text = match (below_here, path.strip_prefix(&self.home)) {
             (Some(rest), _) => rest.to_string(),
@@ -299,7 +299,7 @@ impl Places {
             (None, Ok(rest)) => format!("~/{rest}"),
             (None, Err(_)) => path.to_string(),
         };
-        printable(&text)
+        printable_line(&text)
     }
 }
 
@@ -308,80 +308,80 @@ impl Places {
 pub struct Root {
     pub dir: Utf8PathBuf,
     pub scope: Scope,
-    pub holds: Holds,
+    pub holds: RootContents,
     /// The plugin that the root belongs to.
-    pub plugin: Option<crate::skill::Plugin>,
+    pub plugin: Option<crate::skill::PluginInfo>,
     /// True if the user named the root, so that its absence is reported.
     pub named: bool,
 }
 
 impl Root {
     /// Creates a root that the user named.
-    pub fn extra(dir: impl Into<Utf8PathBuf>) -> Self {
+    pub fn named_by_user(dir: impl Into<Utf8PathBuf>) -> Self {
         Root {
             dir: dir.into(),
             scope: Scope::Extra,
-            holds: Holds::Skills,
+            holds: RootContents::Skills,
             plugin: None,
             named: true,
         }
     }
 
     /// Creates a root of the profile's own order.
-    fn from_profile(dir: Utf8PathBuf, scope: Scope, holds: Holds) -> Self {
+    fn from_profile(dir: Utf8PathBuf, scope: Scope, holds: RootContents) -> Self {
         Root { dir, scope, holds, plugin: None, named: false }
     }
 }
 
 impl Profile {
     /// Returns the roots of this profile in order, whether they exist or not.
-    pub fn roots_at(&self, places: &Places) -> Vec<Root> {
+    pub fn roots_at(&self, places: &SearchDirectories) -> Vec<Root> {
         self.find_roots(places).0
     }
 
     /// Like [`Profile::roots_at`], with findings about the search.
-    pub fn find_roots(&self, places: &Places) -> (Vec<Root>, Vec<Diagnostic>) {
+    pub fn find_roots(&self, places: &SearchDirectories) -> (Vec<Root>, Vec<Diagnostic>) {
         let mut out = Vec::new();
         let mut findings = Vec::new();
         let mut specs = self.roots.iter().peekable();
         while let Some(spec) = specs.next() {
             match spec.base {
-                Base::Here => {
+                RootBase::Here => {
                     let scope = places.scope_of(&places.here);
                     out.push(Root::from_profile(places.here.join(spec.path), scope, spec.holds));
                 }
                 // Nearer folders win regardless of the kind of root: all roots of one folder come before
                 // those of the folder above.
-                Base::Upwards => {
+                RootBase::Upwards => {
                     let mut group = vec![spec];
-                    while let Some(next) = specs.next_if(|next| next.base == Base::Upwards) {
+                    while let Some(next) = specs.next_if(|next| next.base == RootBase::Upwards) {
                         group.push(next);
                     }
-                    for dir in places.upwards() {
+                    for dir in places.project_ancestors() {
                         let scope = places.scope_of(dir);
                         out.extend(group.iter().map(|spec| {
                             Root::from_profile(dir.join(spec.path), scope, spec.holds)
                         }));
                     }
                 }
-                Base::Home => out.push(Root::from_profile(
+                RootBase::Home => out.push(Root::from_profile(
                     places.home.join(spec.path),
                     Scope::User,
                     spec.holds,
                 )),
-                Base::System => {
+                RootBase::System => {
                     out.push(Root::from_profile(
                         Utf8Path::new("/").join(spec.path),
                         Scope::User,
                         spec.holds,
                     ));
                 }
-                Base::PluginCache => {
-                    let plugins = crate::plugin::search(&places.home.join(spec.path));
+                RootBase::PluginCache => {
+                    let plugins = crate::plugin::search_plugins(&places.home.join(spec.path));
                     out.extend(plugins.roots);
                     findings.extend(plugins.cut);
                 }
-                Base::Builtin => {
+                RootBase::Builtin => {
                     out.push(Root::from_profile(places.pack.clone(), Scope::Builtin, spec.holds))
                 }
             }
@@ -401,8 +401,8 @@ impl Profile {
 mod tests {
     use super::*;
 
-    fn places(here: &str) -> Places {
-        Places { here: here.into(), home: "/home/u".into(), pack: "/data/pack".into() }
+    fn places(here: &str) -> SearchDirectories {
+        SearchDirectories { here: here.into(), home: "/home/u".into(), pack: "/data/pack".into() }
     }
 
     fn dirs(id: ProfileId, here: &str) -> Vec<String> {
@@ -441,8 +441,8 @@ mod tests {
     #[test]
     fn paths_are_shortened_for_people() {
         let places = places("/home/u/p");
-        assert_eq!(places.shorten(Utf8Path::new("/home/u/p/a/b")), "a/b");
-        assert_eq!(places.shorten(Utf8Path::new("/home/u/.x")), "~/.x");
-        assert_eq!(places.shorten(Utf8Path::new("/etc")), "/etc");
+        assert_eq!(places.shorten_path(Utf8Path::new("/home/u/p/a/b")), "a/b");
+        assert_eq!(places.shorten_path(Utf8Path::new("/home/u/.x")), "~/.x");
+        assert_eq!(places.shorten_path(Utf8Path::new("/etc")), "/etc");
     }
 }

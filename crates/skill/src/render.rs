@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use crate::catalog::Entry;
-use crate::trust::Trust;
+use crate::catalog::CatalogEntry;
+use crate::trust::TrustLevel;
 
 pub mod catalog;
 pub mod json;
@@ -15,7 +15,7 @@ pub mod skill_content;
 pub mod tool_result;
 
 /// Escapes text for XML elements and attributes.
-pub fn escape(text: &str) -> Cow<'_, str> {
+pub fn escape_xml(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>', '"']) {
         return Cow::Borrowed(text);
     }
@@ -33,32 +33,32 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 }
 
 /// Joins text into one line, so that it cannot start a line of its own.
-pub(crate) fn one_line(text: &str) -> String {
+pub(crate) fn join_lines(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the description of a skill for a model, on one line. An untrusted skill is labelled with its
 /// scope.
-pub fn described(entry: &Entry) -> String {
-    let description = one_line(&entry.skill.description);
+pub fn describe_skill(entry: &CatalogEntry) -> String {
+    let description = join_lines(&entry.skill.description);
     match untrusted_label(entry) {
         Some(label) => format!("[{label}] {description}"),
         None => description,
     }
 }
 
-fn untrusted_label(entry: &Entry) -> Option<String> {
+fn untrusted_label(entry: &CatalogEntry) -> Option<String> {
     let scope = entry.skill.origin.scope.as_str();
     match entry.trust {
-        Trust::Trusted => None,
-        Trust::Untrusted => Some(format!("untrusted {scope} skill")),
-        Trust::Changed => Some(format!("{scope} skill, changed since it was trusted")),
+        TrustLevel::Trusted => None,
+        TrustLevel::Untrusted => Some(format!("untrusted {scope} skill")),
+        TrustLevel::Changed => Some(format!("{scope} skill, changed since it was trusted")),
     }
 }
 
 /// Escapes every opening and closing tag of the given names, in any case and with any white space, and leaves
 /// everything else alone. A body then cannot close the element around it, nor open one that looks like it.
-pub fn neutralise<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
+pub fn neutralise_tags<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     let mut out = String::new();
     let mut done = 0;
     for at in memchr::memchr_iter(b'<', text.as_bytes()) {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn tags_of_a_wrapper_are_neutralised_in_every_spelling() {
-        let check = |text: &str, expect: &str| assert_eq!(neutralise(text, &["wrap"]), expect);
+        let check = |text: &str, expect: &str| assert_eq!(neutralise_tags(text, &["wrap"]), expect);
         check("a </wrap> b", "a &lt;/wrap> b");
         check("< / WRAP\n>", "&lt; / WRAP\n>");
         check("<wrap name=\"x\">", "&lt;wrap name=\"x\">");
@@ -103,6 +103,6 @@ mod tests {
 
     #[test]
     fn markup_is_escaped() {
-        assert_eq!(escape("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
+        assert_eq!(escape_xml("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::codes;
 use crate::limits::ResourceLimits;
 use crate::pack;
-use crate::skill::{Digest, Scope, Skill};
+use crate::skill::{ContentDigest, Scope, Skill};
 use crate::walk::is_refused_name;
 
 /// The purpose of a resource, by the folder that contains it.
@@ -18,7 +18,7 @@ use crate::walk::is_refused_name;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Group {
+pub enum ResourceGroup {
     /// `references/` or `reference/`: documents to read.
     References,
     /// `assets/`: files to copy.
@@ -31,27 +31,32 @@ pub enum Group {
     Other,
 }
 
-impl Group {
+impl ResourceGroup {
     /// All groups, in display order.
-    pub const ALL: &[Group] =
-        &[Group::References, Group::Assets, Group::Scripts, Group::Examples, Group::Other];
+    pub const ALL: &[ResourceGroup] = &[
+        ResourceGroup::References,
+        ResourceGroup::Assets,
+        ResourceGroup::Scripts,
+        ResourceGroup::Examples,
+        ResourceGroup::Other,
+    ];
 
-    pub(crate) fn of(path: &Utf8Path) -> Self {
+    pub(crate) fn from_path(path: &Utf8Path) -> Self {
         match path.components().next().map(|part| part.as_str()) {
-            Some("references" | "reference") => Group::References,
-            Some("assets") => Group::Assets,
-            Some("scripts") => Group::Scripts,
-            Some("examples") => Group::Examples,
-            _ => Group::Other,
+            Some("references" | "reference") => ResourceGroup::References,
+            Some("assets") => ResourceGroup::Assets,
+            Some("scripts") => ResourceGroup::Scripts,
+            Some("examples") => ResourceGroup::Examples,
+            _ => ResourceGroup::Other,
         }
     }
 }
 
 /// A file beside a skill's `SKILL.md`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Resource {
+pub struct ResourceFile {
     /// The purpose of the file.
-    pub group: Group,
+    pub group: ResourceGroup,
     /// The path relative to the skill's folder.
     #[schemars(with = "String")]
     pub path: Utf8PathBuf,
@@ -61,34 +66,38 @@ pub struct Resource {
 
 /// The resources of a skill, and the files that were left out.
 #[derive(Clone, Debug, Default)]
-pub struct Resources {
+pub struct ResourceList {
     /// The files, by group and then by path.
-    pub files: Vec<Resource>,
+    pub files: Vec<ResourceFile>,
     /// The reasons why files were left out.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Resources {
+impl ResourceList {
     /// Iterates over the paths of one group.
-    pub fn of_group(&self, group: Group) -> impl Iterator<Item = &Utf8Path> {
+    pub fn of_group(&self, group: ResourceGroup) -> impl Iterator<Item = &Utf8Path> {
         self.files.iter().filter(move |file| file.group == group).map(|file| file.path.as_path())
     }
 }
 
 /// Lists the resources of a skill. A flat skill has none.
-pub fn list(skill: &Skill, limits: &ResourceLimits) -> Resources {
-    survey(skill, limits).0
+pub fn list_resources(skill: &Skill, limits: &ResourceLimits) -> ResourceList {
+    survey_folder(skill, limits).0
 }
 
 /// Reads one resource as text. It accepts every file that [`list`] finds, and those that only a limit keeps
 /// out of the list.
-pub fn read(skill: &Skill, path: &Utf8Path, limits: &ResourceLimits) -> Result<String, ReadError> {
-    String::from_utf8(read_bytes(skill, path, limits)?)
+pub fn read_resource(
+    skill: &Skill,
+    path: &Utf8Path,
+    limits: &ResourceLimits,
+) -> Result<String, ReadError> {
+    String::from_utf8(read_resource_bytes(skill, path, limits)?)
         .map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
 /// Like [`read`], for files of any content.
-pub fn read_bytes(
+pub fn read_resource_bytes(
     skill: &Skill,
     path: &Utf8Path,
     limits: &ResourceLimits,
@@ -100,7 +109,7 @@ pub fn read_bytes(
         return Err(ReadError::NotFound);
     }
     if let Some(folder) = pack_folder(skill) {
-        let bytes = pack::read(folder.join(path).as_str()).ok_or(ReadError::NotFound)?;
+        let bytes = pack::read_pack_file(folder.join(path).as_str()).ok_or(ReadError::NotFound)?;
         return Ok(bytes.into_owned());
     }
     refuse_unlisted(skill.origin.dir(), path, limits)?;
@@ -111,8 +120,8 @@ pub fn read_bytes(
 ///
 /// It covers every path and content and the target of every link, so adding, changing, renaming or removing
 /// any file or link changes it. Returns `None` if not all files can be read; such a skill cannot be trusted.
-pub fn digest_of_all(skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
-    let (resources, links) = survey(skill, limits);
+pub fn digest_all_files(skill: &Skill, limits: &ResourceLimits) -> Option<ContentDigest> {
+    let (resources, links) = survey_folder(skill, limits);
     if !resources.diagnostics.is_empty() {
         return None;
     }
@@ -120,16 +129,16 @@ pub fn digest_of_all(skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
     for file in &resources.files {
         let bytes =
             fs::read_bytes_beneath(skill.origin.dir(), &file.path, limits.bytes_max).ok()?;
-        lines.push(format!("{} {}", Digest::of(&bytes), file.path));
+        lines.push(format!("{} {}", ContentDigest::hash_bytes(&bytes), file.path));
     }
     // Quoted, so that a name cannot imitate the arrow or a line break.
     lines.extend(links.iter().map(|link| format!("link {:?} -> {:?}", link.path, link.target)));
-    Some(Digest::of(lines.join("\n").as_bytes()))
+    Some(ContentDigest::hash_bytes(lines.join("\n").as_bytes()))
 }
 
 /// A symbolic link within the skill's folder.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Link {
+struct ResourceLink {
     /// The path relative to the skill's folder.
     path: Utf8PathBuf,
     /// The final target, relative to the skill's folder. The text of the link itself may stay the same while
@@ -137,7 +146,7 @@ struct Link {
     target: Utf8PathBuf,
 }
 
-fn survey(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>) {
+fn survey_folder(skill: &Skill, limits: &ResourceLimits) -> (ResourceList, Vec<ResourceLink>) {
     if !skill.origin.is_folder() {
         return Default::default();
     }
@@ -172,14 +181,16 @@ fn refuse_unlisted(
     let mut at = dir.to_owned();
     for (number, name) in names.iter().enumerate() {
         at.push(name);
-        match look(&real_dir, &at) {
-            Look::Folder if *name == ".git" => return Err(ReadError::NotFound),
+        match inspect_path(&real_dir, &at) {
+            ResourcePathKind::Folder if *name == ".git" => return Err(ReadError::NotFound),
             // If the path itself is a folder, opening it gives the proper error.
-            Look::Folder => {}
-            Look::File(..) if number + 1 == names.len() => {}
-            Look::LeavesFolder => return Err(ReadError::LinkLeaves),
-            Look::Irregular(error) => return Err(error),
-            Look::File(..) | Look::LinkInside(_) | Look::Nothing => {
+            ResourcePathKind::Folder => {}
+            ResourcePathKind::File(..) if number + 1 == names.len() => {}
+            ResourcePathKind::LeavesFolder => return Err(ReadError::LinkLeaves),
+            ResourcePathKind::Irregular(error) => return Err(error),
+            ResourcePathKind::File(..)
+            | ResourcePathKind::LinkInside(_)
+            | ResourcePathKind::Nothing => {
                 return Err(ReadError::NotFound);
             }
         }
@@ -194,28 +205,28 @@ fn pack_folder(skill: &Skill) -> Option<Utf8PathBuf> {
     in_place.then(|| origin.dir().strip_prefix(&origin.root).ok().map(Utf8Path::to_owned))?
 }
 
-fn list_pack(skill: &Skill, folder: &Utf8Path) -> Resources {
-    let mut files: Vec<Resource> = pack::files()
+fn list_pack(skill: &Skill, folder: &Utf8Path) -> ResourceList {
+    let mut files: Vec<ResourceFile> = pack::list_pack_files()
         .iter()
         .filter_map(|path| {
             let rest = Utf8Path::new(path.as_ref()).strip_prefix(folder).ok()?;
-            let bytes = pack::read(path)?.len() as u64;
-            (!is_own_file(skill, rest)).then(|| Resource {
-                group: Group::of(rest),
+            let bytes = pack::read_pack_file(path)?.len() as u64;
+            (!is_own_file(skill, rest)).then(|| ResourceFile {
+                group: ResourceGroup::from_path(rest),
                 path: rest.to_owned(),
                 bytes,
             })
         })
         .collect();
     files.sort();
-    Resources { files, diagnostics: Vec::new() }
+    ResourceList { files, diagnostics: Vec::new() }
 }
 
-fn list_folder(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>) {
+fn list_folder(skill: &Skill, limits: &ResourceLimits) -> (ResourceList, Vec<ResourceLink>) {
     let dir = skill.origin.dir();
     let real_dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
     let entries_left = limits.files_max.saturating_mul(ENTRIES_PER_FILE);
-    let mut listing = Listing {
+    let mut listing = ResourceLister {
         skill,
         dir,
         real_dir,
@@ -224,17 +235,17 @@ fn list_folder(skill: &Skill, limits: &ResourceLimits) -> (Resources, Vec<Link>)
         bytes_total: 0,
         links: Vec::new(),
         links_out: Vec::new(),
-        out: Resources::default(),
+        out: ResourceList::default(),
     };
     let mut pending = vec![(Utf8PathBuf::new(), 0_usize)];
     while let Some((relative, depth)) = pending.pop() {
-        if !listing.list(&relative, depth, &mut pending) {
-            listing.out.diagnostics.push(over_limit(dir, limits));
+        if !listing.list_subfolder(&relative, depth, &mut pending) {
+            listing.out.diagnostics.push(limit_diagnostic(dir, limits));
             break;
         }
     }
-    let Listing { mut out, mut links, links_out, .. } = listing;
-    out.diagnostics.extend(leaves(&links_out));
+    let ResourceLister { mut out, mut links, links_out, .. } = listing;
+    out.diagnostics.extend(leaving_links_diagnostic(&links_out));
     out.files.sort();
     links.sort();
     (out, links)
@@ -248,28 +259,28 @@ const ENTRIES_PER_FILE: usize = 2;
 const LINKS_OUT_MAX: usize = 128;
 
 /// A listing in progress.
-struct Listing<'a> {
+struct ResourceLister<'a> {
     skill: &'a Skill,
     dir: &'a Utf8Path,
     real_dir: Utf8PathBuf,
     limits: &'a ResourceLimits,
     entries_left: usize,
     bytes_total: u64,
-    links: Vec<Link>,
+    links: Vec<ResourceLink>,
     links_out: Vec<Utf8PathBuf>,
-    out: Resources,
+    out: ResourceList,
 }
 
-impl Listing<'_> {
+impl ResourceLister<'_> {
     /// Lists one folder. Returns false once a limit is exceeded.
-    fn list(
+    fn list_subfolder(
         &mut self,
         relative: &Utf8Path,
         depth: usize,
         pending: &mut Vec<(Utf8PathBuf, usize)>,
     ) -> bool {
         let folder = self.dir.join(relative);
-        let Some((names, all)) = self.names(&folder) else {
+        let Some((names, all)) = self.read_names(&folder) else {
             let code = &text_codes::UNREADABLE;
             let found = Diagnostic::new(code, "the folder cannot be read");
             self.out.diagnostics.push(found.in_file(&folder).help(code.remedy));
@@ -277,36 +288,40 @@ impl Listing<'_> {
         };
         for name in names {
             let path = relative.join(&name);
-            match look(&self.real_dir, &self.dir.join(&path)) {
+            match inspect_path(&self.real_dir, &self.dir.join(&path)) {
                 // Git's own files are not part of the skill.
-                Look::Folder if name == ".git" => {}
-                Look::Folder if depth < self.limits.depth_max => pending.push((path, depth + 1)),
-                Look::Folder => return false,
-                Look::File(bytes, target) => {
-                    self.link(&path, target);
-                    if !self.file(path, bytes) {
+                ResourcePathKind::Folder if name == ".git" => {}
+                ResourcePathKind::Folder if depth < self.limits.depth_max => {
+                    pending.push((path, depth + 1))
+                }
+                ResourcePathKind::Folder => return false,
+                ResourcePathKind::File(bytes, target) => {
+                    self.add_link(&path, target);
+                    if !self.add_file(path, bytes) {
                         return false;
                     }
                 }
                 // The target folder is listed under its own name.
-                Look::LinkInside(target) => self.link(&path, Some(target)),
-                Look::LeavesFolder if self.links_out.len() == LINKS_OUT_MAX => return false,
-                Look::LeavesFolder => self.links_out.push(self.dir.join(&path)),
-                Look::Irregular(error) => {
+                ResourcePathKind::LinkInside(target) => self.add_link(&path, Some(target)),
+                ResourcePathKind::LeavesFolder if self.links_out.len() == LINKS_OUT_MAX => {
+                    return false;
+                }
+                ResourcePathKind::LeavesFolder => self.links_out.push(self.dir.join(&path)),
+                ResourcePathKind::Irregular(error) => {
                     self.out.diagnostics.push(error.to_diagnostic(&self.dir.join(&path)));
                 }
-                Look::Nothing => {}
+                ResourcePathKind::Nothing => {}
             }
         }
         all
     }
 
-    fn link(&mut self, path: &Utf8Path, target: Option<Utf8PathBuf>) {
-        self.links.extend(target.map(|target| Link { path: path.to_owned(), target }));
+    fn add_link(&mut self, path: &Utf8Path, target: Option<Utf8PathBuf>) {
+        self.links.extend(target.map(|target| ResourceLink { path: path.to_owned(), target }));
     }
 
     /// Lists one file. Returns false once a limit is exceeded.
-    fn file(&mut self, path: Utf8PathBuf, bytes: u64) -> bool {
+    fn add_file(&mut self, path: Utf8PathBuf, bytes: u64) -> bool {
         if is_own_file(self.skill, &path) {
             return true;
         }
@@ -315,12 +330,12 @@ impl Listing<'_> {
         if too_many || self.bytes_total > self.limits.bytes_max {
             return false;
         }
-        self.out.files.push(Resource { group: Group::of(&path), path, bytes });
+        self.out.files.push(ResourceFile { group: ResourceGroup::from_path(&path), path, bytes });
         true
     }
 
     /// Returns the names in a folder, sorted, and whether the list is complete.
-    fn names(&mut self, folder: &Utf8Path) -> Option<(Vec<String>, bool)> {
+    fn read_names(&mut self, folder: &Utf8Path) -> Option<(Vec<String>, bool)> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder).ok()? {
             if self.entries_left == 0 {
@@ -329,9 +344,11 @@ impl Listing<'_> {
             self.entries_left -= 1;
             match entry.ok()?.file_name().into_string() {
                 Ok(name) if !is_refused_name(&name) => names.push(name),
-                Ok(name) => self.out.diagnostics.push(refused_name(folder, &name)),
+                Ok(name) => self.out.diagnostics.push(refused_name_diagnostic(folder, &name)),
                 Err(name) => {
-                    self.out.diagnostics.push(refused_name(folder, &name.to_string_lossy()));
+                    self.out
+                        .diagnostics
+                        .push(refused_name_diagnostic(folder, &name.to_string_lossy()));
                 }
             }
         }
@@ -340,7 +357,7 @@ impl Listing<'_> {
     }
 }
 
-enum Look {
+enum ResourcePathKind {
     /// A file, or a link to one with its target.
     File(u64, Option<Utf8PathBuf>),
     Folder,
@@ -351,22 +368,23 @@ enum Look {
     Nothing,
 }
 
-fn look(real_dir: &Utf8Path, path: &Utf8Path) -> Look {
-    let Ok(metadata) = path.symlink_metadata() else { return Look::Nothing };
+fn inspect_path(real_dir: &Utf8Path, path: &Utf8Path) -> ResourcePathKind {
+    let Ok(metadata) = path.symlink_metadata() else { return ResourcePathKind::Nothing };
     if metadata.is_file() {
-        return Look::File(metadata.len(), None);
+        return ResourcePathKind::File(metadata.len(), None);
     }
     if metadata.is_dir() {
-        return Look::Folder;
+        return ResourcePathKind::Folder;
     }
     if !metadata.is_symlink() {
-        return fs::refuse_irregular(path).map_or_else(Look::Irregular, |()| Look::Nothing);
+        return fs::refuse_irregular(path)
+            .map_or_else(ResourcePathKind::Irregular, |()| ResourcePathKind::Nothing);
     }
-    let Some(place) = place_inside(real_dir, path) else { return Look::LeavesFolder };
+    let Some(place) = place_inside(real_dir, path) else { return ResourcePathKind::LeavesFolder };
     match real_dir.join(&place).symlink_metadata() {
-        Ok(metadata) if metadata.is_file() => Look::File(metadata.len(), Some(place)),
-        Ok(_) => Look::LinkInside(place),
-        Err(_) => Look::LeavesFolder,
+        Ok(metadata) if metadata.is_file() => ResourcePathKind::File(metadata.len(), Some(place)),
+        Ok(_) => ResourcePathKind::LinkInside(place),
+        Err(_) => ResourcePathKind::LeavesFolder,
     }
 }
 
@@ -378,7 +396,7 @@ fn place_inside(real_dir: &Utf8Path, path: &Utf8Path) -> Option<Utf8PathBuf> {
     (!in_git).then(|| place.to_owned())
 }
 
-fn over_limit(path: &Utf8Path, limits: &ResourceLimits) -> Diagnostic {
+fn limit_diagnostic(path: &Utf8Path, limits: &ResourceLimits) -> Diagnostic {
     let code = &codes::RESOURCE_LIMIT;
     let message = format!(
         "the skill has more than {} files, {} bytes, {LINKS_OUT_MAX} links that leave it or {} levels of folders, \
@@ -388,7 +406,7 @@ fn over_limit(path: &Utf8Path, limits: &ResourceLimits) -> Diagnostic {
     Diagnostic::new(code, message).in_file(path).help(code.remedy)
 }
 
-fn leaves(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
+fn leaving_links_diagnostic(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
     let first = links.first()?;
     let code = &text_codes::LINK_LEAVES;
     let more = match links.len() {
@@ -401,11 +419,11 @@ fn leaves(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
     Some(Diagnostic::new(code, message).in_file(first).help(code.remedy))
 }
 
-fn refused_name(folder: &Utf8Path, name: &str) -> Diagnostic {
+fn refused_name_diagnostic(folder: &Utf8Path, name: &str) -> Diagnostic {
     let code = &codes::NAME_ON_DISK;
     let message = format!(
         "`{}` was passed over because of its name",
-        repertoire_text::terminal::printable(name)
+        repertoire_text::terminal::printable_line(name)
     );
     Diagnostic::new(code, message).in_file(folder).help(code.remedy)
 }
@@ -416,15 +434,21 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::load::load;
-    use crate::skill::Origin;
+    use crate::load::load_skill;
+    use crate::skill::SkillOrigin;
     use repertoire_text::{Limits, Source};
 
     fn skill(dir: &Utf8Path) -> Skill {
         let file = dir.join("SKILL.md");
         let text = "---\nname: a\ndescription: d\n---\n";
         fs::write_atomic(&file, text.as_bytes()).unwrap();
-        load(Source::new(file.clone(), text), Origin::file(file), &Limits::default()).skill.unwrap()
+        load_skill(
+            Source::new(file.clone(), text),
+            SkillOrigin::from_file(file),
+            &Limits::default(),
+        )
+        .skill
+        .unwrap()
     }
 
     #[test]
@@ -438,7 +462,7 @@ mod tests {
         }
         symlink("/etc/passwd", dir.join("out")).unwrap();
         symlink("LICENSE.txt", dir.join("in")).unwrap();
-        let found = list(&skill, &ResourceLimits::default());
+        let found = list_resources(&skill, &ResourceLimits::default());
         let shown: Vec<String> =
             found.files.iter().map(|file| format!("{:?} {}", file.group, file.path)).collect();
         assert_eq!(
@@ -454,8 +478,11 @@ mod tests {
         );
         assert_eq!(found.diagnostics.len(), 1);
         assert_eq!(found.diagnostics[0].code.id, "RS006");
-        assert!(read(&skill, "out".into(), &ResourceLimits::default()).is_err());
-        assert_eq!(read(&skill, "x/y.md".into(), &ResourceLimits::default()).unwrap(), "1234");
+        assert!(read_resource(&skill, "out".into(), &ResourceLimits::default()).is_err());
+        assert_eq!(
+            read_resource(&skill, "x/y.md".into(), &ResourceLimits::default()).unwrap(),
+            "1234"
+        );
     }
 
     #[test]
@@ -467,7 +494,7 @@ mod tests {
             fs::write_atomic(&dir.join(format!("f{number:02}")), b"1").unwrap();
         }
         let limits = ResourceLimits { files_max: 10, ..ResourceLimits::default() };
-        let found = list(&skill, &limits);
+        let found = list_resources(&skill, &limits);
         assert_eq!((found.files.len(), found.diagnostics[0].code.id), (10, "RS400"));
     }
 
@@ -477,13 +504,13 @@ mod tests {
         let dir = Utf8Path::from_path(keep.path()).unwrap().join("a");
         let skill = skill(&dir);
         let limits = ResourceLimits::default();
-        let mut seen = vec![digest_of_all(&skill, &limits).unwrap()];
+        let mut seen = vec![digest_all_files(&skill, &limits).unwrap()];
         for (path, content) in [("x", "1"), ("x", "2"), ("y", "2")] {
             fs::write_atomic(&dir.join(path), content.as_bytes()).unwrap();
-            seen.push(digest_of_all(&skill, &limits).unwrap());
+            seen.push(digest_all_files(&skill, &limits).unwrap());
         }
         std::fs::remove_file(dir.join("x")).unwrap();
-        seen.push(digest_of_all(&skill, &limits).unwrap());
+        seen.push(digest_all_files(&skill, &limits).unwrap());
         let count = seen.len();
         seen.sort();
         seen.dedup();
@@ -499,9 +526,9 @@ mod tests {
         fs::write_atomic(&dir.join("v1/run.sh"), b"1").unwrap();
         fs::write_atomic(&dir.join("v2/run.sh"), b"2").unwrap();
         lay(&dir);
-        let before = digest_of_all(&skill, &ResourceLimits::default()).unwrap();
+        let before = digest_all_files(&skill, &ResourceLimits::default()).unwrap();
         change(&dir);
-        assert_ne!(digest_of_all(&skill, &ResourceLimits::default()), Some(before));
+        assert_ne!(digest_all_files(&skill, &ResourceLimits::default()), Some(before));
     }
 
     fn link_again(target: &str, link: &Utf8Path) {
@@ -541,15 +568,15 @@ mod tests {
         let skill = skill(&dir);
         let limits = ResourceLimits::default();
         fs::write_atomic(&dir.join(".git/hooks/run"), b"1").unwrap();
-        assert!(digest_of_all(&skill, &limits).is_some());
+        assert!(digest_all_files(&skill, &limits).is_some());
         symlink(".git/hooks/run", dir.join("file")).unwrap();
         symlink(".git/hooks", dir.join("folder")).unwrap();
-        let found = list(&skill, &limits);
+        let found = list_resources(&skill, &limits);
         assert!(found.files.is_empty(), "{:?}", found.files);
         assert_eq!(found.diagnostics[0].code.id, "RS006");
-        assert_eq!(digest_of_all(&skill, &limits), None);
+        assert_eq!(digest_all_files(&skill, &limits), None);
         for path in [".git/hooks/run", "./.git/hooks/run", "file", "folder/run"] {
-            assert!(read(&skill, path.into(), &limits).is_err(), "{path}");
+            assert!(read_resource(&skill, path.into(), &limits).is_err(), "{path}");
         }
     }
 
@@ -562,15 +589,15 @@ mod tests {
         fs::write_atomic(&dir.join("v1/run.sh"), b"1").unwrap();
         symlink("v1", dir.join("scripts")).unwrap();
         symlink("v1/run.sh", dir.join("run")).unwrap();
-        let found = list(&skill, &limits);
+        let found = list_resources(&skill, &limits);
         for file in &found.files {
-            assert_eq!(read(&skill, &file.path, &limits).unwrap(), "1");
+            assert_eq!(read_resource(&skill, &file.path, &limits).unwrap(), "1");
         }
         assert_eq!(found.files.len(), 2);
-        assert_eq!(read(&skill, "./v1/./run.sh".into(), &limits).unwrap(), "1");
+        assert_eq!(read_resource(&skill, "./v1/./run.sh".into(), &limits).unwrap(), "1");
         for path in ["scripts/run.sh", "SKILL.md", "./SKILL.md", "v1", "scripts", "run/x", "v1/no"]
         {
-            assert!(read(&skill, path.into(), &limits).is_err(), "{path}");
+            assert!(read_resource(&skill, path.into(), &limits).is_err(), "{path}");
         }
     }
 }

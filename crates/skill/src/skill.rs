@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::yaml::{Entry, Mapping, Node};
-use repertoire_text::{Source, Span, Text};
+use repertoire_text::yaml::{YamlEntry, YamlMapping, YamlNode};
+use repertoire_text::{SharedText, Source, Span};
 use schemars::JsonSchema;
 use semver::{Version, VersionReq};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl Scope {
 
 /// The plugin that a skill came with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Plugin {
+pub struct PluginInfo {
     /// The name of the plugin, the part before the colon in `plugin:skill`.
     pub name: String,
     /// The version folder that it was found in.
@@ -74,21 +74,21 @@ pub struct Plugin {
 
 /// The location where a skill was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct SkillOrigin {
     pub file: Utf8PathBuf,
     /// The root below which it was found.
     pub root: Utf8PathBuf,
     pub scope: Scope,
     /// The plugin, for plugin roots.
-    pub plugin: Option<Plugin>,
+    pub plugin: Option<PluginInfo>,
 }
 
-impl Origin {
+impl SkillOrigin {
     /// Creates an origin outside any root, for a file that was named directly.
-    pub fn file(file: impl Into<Utf8PathBuf>) -> Self {
+    pub fn from_file(file: impl Into<Utf8PathBuf>) -> Self {
         let file = file.into();
         let root = file.parent().map(Utf8Path::to_owned).unwrap_or_default();
-        Origin { file, root, scope: Scope::Extra, plugin: None }
+        SkillOrigin { file, root, scope: Scope::Extra, plugin: None }
     }
 
     /// Returns true if the skill has a folder of its own, whose other files are its resources.
@@ -113,7 +113,7 @@ impl Origin {
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SkillKind {
     /// Instructions, the usual case.
     #[default]
     Custom,
@@ -127,15 +127,15 @@ pub enum Kind {
     Other(String),
 }
 
-impl Kind {
+impl SkillKind {
     /// The word as written in frontmatter.
     pub fn as_str(&self) -> &str {
         match self {
-            Kind::Custom => "custom",
-            Kind::SelfImprovement => "self-improvement",
-            Kind::Mode => "mode",
-            Kind::Subagent => "subagent",
-            Kind::Other(word) => word,
+            SkillKind::Custom => "custom",
+            SkillKind::SelfImprovement => "self-improvement",
+            SkillKind::Mode => "mode",
+            SkillKind::Subagent => "subagent",
+            SkillKind::Other(word) => word,
         }
     }
 }
@@ -145,7 +145,7 @@ impl Kind {
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Priority {
+pub enum SkillPriority {
     /// After others.
     Low,
     /// The default.
@@ -168,7 +168,7 @@ pub struct SpecFields {
 /// Whether a skill runs in the conversation or in a sub-agent of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Context {
+pub enum InvocationContext {
     /// In the conversation.
     #[default]
     Inline,
@@ -192,7 +192,7 @@ pub struct ClaudeFields {
     pub model: Option<String>,
     /// The reasoning effort.
     pub effort: Option<String>,
-    pub context: Context,
+    pub context: InvocationContext,
     /// The sub-agent to run in, with `context: fork`.
     pub agent: Option<String>,
     /// The shell for commands.
@@ -201,7 +201,7 @@ pub struct ClaudeFields {
 
 /// The triggers that select a skill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Triggers {
+pub struct SkillTriggers {
     /// Phrases in the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
@@ -224,14 +224,14 @@ pub struct Triggers {
 
 /// A skill that another one depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Dependency {
+pub struct SkillDependency {
     /// The normalised name.
     pub name: String,
     /// The accepted versions; any, if `None`.
     pub requirement: Option<VersionReq>,
 }
 
-impl fmt::Display for Dependency {
+impl fmt::Display for SkillDependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.requirement {
             Some(requirement) => write!(f, "{}@{requirement}", self.name),
@@ -242,34 +242,34 @@ impl fmt::Display for Dependency {
 
 /// The execution settings of a skill, with the defaults of the flat dialect.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Execution {
+pub struct ExecutionSettings {
     /// Tools that must be available.
     pub required_tools: Vec<String>,
     /// Tools that must not be used.
     pub disallowed_tools: Vec<String>,
     /// Skills that must be available.
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<SkillDependency>,
     /// True if a result may be reused.
     pub cacheable: bool,
     /// The maximum number of retries after a failure.
     pub max_retries: u32,
     /// The timeout of one execution, in milliseconds.
     pub timeout_ms: u64,
-    pub priority: Priority,
+    pub priority: SkillPriority,
     /// The maximum number of concurrent executions; unlimited if `None`.
     pub max_concurrent: Option<u32>,
 }
 
-impl Default for Execution {
+impl Default for ExecutionSettings {
     fn default() -> Self {
-        Execution {
+        ExecutionSettings {
             required_tools: Vec::new(),
             disallowed_tools: Vec::new(),
             dependencies: Vec::new(),
             cacheable: true,
             max_retries: 3,
             timeout_ms: 30_000,
-            priority: Priority::Medium,
+            priority: SkillPriority::Medium,
             max_concurrent: None,
         }
     }
@@ -277,12 +277,12 @@ impl Default for Execution {
 
 /// The SHA-256 of a file or of a set of files, written `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest([u8; 32]);
+pub struct ContentDigest([u8; 32]);
 
-impl Digest {
+impl ContentDigest {
     /// Computes the digest of some bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        Digest(Sha256::digest(bytes).into())
+    pub fn hash_bytes(bytes: &[u8]) -> Self {
+        ContentDigest(Sha256::digest(bytes).into())
     }
 
     pub fn as_bytes(&self) -> &[u8; 32] {
@@ -290,58 +290,58 @@ impl Digest {
     }
 }
 
-impl From<[u8; 32]> for Digest {
+impl From<[u8; 32]> for ContentDigest {
     fn from(bytes: [u8; 32]) -> Self {
-        Digest(bytes)
+        ContentDigest(bytes)
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl Serialize for Digest {
+impl Serialize for ContentDigest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Digest {
+impl<'de> Deserialize<'de> for ContentDigest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
 }
 
-impl std::str::FromStr for Digest {
-    type Err = NotADigest;
+impl std::str::FromStr for ContentDigest {
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NotADigest> {
-        let hex = text.strip_prefix("sha256:").ok_or(NotADigest)?;
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let hex = text.strip_prefix("sha256:").ok_or(InvalidDigest)?;
         if hex.len() != 64 || !hex.is_ascii() {
-            return Err(NotADigest);
+            return Err(InvalidDigest);
         }
         let mut bytes = [0; 32];
         for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).map_err(|_| NotADigest)?;
+            *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).map_err(|_| InvalidDigest)?;
         }
-        Ok(Digest(bytes))
+        Ok(ContentDigest(bytes))
     }
 }
 
 /// The error for a text that is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is `sha256:` and 64 hexadecimal digits")]
-pub struct NotADigest;
+pub struct InvalidDigest;
 
 /// The normalised record of a skill.
 #[derive(Clone, Debug)]
@@ -353,8 +353,8 @@ pub struct Skill {
     /// The description: what the skill does and when to use it.
     pub description: String,
     pub dialect: Dialect,
-    pub origin: Origin,
-    pub kind: Kind,
+    pub origin: SkillOrigin,
+    pub kind: SkillKind,
     /// `None` if it is missing or not a semantic version.
     pub version: Option<Version>,
     pub author: Option<String>,
@@ -362,21 +362,21 @@ pub struct Skill {
     pub tags: Vec<String>,
     /// The capabilities of a sub-agent.
     pub capabilities: Vec<String>,
-    pub triggers: Triggers,
-    pub execution: Execution,
+    pub triggers: SkillTriggers,
+    pub execution: ExecutionSettings,
     /// Fields of the Agent Skills specification.
     pub spec: SpecFields,
     /// Fields of Claude Code.
     pub claude: ClaudeFields,
     /// The frontmatter as it was read, every field in order.
-    pub frontmatter: Mapping,
+    pub frontmatter: YamlMapping,
     /// The whole file.
     pub source: Source,
     /// The span of the frontmatter's YAML in the source.
     pub yaml: Span,
     /// The span of the body in the source.
     pub body: Span,
-    pub(crate) digest: OnceLock<Digest>,
+    pub(crate) digest: OnceLock<ContentDigest>,
 }
 
 impl Skill {
@@ -391,28 +391,28 @@ impl Skill {
     }
 
     /// The digest of the file, computed once.
-    pub fn digest(&self) -> Digest {
-        *self.digest.get_or_init(|| Digest::of(self.text().as_bytes()))
+    pub fn digest(&self) -> ContentDigest {
+        *self.digest.get_or_init(|| ContentDigest::hash_bytes(self.text().as_bytes()))
     }
 
     /// The text of the whole file, shared.
-    pub fn shared_text(&self) -> Text {
+    pub fn shared_text(&self) -> SharedText {
         self.source.shared_text()
     }
 
     /// The `metadata` field as it was written, with any content.
-    pub fn metadata(&self) -> Option<&Node> {
+    pub fn metadata(&self) -> Option<&YamlNode> {
         self.frontmatter.get("metadata").filter(|node| !node.is_null())
     }
 
     /// The `hooks` field as it was written. Hooks request a capability and never run merely because a skill
     /// is loaded.
-    pub fn hooks(&self) -> Option<&Node> {
+    pub fn hooks(&self) -> Option<&YamlNode> {
         self.frontmatter.get("hooks").filter(|node| !node.is_null())
     }
 
     /// Iterates over fields that have no effect in a file of this dialect, in file order.
-    pub fn unknown_fields(&self) -> impl Iterator<Item = &Entry> {
+    pub fn unknown_fields(&self) -> impl Iterator<Item = &YamlEntry> {
         let is_known = |key: &str| dialect::fields_of(self.dialect).any(|known| known == key);
         self.frontmatter.entries.iter().filter(move |entry| !is_known(&entry.key))
     }
@@ -424,7 +424,7 @@ impl Skill {
 
     /// Returns true if a model may choose the skill. Agents and modes are chosen by the engine.
     pub fn is_offered(&self) -> bool {
-        !self.claude.disable_model_invocation && !self.is_agent() && self.kind != Kind::Mode
+        !self.claude.disable_model_invocation && !self.is_agent() && self.kind != SkillKind::Mode
     }
 
     /// Returns `plugin:name` for a plugin's skill, the name alone for any other.

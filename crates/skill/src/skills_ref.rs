@@ -26,7 +26,7 @@ mod properties;
 mod strict_yaml;
 mod validate;
 
-pub use frontmatter::{Metadata, parse_frontmatter};
+pub use frontmatter::{ParsedFrontmatter, parse_frontmatter};
 pub use prompt::{PromptSkill, prompt_of_paths, to_prompt};
-pub use properties::{Properties, read_properties};
-pub use validate::{Field, Finding, FindingKind, shown_path, validate, validate_path};
+pub use properties::{SkillProperties, read_properties};
+pub use validate::{Field, SpecFinding, SpecFindingKind, shown_path, validate, validate_path};

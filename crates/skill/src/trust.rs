@@ -18,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::ResourceLimits;
-use crate::resources::digest_of_all;
-use crate::skill::{Digest, Scope, Skill};
+use crate::resources::digest_all_files;
+use crate::skill::{ContentDigest, Scope, Skill};
 
 mod settings;
 
@@ -37,7 +37,7 @@ const VERSION_WITHOUT_PROJECTS: u32 = 1;
 /// The trust in a skill, which decides whether it may be given capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Trust {
+pub enum TrustLevel {
     /// Built in, the user's own, named by the user, or pinned.
     Trusted,
     /// Not trusted yet.
@@ -49,13 +49,13 @@ pub enum Trust {
 /// The skills and settings that the user has agreed to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
+pub struct TrustLock {
     /// The format of the file.
     #[serde(default)]
     version: u32,
     /// The digest of all files of a skill, by the path of its main file.
     #[serde(default)]
-    skills: BTreeMap<Utf8PathBuf, Digest>,
+    skills: BTreeMap<Utf8PathBuf, ContentDigest>,
     /// The acting settings that were agreed to, by the folder of the file that declares them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     projects: BTreeMap<Utf8PathBuf, PinnedSettings>,
@@ -63,7 +63,7 @@ pub struct Lock {
 
 /// The reason why a lock could not be used.
 #[derive(Debug, thiserror::Error)]
-pub enum LockError {
+pub enum TrustLockError {
     #[error("{path} cannot be read: {source}")]
     Read { path: Utf8PathBuf, source: ReadError },
     #[error("{path} cannot be written: {source}")]
@@ -82,7 +82,7 @@ pub enum LockError {
     },
 }
 
-impl LockError {
+impl TrustLockError {
     /// Help for a lock that cannot be read.
     pub const REMEDY: &str =
         "Nothing is trusted until it can be read: mend it, or move it away to start anew.";
@@ -90,10 +90,10 @@ impl LockError {
     /// Converts the error to a diagnostic, for callers that continue without trust.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let path = match self {
-            LockError::Read { path, .. }
-            | LockError::Write { path, .. }
-            | LockError::Damaged { path, .. }
-            | LockError::Newer { path, .. } => path,
+            TrustLockError::Read { path, .. }
+            | TrustLockError::Write { path, .. }
+            | TrustLockError::Damaged { path, .. }
+            | TrustLockError::Newer { path, .. } => path,
         };
         let message = format!("the lock that says what is trusted cannot be used: {self}");
         Diagnostic::new(&codes::UNREADABLE, message).in_file(path).help(Self::REMEDY)
@@ -102,27 +102,27 @@ impl LockError {
 
 /// The part of a lock that every version has.
 #[derive(Deserialize)]
-struct Versioned {
+struct LockVersion {
     #[serde(default)]
     version: u32,
 }
 
-impl Lock {
+impl TrustLock {
     /// Reads a lock; a missing one is empty. A damaged one, or one that a newer version has written, is an
     /// error and never overwritten.
-    pub fn read(path: &Utf8Path) -> Result<Self, LockError> {
+    pub fn read(path: &Utf8Path) -> Result<Self, TrustLockError> {
         let text = match fs::read_text(path, LOCK_BYTES_MAX) {
             Ok(text) => text,
-            Err(ReadError::NotFound) => return Ok(Lock::default()),
-            Err(source) => return Err(LockError::Read { path: path.to_owned(), source }),
+            Err(ReadError::NotFound) => return Ok(TrustLock::default()),
+            Err(source) => return Err(TrustLockError::Read { path: path.to_owned(), source }),
         };
         // Check the version first: a newer format may contain what this one would consider damage.
-        if let Ok(Versioned { version }) = serde_json::from_str(&text)
+        if let Ok(LockVersion { version }) = serde_json::from_str(&text)
             && version > VERSION
         {
-            return Err(LockError::Newer { path: path.to_owned(), version });
+            return Err(TrustLockError::Newer { path: path.to_owned(), version });
         }
-        serde_json::from_str(&text).map_err(|error| LockError::Damaged {
+        serde_json::from_str(&text).map_err(|error| TrustLockError::Damaged {
             path: path.to_owned(),
             message: error.to_string(),
         })
@@ -130,59 +130,59 @@ impl Lock {
 
     /// Reads the lock, lets `change` modify it and writes it, while other processes are kept out. Nothing is
     /// written if the change fails.
-    pub fn update<T, E: From<LockError>>(
+    pub fn update<T, E: From<TrustLockError>>(
         path: &Utf8Path,
-        change: impl FnOnce(&mut Lock) -> Result<T, E>,
+        change: impl FnOnce(&mut TrustLock) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _guard =
-            guard(path).map_err(|source| LockError::Write { path: path.to_owned(), source })?;
-        let mut lock = Lock::read(path)?;
+        let _guard = acquire_guard(path)
+            .map_err(|source| TrustLockError::Write { path: path.to_owned(), source })?;
+        let mut lock = TrustLock::read(path)?;
         let done = change(&mut lock)?;
         lock.write(path)?;
         Ok(done)
     }
 
-    fn write(&self, path: &Utf8Path) -> Result<(), LockError> {
-        let failed = |source| LockError::Write { path: path.to_owned(), source };
+    fn write(&self, path: &Utf8Path) -> Result<(), TrustLockError> {
+        let failed = |source| TrustLockError::Write { path: path.to_owned(), source };
         let version = if self.projects.is_empty() { VERSION_WITHOUT_PROJECTS } else { VERSION };
-        let lock = Lock { version, ..self.clone() };
+        let lock = TrustLock { version, ..self.clone() };
         let mut text = serde_json::to_string_pretty(&lock).map_err(|error| failed(error.into()))?;
         text.push('\n');
         fs::write_atomic(path, text.as_bytes()).map_err(failed)
     }
 
     /// Returns the trust in a skill. Files are only read for skills that the lock contains.
-    pub fn trust(&self, skill: &Skill, limits: &ResourceLimits) -> Trust {
+    pub fn trust_in_skill(&self, skill: &Skill, limits: &ResourceLimits) -> TrustLevel {
         match skill.origin.scope {
-            Scope::Builtin | Scope::User | Scope::Extra => Trust::Trusted,
+            Scope::Builtin | Scope::User | Scope::Extra => TrustLevel::Trusted,
             Scope::Project | Scope::Plugin => match self.skills.get(&skill.origin.file) {
-                None => Trust::Untrusted,
-                Some(pinned) if digest_of_all(skill, limits).as_ref() == Some(pinned) => {
-                    Trust::Trusted
+                None => TrustLevel::Untrusted,
+                Some(pinned) if digest_all_files(skill, limits).as_ref() == Some(pinned) => {
+                    TrustLevel::Trusted
                 }
-                Some(_) => Trust::Changed,
+                Some(_) => TrustLevel::Changed,
             },
         }
     }
 
     /// Records the user's trust in a skill. Returns the digest, or `None` if not all files can be read.
-    pub fn pin(&mut self, skill: &Skill, limits: &ResourceLimits) -> Option<Digest> {
-        let digest = digest_of_all(skill, limits)?;
+    pub fn pin_skill(&mut self, skill: &Skill, limits: &ResourceLimits) -> Option<ContentDigest> {
+        let digest = digest_all_files(skill, limits)?;
         self.skills.insert(skill.origin.file.clone(), digest);
         Some(digest)
     }
 
     /// Removes the trust in a skill. Returns true if it was recorded.
-    pub fn unpin(&mut self, skill: &Skill) -> bool {
+    pub fn unpin_skill(&mut self, skill: &Skill) -> bool {
         self.skills.remove(&skill.origin.file).is_some()
     }
 
     /// Returns the trust in the acting settings that a folder declares.
-    pub fn trust_in_settings(&self, folder: &Utf8Path, settings: &ActingSettings) -> Trust {
+    pub fn trust_in_settings(&self, folder: &Utf8Path, settings: &ActingSettings) -> TrustLevel {
         match self.projects.get(folder) {
-            None => Trust::Untrusted,
-            Some(pinned) if pinned.digest == settings.digest() => Trust::Trusted,
-            Some(_) => Trust::Changed,
+            None => TrustLevel::Untrusted,
+            Some(pinned) if pinned.digest == settings.digest() => TrustLevel::Trusted,
+            Some(_) => TrustLevel::Changed,
         }
     }
 
@@ -204,7 +204,7 @@ impl Lock {
 
     /// Records the user's agreement to the acting settings that a folder declares.
     pub fn pin_settings(&mut self, folder: &Utf8Path, settings: &ActingSettings) {
-        self.projects.insert(folder.to_owned(), PinnedSettings::of(settings));
+        self.projects.insert(folder.to_owned(), PinnedSettings::from_settings(settings));
     }
 
     /// Removes the agreement. Returns true if there was one.
@@ -216,7 +216,7 @@ impl Lock {
 /// Waits until no other process is changing the lock, and keeps others waiting until the file is dropped. The
 /// guard is a separate file, because the lock is replaced and not written in place. It is never removed,
 /// since that would let two processes hold a guard of the same name.
-fn guard(path: &Utf8Path) -> io::Result<File> {
+fn acquire_guard(path: &Utf8Path) -> io::Result<File> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }
@@ -232,8 +232,8 @@ fn guard(path: &Utf8Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::load;
-    use crate::skill::Origin;
+    use crate::load::load_skill;
+    use crate::skill::SkillOrigin;
     use repertoire_text::{Limits, Source};
 
     #[test]
@@ -243,18 +243,18 @@ mod tests {
         let file = dir.join("a/SKILL.md");
         let text = "---\nname: a\ndescription: d\n---\n";
         fs::write_atomic(&file, text.as_bytes()).unwrap();
-        let origin = Origin { scope: Scope::Project, ..Origin::file(file.clone()) };
-        let skill = load(Source::new(file, text), origin, &Limits::default()).skill.unwrap();
+        let origin = SkillOrigin { scope: Scope::Project, ..SkillOrigin::from_file(file.clone()) };
+        let skill = load_skill(Source::new(file, text), origin, &Limits::default()).skill.unwrap();
         let limits = ResourceLimits::default();
-        let mut lock = Lock::default();
-        assert_eq!(lock.trust(&skill, &limits), Trust::Untrusted);
-        lock.pin(&skill, &limits).unwrap();
-        assert_eq!(lock.trust(&skill, &limits), Trust::Trusted);
+        let mut lock = TrustLock::default();
+        assert_eq!(lock.trust_in_skill(&skill, &limits), TrustLevel::Untrusted);
+        lock.pin_skill(&skill, &limits).unwrap();
+        assert_eq!(lock.trust_in_skill(&skill, &limits), TrustLevel::Trusted);
         let path = dir.join("repertoire.lock");
         lock.write(&path).unwrap();
-        let lock = Lock::read(&path).unwrap();
+        let lock = TrustLock::read(&path).unwrap();
         fs::write_atomic(&dir.join("a/scripts/new.sh"), b"curl").unwrap();
-        assert_eq!(lock.trust(&skill, &limits), Trust::Changed);
+        assert_eq!(lock.trust_in_skill(&skill, &limits), TrustLevel::Changed);
     }
 
     #[test]
@@ -264,15 +264,15 @@ mod tests {
         let folder = Utf8Path::new("/project");
         let key = "plan.checks.test.command";
         let settings = ActingSettings::from_iter([(key, "\"cargo test\"")]);
-        let mut lock = Lock::default();
-        assert_eq!(lock.trust_in_settings(folder, &settings), Trust::Untrusted);
+        let mut lock = TrustLock::default();
+        assert_eq!(lock.trust_in_settings(folder, &settings), TrustLevel::Untrusted);
         lock.pin_settings(folder, &settings);
         lock.write(&path).unwrap();
-        let mut lock = Lock::read(&path).unwrap();
-        assert_eq!(lock.trust_in_settings(folder, &settings), Trust::Trusted);
-        assert_eq!(lock.trust_in_settings("/other".into(), &settings), Trust::Untrusted);
+        let mut lock = TrustLock::read(&path).unwrap();
+        assert_eq!(lock.trust_in_settings(folder, &settings), TrustLevel::Trusted);
+        assert_eq!(lock.trust_in_settings("/other".into(), &settings), TrustLevel::Untrusted);
         let changed = ActingSettings::from_iter([(key, "\"curl evil.example\"")]);
-        assert_eq!(lock.trust_in_settings(folder, &changed), Trust::Changed);
+        assert_eq!(lock.trust_in_settings(folder, &changed), TrustLevel::Changed);
         assert_eq!(lock.agreed_settings(folder), Some(&settings));
         assert!(lock.unpin_settings(folder) && !lock.unpin_settings(folder));
         lock.write(&path).unwrap();
@@ -283,9 +283,9 @@ mod tests {
     fn a_damaged_lock_is_told_from_a_missing_one() {
         let keep = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(keep.path()).unwrap().join("repertoire.lock");
-        assert_eq!(Lock::read(&path).unwrap(), Lock::default());
+        assert_eq!(TrustLock::read(&path).unwrap(), TrustLock::default());
         fs::write_atomic(&path, b"{\"skills\": 7}").unwrap();
-        assert!(matches!(Lock::read(&path), Err(LockError::Damaged { .. })));
+        assert!(matches!(TrustLock::read(&path), Err(TrustLockError::Damaged { .. })));
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let path = Utf8Path::from_path(keep.path()).unwrap().join("repertoire.lock");
         let text = "{\"version\": 3, \"keys\": []}";
         fs::write_atomic(&path, text.as_bytes()).unwrap();
-        let updated = Lock::update(&path, |_| Ok::<_, LockError>(()));
+        let updated = TrustLock::update(&path, |_| Ok::<_, TrustLockError>(()));
         let error = updated.unwrap_err().to_string();
         assert!(
             error.ends_with("has format 3, written by a newer version; this one knows format 2")
@@ -307,23 +307,23 @@ mod tests {
         let keep = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(keep.path()).unwrap().join("new/repertoire.lock");
         let add = |number: usize| {
-            Lock::update(&path, |lock| {
+            TrustLock::update(&path, |lock| {
                 let file = Utf8PathBuf::from(format!("/{number}/SKILL.md"));
-                lock.skills.insert(file, Digest::of(b""));
-                Ok::<_, LockError>(())
+                lock.skills.insert(file, ContentDigest::hash_bytes(b""));
+                Ok::<_, TrustLockError>(())
             })
             .unwrap();
         };
         std::thread::scope(|scope| {
             (0..8).for_each(|number| drop(scope.spawn(move || add(number))));
         });
-        assert_eq!(Lock::read(&path).unwrap().skills.len(), 8);
-        let failed = Lock::update(&path, |lock| {
+        assert_eq!(TrustLock::read(&path).unwrap().skills.len(), 8);
+        let failed = TrustLock::update(&path, |lock| {
             lock.skills.clear();
             let path = path.clone();
-            Err::<(), _>(LockError::Damaged { path, message: "no".to_owned() })
+            Err::<(), _>(TrustLockError::Damaged { path, message: "no".to_owned() })
         });
         assert!(failed.is_err());
-        assert_eq!(Lock::read(&path).unwrap().skills.len(), 8);
+        assert_eq!(TrustLock::read(&path).unwrap().skills.len(), 8);
     }
 }

@@ -13,7 +13,7 @@ use crate::limits::{WALK_READS_PER_ENTRY, WalkLimits};
 
 mod list;
 
-use list::{Folder, Lister, Listing, Take};
+use list::{FolderLister, FolderListing, ReadQuota, WalkFolder};
 pub(crate) use list::{IGNORED, is_refused_name};
 
 /// The options of a walk.
@@ -32,7 +32,7 @@ pub struct WalkOptions<'a> {
 
 /// A file that may be a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct SkillCandidate {
     /// The path to show and to record.
     pub path: Utf8PathBuf,
     /// The path to read, if `path` is a link that may be followed.
@@ -45,76 +45,78 @@ pub struct Candidate {
 
 /// The result of a walk.
 #[derive(Clone, Debug, Default)]
-pub struct Walked {
+pub struct WalkResult {
     /// The files, sorted by path.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<SkillCandidate>,
     /// Reports of what was skipped.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Walks a root that is known to be a folder.
-pub fn walk(root: &Utf8Path, options: &WalkOptions<'_>) -> Walked {
+pub fn walk_folder(root: &Utf8Path, options: &WalkOptions<'_>) -> WalkResult {
     let limits = options.limits;
-    let mut walk = Walk {
-        lister: Lister::new(root, options),
+    let mut walk = RootWalk {
+        lister: FolderLister::new(root, options),
         entries_left: limits.entries_max,
         reads_left: limits.entries_max.saturating_mul(WALK_READS_PER_ENTRY),
         late: VecDeque::new(),
         cut: 0,
         links: BTreeMap::new(),
-        out: Walked::default(),
+        out: WalkResult::default(),
     };
-    walk.descend(vec![Folder::root(root)], 0);
-    walk.cut_late_folders();
-    if let Some(folders) = walk.missed() {
-        walk.out.diagnostics.push(too_many(root, limits.entries_max, folders));
+    walk.descend(vec![WalkFolder::for_root(root)], 0);
+    walk.search_late_folders();
+    if let Some(folders) = walk.missed_folders() {
+        walk.out.diagnostics.push(entries_diagnostic(root, limits.entries_max, folders));
     }
-    walk.out.diagnostics.extend(walk.links.values().filter_map(link_again));
+    walk.out.diagnostics.extend(walk.links.values().filter_map(repeated_link_diagnostic));
     walk.out.candidates.sort_unstable_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
     walk.out
 }
 
 /// A walk in progress. Small folders come first: one that is larger than its share of the remaining entries
 /// waits until all others have been searched, so that one flooded folder cannot hide skills in another.
-struct Walk<'a> {
-    lister: Lister<'a>,
+struct RootWalk<'a> {
+    lister: FolderLister<'a>,
     /// The number of entries that may still be kept.
     entries_left: usize,
     /// The number of entries that may still be read from disk, kept or not.
     reads_left: usize,
     /// Folders that wait, with their depth.
-    late: VecDeque<(usize, Folder)>,
+    late: VecDeque<(usize, WalkFolder)>,
     /// The number of folders that were searched only in part.
     cut: usize,
     /// For each target of links, the first link and the number of links.
     links: BTreeMap<Utf8PathBuf, (Utf8PathBuf, usize)>,
-    out: Walked,
+    out: WalkResult,
 }
 
-impl Walk<'_> {
+impl RootWalk<'_> {
     /// Searches some folders of one depth, and everything below them.
-    fn descend(&mut self, mut level: Vec<Folder>, mut depth: usize) {
+    fn descend(&mut self, mut level: Vec<WalkFolder>, mut depth: usize) {
         let options = self.lister.options;
         while !level.is_empty() && depth <= options.limits.depth_max {
             let listings = self.list_level(level, depth);
-            level = self.take(listings);
+            level = self.collect_listings(listings);
             depth += 1;
         }
         if options.depth_is_habit {
             return;
         }
         // A skill's own folders are its resources, so only folders that may hold skills are reported.
-        let missed: Vec<&Folder> = level.iter().filter(|folder| !folder.in_skill).collect();
+        let missed: Vec<&WalkFolder> = level.iter().filter(|folder| !folder.in_skill).collect();
         if let Some(first) = missed.first() {
-            self.out.diagnostics.push(too_deep(&first.dir, missed.len(), depth - 1));
+            self.out.diagnostics.push(depth_diagnostic(&first.dir, missed.len(), depth - 1));
         }
     }
 
-    fn list_level(&mut self, level: Vec<Folder>, depth: usize) -> Vec<Listing> {
+    fn list_level(&mut self, level: Vec<WalkFolder>, depth: usize) -> Vec<FolderListing> {
         let left = AtomicUsize::new(self.entries_left.min(self.reads_left));
         let before = left.load(Ordering::Relaxed);
-        let listings: Vec<Listing> =
-            level.par_iter().map(|folder| self.lister.list(folder, Take::Shared(&left))).collect();
+        let listings: Vec<FolderListing> = level
+            .par_iter()
+            .map(|folder| self.lister.list_folder(folder, ReadQuota::Shared(&left)))
+            .collect();
         let read = before - left.into_inner();
         self.reads_left -= read;
         if !listings.iter().any(|listing| listing.cut) {
@@ -125,12 +127,12 @@ impl Walk<'_> {
         self.list_fairly(level, depth)
     }
 
-    fn list_fairly(&mut self, level: Vec<Folder>, depth: usize) -> Vec<Listing> {
+    fn list_fairly(&mut self, level: Vec<WalkFolder>, depth: usize) -> Vec<FolderListing> {
         let share = (self.entries_left / level.len()).max(1);
         let mut out = Vec::new();
         for folder in level {
             let most = share.min(self.entries_left).min(self.reads_left);
-            let listing = self.lister.list(&folder, Take::AtMost(most));
+            let listing = self.lister.list_folder(&folder, ReadQuota::AtMost(most));
             self.reads_left -= listing.read.min(self.reads_left);
             if listing.cut {
                 self.late.push_back((depth, folder));
@@ -144,7 +146,7 @@ impl Walk<'_> {
 
     /// Searches the folders that waited, as far as the limit allows. Entries that cannot be a skill or hold
     /// one are skipped and do not count.
-    fn cut_late_folders(&mut self) {
+    fn search_late_folders(&mut self) {
         while let Some((depth, folder)) = self.late.pop_front() {
             // Half is reserved for the folders inside this one.
             let kept_max = self.entries_left.div_ceil(2);
@@ -152,23 +154,23 @@ impl Walk<'_> {
                 self.late.push_front((depth, folder));
                 return;
             }
-            let take = Take::Useful { kept_max, read_max: self.reads_left };
-            let listing = self.lister.list(&folder, take);
+            let take = ReadQuota::Useful { kept_max, read_max: self.reads_left };
+            let listing = self.lister.list_folder(&folder, take);
             self.reads_left -= listing.read.min(self.reads_left);
             self.entries_left -= listing.kept;
             self.cut += 1;
-            let level = self.take(vec![listing]);
+            let level = self.collect_listings(vec![listing]);
             self.descend(level, depth + 1);
         }
     }
 
     /// Returns the number of folders that were not searched in full; `None` if all were.
-    fn missed(&self) -> Option<usize> {
+    fn missed_folders(&self) -> Option<usize> {
         Some(self.late.len() + self.cut).filter(|folders| *folders > 0)
     }
 
     /// Collects the results and returns the folders to search next.
-    fn take(&mut self, listings: Vec<Listing>) -> Vec<Folder> {
+    fn collect_listings(&mut self, listings: Vec<FolderListing>) -> Vec<WalkFolder> {
         let mut level = Vec::new();
         for listing in listings {
             self.out.candidates.extend(listing.candidates);
@@ -185,7 +187,7 @@ impl Walk<'_> {
 
     /// Returns true if a folder is not behind a link, or behind the first link that leads to it. Clients that
     /// search no deeper than the root name a skill after the link, so there every link counts.
-    fn is_first_link(&mut self, folder: &Folder) -> bool {
+    fn is_first_link(&mut self, folder: &WalkFolder) -> bool {
         let Some(target) = &folder.behind_link else { return true };
         if self.lister.options.limits.depth_max == 1 {
             return true;
@@ -197,7 +199,7 @@ impl Walk<'_> {
     }
 }
 
-fn link_again((link, count): &(Utf8PathBuf, usize)) -> Option<Diagnostic> {
+fn repeated_link_diagnostic((link, count): &(Utf8PathBuf, usize)) -> Option<Diagnostic> {
     let more = count.checked_sub(1).filter(|more| *more > 0)?;
     let code = &codes::LINK_AGAIN;
     let links = if more == 1 { "link leads" } else { "links lead" };
@@ -206,7 +208,7 @@ fn link_again((link, count): &(Utf8PathBuf, usize)) -> Option<Diagnostic> {
     Some(Diagnostic::new(code, message).in_file(link).help(code.remedy))
 }
 
-fn too_many(root: &Utf8Path, limit: usize, folders: usize) -> Diagnostic {
+fn entries_diagnostic(root: &Utf8Path, limit: usize, folders: usize) -> Diagnostic {
     let code = &codes::WALK_ENTRIES;
     let folders = match folders {
         1 => "the largest folder was not searched in full".to_owned(),
@@ -216,7 +218,7 @@ fn too_many(root: &Utf8Path, limit: usize, folders: usize) -> Diagnostic {
     Diagnostic::new(code, message).in_file(root).help(code.remedy)
 }
 
-fn too_deep(dir: &Utf8Path, folders: usize, limit: usize) -> Diagnostic {
+fn depth_diagnostic(dir: &Utf8Path, folders: usize, limit: usize) -> Diagnostic {
     let code = &codes::WALK_DEEP;
     let more = match folders {
         1 => String::new(),

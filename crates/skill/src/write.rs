@@ -1,7 +1,9 @@
 //! Writes a record back as a file. The result is read back as the same record, field by field; comments,
 //! quotes and the layout of the frontmatter are not kept.
 
-use repertoire_text::yaml::{Entry, Flow, Mapping, Node, Scalar, Style, Value, emit};
+use repertoire_text::yaml::{
+    Value, YamlEntry, YamlFlow, YamlMapping, YamlNode, YamlScalar, YamlStyle, emit,
+};
 
 use crate::skill::Skill;
 
@@ -20,23 +22,26 @@ use crate::skill::Skill;
 /// ```
 pub fn to_markdown(skill: &Skill) -> String {
     let body = skill.body.slice(skill.source.text());
-    let entries: Vec<Entry> =
-        skill.frontmatter.entries.iter().map(|entry| settled(skill, entry)).collect();
+    let entries: Vec<YamlEntry> =
+        skill.frontmatter.entries.iter().map(|entry| normalise_field(skill, entry)).collect();
     let yaml = if entries.is_empty() {
         String::new()
     } else {
-        emit(&Node::made(Value::Mapping(Mapping { entries, flow: Flow::Block })))
+        emit(&YamlNode::without_span(Value::Mapping(YamlMapping {
+            entries,
+            flow: YamlFlow::Block,
+        })))
     };
     format!("---\n{yaml}---\n{body}")
 }
 
 /// Normalises a field whose meaning depends on how it is written: `argument-hint: [file]` is text whose
 /// brackets are part of it.
-fn settled(skill: &Skill, entry: &Entry) -> Entry {
+fn normalise_field(skill: &Skill, entry: &YamlEntry) -> YamlEntry {
     match (&skill.claude.argument_hint, &entry.value.value) {
         (Some(hint), Value::Sequence(..) | Value::Mapping(_)) if entry.key == "argument-hint" => {
-            let scalar = Scalar { text: hint.clone(), style: Style::Double };
-            Entry { value: Node::made(Value::Scalar(scalar)), ..entry.clone() }
+            let scalar = YamlScalar { text: hint.clone(), style: YamlStyle::Double };
+            YamlEntry { value: YamlNode::without_span(Value::Scalar(scalar)), ..entry.clone() }
         }
         _ => entry.clone(),
     }

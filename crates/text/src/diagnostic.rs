@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::{Position, Source, Span};
+use crate::source::{Source, Span, TextPosition};
 
 /// The severity of a finding.
 #[derive(
@@ -36,7 +36,7 @@ impl Severity {
 
 /// A kind of finding. The meaning of an id never changes, and a retired id is never reused.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Code {
+pub struct DiagnosticCode {
     /// Stable id such as `RS020`.
     pub id: &'static str,
     /// Readable name such as `yaml-syntax`.
@@ -51,24 +51,24 @@ pub struct Code {
 
 /// A replacement of one span of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
+pub struct SpanEdit {
     pub span: Span,
     pub text: String,
 }
 
 /// A correction that can be applied automatically.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fix {
+pub struct DiagnosticFix {
     /// A description of the correction, in the imperative.
     pub title: String,
     /// Edits that do not overlap.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<SpanEdit>,
 }
 
 /// A finding about a file.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    pub code: &'static Code,
+    pub code: &'static DiagnosticCode,
     /// The severity in this case; by default that of the code.
     pub severity: Severity,
     /// A description of the problem, in one sentence without a final full stop.
@@ -76,16 +76,16 @@ pub struct Diagnostic {
     pub path: Option<Utf8PathBuf>,
     pub span: Option<Span>,
     /// The start of the span as line and column.
-    pub position: Option<Position>,
+    pub position: Option<TextPosition>,
     /// Advice on what to do next.
     pub help: Option<Cow<'static, str>>,
     /// A correction, if one is certain.
-    pub fix: Option<Fix>,
+    pub fix: Option<DiagnosticFix>,
 }
 
 impl Diagnostic {
     /// A finding with the code's own severity.
-    pub fn new(code: &'static Code, message: impl Into<String>) -> Self {
+    pub fn new(code: &'static DiagnosticCode, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
             severity: code.severity,
@@ -109,7 +109,7 @@ impl Diagnostic {
     #[must_use]
     pub fn at(mut self, source: &Source, span: Span) -> Self {
         self.path = Some(source.path().to_owned());
-        self.position = Some(Position::of(source.text(), span.start as usize));
+        self.position = Some(TextPosition::of_offset(source.text(), span.start as usize));
         self.span = Some(span);
         self
     }
@@ -123,7 +123,7 @@ impl Diagnostic {
 
     /// Attaches a correction.
     #[must_use]
-    pub fn fix(mut self, fix: Fix) -> Self {
+    pub fn fix(mut self, fix: DiagnosticFix) -> Self {
         self.fix = Some(fix);
         self
     }
@@ -147,8 +147,8 @@ impl Diagnostic {
 
 /// Applies edits to a text. Edits that overlap an earlier one are left out, so that two fixes of the same place never
 /// garble it; a second run applies the rest.
-pub fn apply_edits<'a>(text: &str, edits: impl IntoIterator<Item = &'a Edit>) -> String {
-    let mut edits: Vec<&Edit> = edits.into_iter().collect();
+pub fn apply_edits<'a>(text: &str, edits: impl IntoIterator<Item = &'a SpanEdit>) -> String {
+    let mut edits: Vec<&SpanEdit> = edits.into_iter().collect();
     edits.sort_by_key(|edit| edit.span);
     let mut out = String::with_capacity(text.len() + 64);
     let mut done = 0;
@@ -170,8 +170,8 @@ pub fn apply_edits<'a>(text: &str, edits: impl IntoIterator<Item = &'a Edit>) ->
 mod tests {
     use super::*;
 
-    fn edit(start: usize, end: usize, text: &str) -> Edit {
-        Edit { span: Span::new(start, end), text: text.into() }
+    fn edit(start: usize, end: usize, text: &str) -> SpanEdit {
+        SpanEdit { span: Span::new(start, end), text: text.into() }
     }
 
     #[test]

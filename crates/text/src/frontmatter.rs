@@ -10,7 +10,7 @@ pub const BOM: &str = "\u{feff}";
 
 /// The spans of a file's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct FrontmatterParts {
     /// The YAML between the two `---` lines, with its final line break.
     pub yaml: Span,
     /// Everything after the closing line.
@@ -19,7 +19,7 @@ pub struct Parts {
 
 /// The reason why a file has no usable frontmatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum FrontmatterError {
     /// The first line is not `---`.
     #[error("the file does not start with a `---` line")]
     Missing,
@@ -40,15 +40,19 @@ pub enum Error {
 /// assert_eq!(parts.yaml.slice(text), "rule: a --- b\n");
 /// assert_eq!(parts.body.slice(text), "Hello\n");
 /// ```
-pub fn split(text: &str, bytes_max: usize) -> Result<Parts, Error> {
+pub fn split(text: &str, bytes_max: usize) -> Result<FrontmatterParts, FrontmatterError> {
     let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
-    let yaml_start = fence_line_end(&text[start..]).ok_or(Error::Missing)? + start;
+    let yaml_start = fence_line_end(&text[start..]).ok_or(FrontmatterError::Missing)? + start;
     let rest = &text[yaml_start..];
     let Some((yaml_len, body_start)) = closing_line(rest, bytes_max) else {
         let over = rest.len() > bytes_max;
-        return Err(if over { Error::TooLarge { limit: bytes_max } } else { Error::NotClosed });
+        return Err(if over {
+            FrontmatterError::TooLarge { limit: bytes_max }
+        } else {
+            FrontmatterError::NotClosed
+        });
     };
-    Ok(Parts {
+    Ok(FrontmatterParts {
         yaml: Span::new(yaml_start, yaml_start + yaml_len),
         body: Span::new(yaml_start + body_start, text.len()),
     })
@@ -88,7 +92,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expect: Result<(&str, &str), Error>) {
+    fn check(text: &str, expect: Result<(&str, &str), FrontmatterError>) {
         let found = split(text, 64).map(|parts| (parts.yaml.slice(text), parts.body.slice(text)));
         assert_eq!(found, expect);
     }
@@ -115,13 +119,13 @@ mod tests {
 
     #[test]
     fn missing_unclosed_and_oversized_frontmatter_are_told_apart() {
-        check("# Title\n", Err(Error::Missing));
-        check("", Err(Error::Missing));
-        check("---", Err(Error::NotClosed));
-        check("--- not a fence\n", Err(Error::Missing));
-        check("---\na: 1\n", Err(Error::NotClosed));
+        check("# Title\n", Err(FrontmatterError::Missing));
+        check("", Err(FrontmatterError::Missing));
+        check("---", Err(FrontmatterError::NotClosed));
+        check("--- not a fence\n", Err(FrontmatterError::Missing));
+        check("---\na: 1\n", Err(FrontmatterError::NotClosed));
         let long = format!("---\na: {}\n---\n", "x".repeat(80));
-        check(&long, Err(Error::TooLarge { limit: 64 }));
+        check(&long, Err(FrontmatterError::TooLarge { limit: 64 }));
         let exactly = format!("---\na: {}\n---\n", "x".repeat(60));
         check(&exactly, Ok((&exactly[4..68], "")));
     }
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn a_line_of_blanks_without_an_end_is_no_fence() {
         let blanks = " ".repeat(4000);
-        check(&format!("---{blanks}\na: 1\n---\n"), Err(Error::Missing));
-        check(&format!("---\na: 1\n---{blanks}"), Err(Error::TooLarge { limit: 64 }));
+        check(&format!("---{blanks}\na: 1\n---\n"), Err(FrontmatterError::Missing));
+        check(&format!("---\na: 1\n---{blanks}"), Err(FrontmatterError::TooLarge { limit: 64 }));
     }
 }

@@ -16,7 +16,7 @@ use crate::diagnostic::Diagnostic;
 
 mod folder;
 
-pub use folder::{Folder, Found, Place, PlaceError};
+pub use folder::{FileLocation, FolderHandle, LocationError, OpenedEntry};
 
 /// The reason why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -64,16 +64,16 @@ impl ReadError {
 
 /// A fingerprint of a file's state that does not require reading its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     bytes: u64,
     modified_ns: i128,
     changed_ns: i128,
     inode: u64,
 }
 
-impl Stamp {
+impl FileStamp {
     /// The stamp of a file; `None` if its metadata cannot be read.
-    pub fn of(path: &Utf8Path) -> Option<Self> {
+    pub fn of_file(path: &Utf8Path) -> Option<Self> {
         std::fs::metadata(path).ok().map(|metadata| stamp_of(&metadata))
     }
 }
@@ -84,7 +84,7 @@ pub fn read_text(path: &Utf8Path, bytes_max: u64) -> Result<String, ReadError> {
 }
 
 /// Like [`read_text`], with the stamp of the state that was read.
-pub fn read_stamped(path: &Utf8Path, bytes_max: u64) -> Result<(String, Stamp), ReadError> {
+pub fn read_stamped(path: &Utf8Path, bytes_max: u64) -> Result<(String, FileStamp), ReadError> {
     let mut file = open_no_follow(path)?;
     let metadata = file.metadata()?;
     let bytes = bytes_of(&mut file, &metadata, bytes_max)?;
@@ -119,7 +119,7 @@ pub fn read_bytes_beneath(
     if !is_beneath(relative) {
         return Err(ReadError::PathRefused);
     }
-    Folder::open(dir).map_err(not_found_or_io)?.read_bytes(relative, bytes_max)
+    FolderHandle::open(dir).map_err(not_found_or_io)?.read_bytes(relative, bytes_max)
 }
 
 /// The prefix of temporary files, which a killed process may leave behind.
@@ -145,15 +145,15 @@ fn is_number(text: &str) -> bool {
 /// file keeps its permissions, a new one follows the umask. A symbolic link is written through to its target, even if
 /// that does not exist yet.
 pub fn write_atomic(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
-    write(path, contents, folder::NewMode::KeptOrMasked)
+    write_with_mode(path, contents, folder::NewMode::KeptOrMasked)
 }
 
 /// Like [`write_atomic`], but only the owner may read the file, even if others could read the previous one.
 pub fn write_private(path: &Utf8Path, contents: &[u8]) -> io::Result<()> {
-    write(path, contents, folder::NewMode::Private)
+    write_with_mode(path, contents, folder::NewMode::Private)
 }
 
-fn write(path: &Utf8Path, contents: &[u8], mode: folder::NewMode) -> io::Result<()> {
+fn write_with_mode(path: &Utf8Path, contents: &[u8], mode: folder::NewMode) -> io::Result<()> {
     let target = behind_links(path)?;
     let Some(name) = target.file_name() else { return Err(rustix::io::Errno::ISDIR.into()) };
     let dir = match target.parent() {
@@ -161,7 +161,7 @@ fn write(path: &Utf8Path, contents: &[u8], mode: folder::NewMode) -> io::Result<
         _ => Utf8Path::new("."),
     };
     std::fs::create_dir_all(dir)?;
-    folder::replace(Folder::open(dir)?.as_fd(), name, contents, mode)
+    folder::replace_file(FolderHandle::open(dir)?.as_fd(), name, contents, mode)
 }
 
 /// The kind of a folder entry, without following links.
@@ -183,14 +183,14 @@ pub struct FolderEntry {
 }
 
 /// Iterates over the entries of a folder, in directory order.
-pub fn entries(dir: &Utf8Path) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
+pub fn list_entries(dir: &Utf8Path) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    listed(rustix::fs::Dir::new(rustix::fs::open(dir.as_std_path(), flags, Mode::empty())?)?)
+    iterate_dir(rustix::fs::Dir::new(rustix::fs::open(dir.as_std_path(), flags, Mode::empty())?)?)
 }
 
 /// Iterates over the entries of an open folder.
-fn listed(
+fn iterate_dir(
     mut folder: rustix::fs::Dir,
 ) -> io::Result<impl Iterator<Item = io::Result<FolderEntry>>> {
     use std::os::unix::ffi::OsStrExt;
@@ -286,9 +286,9 @@ fn not_found_or_io(error: io::Error) -> ReadError {
     }
 }
 
-fn stamp_of(metadata: &std::fs::Metadata) -> Stamp {
+fn stamp_of(metadata: &std::fs::Metadata) -> FileStamp {
     use std::os::unix::fs::MetadataExt;
-    Stamp {
+    FileStamp {
         bytes: metadata.size(),
         modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
         changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),

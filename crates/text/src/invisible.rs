@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::source::Span;
 
+mod context;
 mod escape;
-mod place;
 mod scan;
 mod table;
 
@@ -61,7 +61,7 @@ struct InvisibleFinder<'a> {
     at: usize,
     sequences: EscapeSequences,
     scanner: escape::SequenceScanner,
-    braille: place::BrailleRun,
+    braille: context::BrailleRun,
 }
 
 impl<'a> InvisibleFinder<'a> {
@@ -78,8 +78,8 @@ impl Iterator for InvisibleFinder<'_> {
         while let Some(start) = scan::next_suspicious(self.text, self.at) {
             let c = self.text[start..].chars().next()?;
             self.at = start + c.len_utf8();
-            let Some(kind) = InvisibleKind::of(c) else { continue };
-            let proper = place::end_of_proper_use(self.text, start, c, &mut self.braille);
+            let Some(kind) = InvisibleKind::of_char(c) else { continue };
+            let proper = context::end_of_proper_use(self.text, start, c, &mut self.braille);
             if let Some(end) = proper {
                 self.at = end;
                 continue;
@@ -109,13 +109,13 @@ pub fn is_clean(text: &str) -> bool {
 /// For names and other short texts that need no joiners. For prose use [`find`], which knows where a character is
 /// allowed.
 pub fn is_invisible(c: char) -> bool {
-    InvisibleKind::of(c).is_some()
+    InvisibleKind::of_char(c).is_some()
 }
 
 /// Ranges of code points that are invisible wherever they stand, in order. For programs in other languages, which
 /// cannot use [`find`].
 pub fn ranges_never_proper() -> Vec<(u32, u32)> {
-    place::ranges_never_proper()
+    context::ranges_never_proper()
 }
 
 /// Removes invisible characters, and counts them by kind.
@@ -129,7 +129,7 @@ pub fn ranges_never_proper() -> Vec<(u32, u32)> {
 /// ```
 pub fn removed(text: &str) -> (Cow<'_, str>, InvisibleSummary) {
     let mut summary = InvisibleSummary::default();
-    let text = replaced(text, EscapeSequences::Whole, |found, _, out| {
+    let text = replace_invisible(text, EscapeSequences::Whole, |found, _, out| {
         summary.add(found.kind);
         out.extend(blank_of(found.char));
     });
@@ -141,7 +141,7 @@ pub fn removed(text: &str) -> (Cow<'_, str>, InvisibleSummary) {
 pub fn shown_in_report(text: &str) -> String {
     const BYTE_ORDER_MARK: char = '\u{feff}';
     let text = text.replace("\r\n", "\n");
-    shown(&text).replace(BYTE_ORDER_MARK, &marker(BYTE_ORDER_MARK))
+    shown(&text).replace(BYTE_ORDER_MARK, &marker_of(BYTE_ORDER_MARK))
 }
 
 /// Shows invisible characters by their code points, as `⟨U+E0041⟩`. Line breaks and tabs stay.
@@ -157,7 +157,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
 
 fn shown_with(text: &str, sequences: EscapeSequences) -> Cow<'_, str> {
     let (mut run, mut last) = (0_usize, 0_usize);
-    let mut out = replaced(text, sequences, |found, rest, out| {
+    let mut out = replace_invisible(text, sequences, |found, rest, out| {
         let start = found.span.start as usize;
         if start != last {
             finish_run(out, run, start - last);
@@ -166,7 +166,7 @@ fn shown_with(text: &str, sequences: EscapeSequences) -> Cow<'_, str> {
         run += 1;
         last = found.span.end as usize;
         if run <= RUN_SHOWN_MAX {
-            out.push_str(&marker(found.char));
+            out.push_str(&marker_of(found.char));
             // The printable part of an escape sequence stays readable. A byte order mark is never allowed there.
             let rest = shown_with(rest, EscapeSequences::ByCharacter);
             out.push_str(&rest.replace('\u{feff}', "⟨U+FEFF⟩"));
@@ -195,7 +195,7 @@ pub fn escaped_in_json(json: &str) -> Cow<'_, str> {
 }
 
 fn escaped_with(json: &str, sequences: EscapeSequences) -> Cow<'_, str> {
-    replaced(json, sequences, |found, rest, out| {
+    replace_invisible(json, sequences, |found, rest, out| {
         for unit in found.char.encode_utf16(&mut [0; 2]) {
             out.push_str(&format!("\\u{unit:04x}"));
         }
@@ -235,7 +235,7 @@ fn remove_in(text: &mut String) -> InvisibleSummary {
 }
 
 /// The marker for a character, as `⟨U+E0041⟩`.
-pub fn marker(c: char) -> String {
+pub fn marker_of(c: char) -> String {
     format!("⟨U+{:04X}⟩", u32::from(c))
 }
 
@@ -258,7 +258,7 @@ fn finish_run(out: &mut String, run: usize, text_after: usize) {
 
 /// Copies a text, calling `replace` to write the replacement of each invisible character. `replace` also gets the rest
 /// of an escape sequence, which is empty for a single character.
-fn replaced(
+fn replace_invisible(
     text: &str,
     sequences: EscapeSequences,
     mut replace: impl FnMut(InvisibleCharacter, &str, &mut String),
@@ -294,7 +294,7 @@ pub struct InvisibleSummary(BTreeMap<InvisibleKind, usize>);
 
 impl InvisibleSummary {
     /// Counts the invisible characters of a text.
-    pub fn of(text: &str) -> Self {
+    pub fn count_in(text: &str) -> Self {
         let mut summary = InvisibleSummary::default();
         find(text).for_each(|found| summary.add(found.kind));
         summary

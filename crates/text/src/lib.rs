@@ -32,6 +32,6 @@ pub mod styles;
 pub mod terminal;
 pub mod yaml;
 
-pub use diagnostic::{Code, Diagnostic, Edit, Fix, Severity};
+pub use diagnostic::{Diagnostic, DiagnosticCode, DiagnosticFix, Severity, SpanEdit};
 pub use limits::Limits;
-pub use source::{Position, Source, Span, Text};
+pub use source::{SharedText, Source, Span, TextPosition};

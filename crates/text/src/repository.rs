@@ -13,14 +13,14 @@ mod configuration;
 mod owner;
 
 pub use self::configuration::configured_values;
-pub use self::owner::Owners;
+pub use self::owner::RepositoryOwners;
 
 /// The maximum size of a `HEAD`, `commondir` or `.git` file.
 const LINK_BYTES_MAX: u64 = 8 * 1024;
 
 /// A git repository with a work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repository {
+pub struct GitRepository {
     /// The root of the work tree, which contains `.git`. An ancestor of the folder that was searched from, spelled as
     /// there.
     pub top: Utf8PathBuf,
@@ -32,20 +32,20 @@ pub struct Repository {
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Search {
-    Found(Repository),
+pub enum RepositorySearch {
+    Found(GitRepository),
     /// A repository that git would refuse as well. The search ends there.
     Refused {
         /// The root of its work tree.
         top: Utf8PathBuf,
-        reason: Refusal,
+        reason: RepositoryRefusal,
     },
     NotFound,
 }
 
 /// The reason why a repository is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RepositoryRefusal {
     /// Another user owns it.
     OtherOwner,
     /// Its `.git` is a file that does not lead to a repository.
@@ -53,75 +53,83 @@ pub enum Refusal {
 }
 
 /// Finds the repository around a folder. `home` contains the user's git configuration.
-pub fn search(here: &Utf8Path, home: &Utf8Path) -> Search {
-    search_with(here, &Owners::of_process(home))
+pub fn search_repository(here: &Utf8Path, home: &Utf8Path) -> RepositorySearch {
+    search_repository_with(here, &RepositoryOwners::of_process(home))
 }
 
 /// Like [`search`], with explicitly given accepted owners.
-pub fn search_with(here: &Utf8Path, owners: &Owners) -> Search {
+pub fn search_repository_with(here: &Utf8Path, owners: &RepositoryOwners) -> RepositorySearch {
     let file_system = owner::file_system_of(here);
     for top in here.ancestors() {
         if owner::file_system_of(top) != file_system {
-            return Search::NotFound;
+            return RepositorySearch::NotFound;
         }
-        match at(top) {
-            Mark::None => {}
-            Mark::Broken => {
-                return Search::Refused { top: top.to_owned(), reason: Refusal::BrokenLink };
+        match read_git_entry(top) {
+            GitEntry::None => {}
+            GitEntry::Broken => {
+                return RepositorySearch::Refused {
+                    top: top.to_owned(),
+                    reason: RepositoryRefusal::BrokenLink,
+                };
             }
-            Mark::Repository(repository) if owners.accept(&repository) => {
-                return Search::Found(repository);
+            GitEntry::Repository(repository) if owners.accept(&repository) => {
+                return RepositorySearch::Found(repository);
             }
-            Mark::Repository(_) => {
-                return Search::Refused { top: top.to_owned(), reason: Refusal::OtherOwner };
+            GitEntry::Repository(_) => {
+                return RepositorySearch::Refused {
+                    top: top.to_owned(),
+                    reason: RepositoryRefusal::OtherOwner,
+                };
             }
         }
     }
-    Search::NotFound
+    RepositorySearch::NotFound
 }
 
 /// The repository around a folder, regardless of its owner. Do not run git in it: see [`search`].
-pub fn around(here: &Utf8Path) -> Option<Repository> {
-    here.ancestors().find_map(|top| match at(top) {
-        Mark::Repository(repository) => Some(repository),
-        Mark::None | Mark::Broken => None,
+pub fn find_repository_around(here: &Utf8Path) -> Option<GitRepository> {
+    here.ancestors().find_map(|top| match read_git_entry(top) {
+        GitEntry::Repository(repository) => Some(repository),
+        GitEntry::None | GitEntry::Broken => None,
     })
 }
 
 /// The root of the work tree around a folder, as a part of its path. Returns `None` if there is no usable repository.
-pub fn top<'a>(here: &'a Utf8Path, home: &Utf8Path) -> Option<&'a Utf8Path> {
-    match search(here, home) {
-        Search::Found(repository) => here.ancestors().find(|dir| **dir == repository.top),
-        Search::Refused { .. } | Search::NotFound => None,
+pub fn find_work_tree<'a>(here: &'a Utf8Path, home: &Utf8Path) -> Option<&'a Utf8Path> {
+    match search_repository(here, home) {
+        RepositorySearch::Found(repository) => here.ancestors().find(|dir| **dir == repository.top),
+        RepositorySearch::Refused { .. } | RepositorySearch::NotFound => None,
     }
 }
 
 /// The `.git` entry of a folder.
-enum Mark {
+enum GitEntry {
     None,
     /// A file that does not lead to a repository.
     Broken,
-    Repository(Repository),
+    Repository(GitRepository),
 }
 
-fn at(top: &Utf8Path) -> Mark {
+fn read_git_entry(top: &Utf8Path) -> GitEntry {
     let mark = top.join(".git");
-    let Ok(metadata) = std::fs::metadata(&mark) else { return Mark::None };
+    let Ok(metadata) = std::fs::metadata(&mark) else { return GitEntry::None };
     if metadata.is_dir() {
-        return common_dir_of(&mark)
-            .map_or(Mark::None, |common_dir| Mark::Repository(repository(top, mark, common_dir)));
+        return common_dir_of(&mark).map_or(GitEntry::None, |common_dir| {
+            GitEntry::Repository(new_repository(top, mark, common_dir))
+        });
     }
-    let Some(git_dir) = linked(&mark, top) else { return Mark::Broken };
-    common_dir_of(&git_dir)
-        .map_or(Mark::Broken, |common_dir| Mark::Repository(repository(top, git_dir, common_dir)))
+    let Some(git_dir) = read_git_file(&mark, top) else { return GitEntry::Broken };
+    common_dir_of(&git_dir).map_or(GitEntry::Broken, |common_dir| {
+        GitEntry::Repository(new_repository(top, git_dir, common_dir))
+    })
 }
 
-fn repository(top: &Utf8Path, git_dir: Utf8PathBuf, common_dir: Utf8PathBuf) -> Repository {
-    Repository { top: top.to_owned(), git_dir, common_dir }
+fn new_repository(top: &Utf8Path, git_dir: Utf8PathBuf, common_dir: Utf8PathBuf) -> GitRepository {
+    GitRepository { top: top.to_owned(), git_dir, common_dir }
 }
 
 /// The folder that a `.git` file names.
-fn linked(file: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
+fn read_git_file(file: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
     let text = read_text(file, LINK_BYTES_MAX).ok()?;
     let path = text.strip_prefix("gitdir: ")?.trim_end_matches(['\n', '\r']);
     top.join(path).canonicalize_utf8().ok()

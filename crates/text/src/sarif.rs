@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, DiagnosticCode, Severity};
 use crate::invisible;
 
 /// Renders one run of a tool over many files. `rules` lists every code that the tool may report.
-pub fn report<'a>(
+pub fn render_report<'a>(
     tool_version: &str,
-    rules: &[&Code],
+    rules: &[&DiagnosticCode],
     diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
 ) -> Value {
-    let rules: Vec<Value> = rules.iter().map(|code| rule(code)).collect();
-    let results: Vec<Value> = diagnostics.into_iter().map(result).collect();
+    let rules: Vec<Value> = rules.iter().map(|code| render_rule(code)).collect();
+    let results: Vec<Value> = diagnostics.into_iter().map(render_result).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -28,24 +28,24 @@ pub fn report<'a>(
     })
 }
 
-fn rule(code: &Code) -> Value {
+fn render_rule(code: &DiagnosticCode) -> Value {
     json!({
         "id": code.id,
         "name": code.name,
         "shortDescription": { "text": code.summary },
         "help": { "text": code.remedy },
-        "defaultConfiguration": { "level": level(code.severity) },
+        "defaultConfiguration": { "level": sarif_level(code.severity) },
     })
 }
 
-fn result(diagnostic: &Diagnostic) -> Value {
+fn render_result(diagnostic: &Diagnostic) -> Value {
     let mut out = json!({
         "ruleId": diagnostic.code.id,
-        "level": level(diagnostic.severity),
-        "message": { "text": message(diagnostic) },
+        "level": sarif_level(diagnostic.severity),
+        "message": { "text": full_message(diagnostic) },
     });
     if let Some(path) = &diagnostic.path {
-        let mut physical = json!({ "artifactLocation": { "uri": uri(path.as_str()) } });
+        let mut physical = json!({ "artifactLocation": { "uri": path_uri(path.as_str()) } });
         if let Some(position) = diagnostic.position {
             physical["region"] =
                 json!({ "startLine": position.line, "startColumn": position.column });
@@ -55,16 +55,16 @@ fn result(diagnostic: &Diagnostic) -> Value {
     out
 }
 
-fn message(diagnostic: &Diagnostic) -> String {
+fn full_message(diagnostic: &Diagnostic) -> String {
     let message = match &diagnostic.help {
-        Some(help) => format!("{}. {}", sentence(&diagnostic.message), sentence(help)),
+        Some(help) => format!("{}. {}", to_sentence(&diagnostic.message), to_sentence(help)),
         None => diagnostic.message.clone(),
     };
     invisible::shown(&message).into_owned()
 }
 
 /// Capitalises a text and drops its full stop: messages are written for the middle of a line.
-fn sentence(text: &str) -> String {
+fn to_sentence(text: &str) -> String {
     let mut chars = text.trim_end_matches('.').chars();
     match chars.next() {
         Some(first) => first.to_uppercase().chain(chars).collect(),
@@ -72,7 +72,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-fn level(severity: Severity) -> &'static str {
+fn sarif_level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -81,7 +81,7 @@ fn level(severity: Severity) -> &'static str {
 }
 
 /// Converts a path to a URI reference: everything but unreserved characters and `/` is percent-encoded.
-fn uri(path: &str) -> String {
+fn path_uri(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.trim_start_matches("./").bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
@@ -105,7 +105,7 @@ mod tests {
         let found = Diagnostic::new(&codes::YAML_ALIAS, "no aliases")
             .at(&source, Span::new(7, 9))
             .help("Quote it.");
-        let report = report("1.2.3", &[&codes::YAML_ALIAS], [&found]);
+        let report = render_report("1.2.3", &[&codes::YAML_ALIAS], [&found]);
         assert_eq!(
             report["runs"][0]["results"][0],
             json!({

@@ -40,23 +40,23 @@ const VARIABLE_PARTS: &[&str] = &["key", "auth", "cookie", "dsn"];
 /// assert!(!is_secret_variable("PATH"));
 /// ```
 pub fn is_secret_variable(name: &str) -> bool {
-    let name = plain(name);
+    let name = plain_name(name);
     NAME_PARTS.iter().chain(VARIABLE_PARTS).any(|part| name.contains(part))
 }
 
 /// Returns true if the name of a field, a setting or an argument suggests that its value is a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    let name = plain(name);
+    let name = plain_name(name);
     NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
-fn plain(name: &str) -> String {
+fn plain_name(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-')).collect::<String>().to_ascii_lowercase()
 }
 
 /// Tokens that are recognised by their shape.
 static SHAPE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_pattern(
         r"(?x)
         \bgh[pousr]_[A-Za-z0-9]{16,}
         | \bgithub_pat_[A-Za-z0-9_]{16,}
@@ -74,7 +74,7 @@ static SHAPE: LazyLock<Regex> = LazyLock::new(|| {
 /// Contexts in which only secrets occur: an `Authorization` header, a bearer token and the password in a URL. The named
 /// groups are the text before and after the secret.
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_pattern(
         r#"(?xi)
         (?P<header> \bauthorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token)\s+)? ) [^\s"']{4,}
         | (?P<scheme> \bbearer\s+ ) [A-Za-z0-9._~+/-]{20,}=*
@@ -84,20 +84,20 @@ static PLACE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A value after a name. [`named`] decides whether the name is that of a secret.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_pattern(
         r#"(?xi)
         (?P<key> [\w.-]{0,128}(?:token|secret|passw(?:or)?d|passphrase|credentials?|key)["']? )
         (?P<is> \s*[:=]\s*["']? ) (?P<value>[^\s"'`,;(){}\[\]<>]{4,})"#,
     )
 });
 
-fn compiled(pattern: &str) -> Regex {
+fn compile_pattern(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is a constant, and a test compiles it")
 }
 
 /// Redacts everything that looks like a secret, by shape, context and name.
 pub fn redact(text: &str) -> Cow<'_, str> {
-    then(redact_tokens(text, MARK), |text| NAMED.replace_all(text, named))
+    apply_to_cow(redact_tokens(text, MARK), |text| NAMED.replace_all(text, redact_named))
 }
 
 /// Redacts tokens by their shape and context alone, for text in which names of secrets are ordinary words.
@@ -107,7 +107,7 @@ pub fn redact_tokens<'t>(text: &'t str, mark: &str) -> Cow<'t, str> {
         format!("{}{}{}{mark}{}", part("header"), part("scheme"), part("user"), part("at"))
     };
     let without_shapes = SHAPE.replace_all(text, regex::NoExpand(mark));
-    then(without_shapes, |text| PLACE.replace_all(text, placed))
+    apply_to_cow(without_shapes, |text| PLACE.replace_all(text, placed))
 }
 
 /// Returns true if a text contains a token, by its shape or context.
@@ -115,7 +115,7 @@ pub fn has_token(text: &str) -> bool {
     redact_tokens(text, MARK) != text
 }
 
-fn then<'t>(text: Cow<'t, str>, change: impl Fn(&str) -> Cow<'_, str>) -> Cow<'t, str> {
+fn apply_to_cow<'t>(text: Cow<'t, str>, change: impl Fn(&str) -> Cow<'_, str>) -> Cow<'t, str> {
     let changed = match change(&text) {
         Cow::Borrowed(_) => None,
         Cow::Owned(changed) => Some(changed),
@@ -128,7 +128,7 @@ pub fn has_secret(text: &str) -> bool {
     redact(text) != text
 }
 
-fn named(found: &Captures<'_>) -> String {
+fn redact_named(found: &Captures<'_>) -> String {
     let (key, is) = (group_text(found, "key"), group_text(found, "is"));
     let value = group_text(found, "value");
     if is_secret_name(key) && is_secret_value(is, value) {

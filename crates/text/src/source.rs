@@ -21,7 +21,7 @@ pub struct Span {
 impl Span {
     /// A span from byte offsets. Offsets beyond 4 GiB are clamped, since no file that large is read.
     pub fn new(start: usize, end: usize) -> Self {
-        Span { start: clamped(start), end: clamped(end.max(start)) }
+        Span { start: clamp_offset(start), end: clamp_offset(end.max(start)) }
     }
 
     /// The span as a range for slicing.
@@ -44,22 +44,22 @@ impl Span {
     }
 }
 
-fn clamped(offset: usize) -> u32 {
+fn clamp_offset(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
 /// A position for people: both numbers count from 1, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Position {
+pub struct TextPosition {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
 }
 
-impl Position {
+impl TextPosition {
     /// The position of a byte offset in `text`.
-    pub fn of(text: &str, offset: usize) -> Self {
+    pub fn of_offset(text: &str, offset: usize) -> Self {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;
@@ -68,7 +68,7 @@ impl Position {
         let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |at| at + 1);
         let lines = memchr::memchr_iter(b'\n', before.as_bytes()).count();
         let columns = before[line_start..].chars().count();
-        Position {
+        TextPosition {
             line: u32::try_from(lines + 1).unwrap_or(u32::MAX),
             column: u32::try_from(columns + 1).unwrap_or(u32::MAX),
         }
@@ -77,9 +77,9 @@ impl Position {
 
 /// A shared text. Created from a `String` without copying, and cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text(Arc<String>);
+pub struct SharedText(Arc<String>);
 
-impl Deref for Text {
+impl Deref for SharedText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -87,15 +87,15 @@ impl Deref for Text {
     }
 }
 
-impl From<String> for Text {
+impl From<String> for SharedText {
     fn from(text: String) -> Self {
-        Text(Arc::new(text))
+        SharedText(Arc::new(text))
     }
 }
 
-impl From<&str> for Text {
+impl From<&str> for SharedText {
     fn from(text: &str) -> Self {
-        Text::from(text.to_owned())
+        SharedText::from(text.to_owned())
     }
 }
 
@@ -103,11 +103,11 @@ impl From<&str> for Text {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     path: Utf8PathBuf,
-    text: Text,
+    text: SharedText,
 }
 
 impl Source {
-    pub fn new(path: impl Into<Utf8PathBuf>, text: impl Into<Text>) -> Self {
+    pub fn new(path: impl Into<Utf8PathBuf>, text: impl Into<SharedText>) -> Self {
         Source { path: path.into(), text: text.into() }
     }
 
@@ -121,12 +121,12 @@ impl Source {
     }
 
     /// The whole text, shared.
-    pub fn shared_text(&self) -> Text {
+    pub fn shared_text(&self) -> SharedText {
         self.text.clone()
     }
 
     /// The same text under another path, for example one relative to the user's current folder.
-    pub fn renamed(&self, path: impl Into<Utf8PathBuf>) -> Self {
+    pub fn with_path(&self, path: impl Into<Utf8PathBuf>) -> Self {
         Source { path: path.into(), text: self.text.clone() }
     }
 }
@@ -138,14 +138,14 @@ mod tests {
     #[test]
     fn positions_count_lines_and_characters_from_one() {
         let text = "ab\nøæx\n";
-        assert_eq!(Position::of(text, 0), Position { line: 1, column: 1 });
-        assert_eq!(Position::of(text, 3), Position { line: 2, column: 1 });
-        assert_eq!(Position::of(text, 7), Position { line: 2, column: 3 });
-        assert_eq!(Position::of(text, 99), Position { line: 3, column: 1 });
+        assert_eq!(TextPosition::of_offset(text, 0), TextPosition { line: 1, column: 1 });
+        assert_eq!(TextPosition::of_offset(text, 3), TextPosition { line: 2, column: 1 });
+        assert_eq!(TextPosition::of_offset(text, 7), TextPosition { line: 2, column: 3 });
+        assert_eq!(TextPosition::of_offset(text, 99), TextPosition { line: 3, column: 1 });
     }
 
     #[test]
     fn an_offset_inside_a_character_counts_as_its_start() {
-        assert_eq!(Position::of("ø", 1), Position { line: 1, column: 1 });
+        assert_eq!(TextPosition::of_offset("ø", 1), TextPosition { line: 1, column: 1 });
     }
 }

@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::invisible;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
+pub enum TerminalColour {
     Never,
     Always,
 }
@@ -25,21 +25,25 @@ const LINES_AROUND: usize = 4;
 const PATCHED_LINES_MAX: usize = 2_000;
 
 /// Renders one diagnostic, ending in a line break. Without the text of the file, only the position is shown.
-pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> String {
+pub fn render_diagnostic(
+    diagnostic: &Diagnostic,
+    text: Option<&str>,
+    colour: TerminalColour,
+) -> String {
     let shown = text.and_then(|text| {
         let range = snippet_range(diagnostic, text)?;
         let source = VisibleSource::around(text, range.clone());
-        let range = source.range(range);
+        let range = source.visible_range(range);
         (line_bytes(&source.text, range.start) <= LINE_BYTES_MAX).then_some((source, range))
     });
     let corrected = text.and_then(|text| corrected_source(diagnostic, text));
-    let path = diagnostic.path.as_ref().map(|path| printable(path.as_str()));
+    let path = diagnostic.path.as_ref().map(|path| printable_line(path.as_str()));
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
-    let title = level.primary_title(printable(&diagnostic.message)).id(diagnostic.code.id);
+    let title = level.primary_title(printable_line(&diagnostic.message)).id(diagnostic.code.id);
     let mut main = Group::with_title(title);
     match (&shown, path) {
         (Some((source, range)), path) => {
@@ -60,22 +64,22 @@ pub fn render(diagnostic: &Diagnostic, text: Option<&str>, colour: Colour) -> St
     match (&diagnostic.fix, &corrected) {
         (Some(fix), Some(source)) => {
             let patches = fix.edits.iter().map(|edit| {
-                Patch::new(source.range(edit.span.range()), invisible::shown(&edit.text))
+                Patch::new(source.visible_range(edit.span.range()), invisible::shown(&edit.text))
             });
             let snippet = Snippet::source(&*source.text).line_start(source.line).patches(patches);
             groups.push(main);
-            groups.push(Level::HELP.secondary_title(printable(&fix.title)).element(snippet));
+            groups.push(Level::HELP.secondary_title(printable_line(&fix.title)).element(snippet));
         }
         _ => {
             if let Some(help) = diagnostic.help.as_deref() {
-                main = main.element(Level::HELP.message(printable(help)));
+                main = main.element(Level::HELP.message(printable_line(help)));
             }
             groups.push(main);
         }
     }
     let renderer = match colour {
-        Colour::Always => Renderer::styled(),
-        Colour::Never => Renderer::plain(),
+        TerminalColour::Always => Renderer::styled(),
+        TerminalColour::Never => Renderer::plain(),
     };
     let mut out = renderer.decor_style(DecorStyle::Ascii).render(&groups);
     out.push('\n');
@@ -93,7 +97,7 @@ fn corrected_source<'t>(diagnostic: &Diagnostic, text: &'t str) -> Option<Visibl
 
 /// The lines around a range. The renderer builds a structure for every line that it gets, so a whole file with a
 /// million lines would cost hundreds of megabytes.
-struct Window<'t> {
+struct SourceWindow<'t> {
     text: &'t str,
     /// The offset in the whole text.
     start: usize,
@@ -101,7 +105,7 @@ struct Window<'t> {
     line: usize,
 }
 
-impl<'t> Window<'t> {
+impl<'t> SourceWindow<'t> {
     fn around(text: &'t str, range: std::ops::Range<usize>) -> Self {
         let bytes = text.as_bytes();
         let mut start = range.start.min(bytes.len());
@@ -114,7 +118,7 @@ impl<'t> Window<'t> {
             end = memchr::memchr(b'\n', &bytes[end..]).map_or(bytes.len(), |at| end + at + 1);
         }
         let line = memchr::memchr_iter(b'\n', &bytes[..start]).count() + 1;
-        Window { text: &text[start..end], start, line }
+        SourceWindow { text: &text[start..end], start, line }
     }
 }
 
@@ -133,7 +137,7 @@ fn line_bytes(text: &str, offset: usize) -> usize {
 }
 
 /// Formats a text for one line of a terminal: invisible characters are shown as `⟨U+202E⟩`, line breaks as `\n`.
-pub fn printable(text: &str) -> String {
+pub fn printable_line(text: &str) -> String {
     invisible::shown_on_one_line(text)
 }
 
@@ -155,7 +159,7 @@ struct ReplacedCharacter {
 
 impl<'t> VisibleSource<'t> {
     fn around(text: &'t str, range: std::ops::Range<usize>) -> Self {
-        let Window { text, start, line } = Window::around(text, range);
+        let SourceWindow { text, start, line } = SourceWindow::around(text, range);
         if invisible::is_clean(text) {
             return VisibleSource { text: Cow::Borrowed(text), start, line, replaced: Vec::new() };
         }
@@ -163,7 +167,7 @@ impl<'t> VisibleSource<'t> {
         for found in invisible::find(text) {
             let source = found.span.range();
             out.push_str(&text[last..source.start]);
-            out.push_str(&invisible::marker(found.char));
+            out.push_str(&invisible::marker_of(found.char));
             out.push_str(&invisible::shown(
                 &text[source.start + found.char.len_utf8()..source.end],
             ));
@@ -174,11 +178,11 @@ impl<'t> VisibleSource<'t> {
         VisibleSource { text: Cow::Owned(out), start, line, replaced }
     }
 
-    fn range(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-        self.offset(range.start - self.start)..self.offset(range.end - self.start)
+    fn visible_range(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+        self.visible_offset(range.start - self.start)..self.visible_offset(range.end - self.start)
     }
 
-    fn offset(&self, offset: usize) -> usize {
+    fn visible_offset(&self, offset: usize) -> usize {
         let before = self.replaced.partition_point(|one| one.source.start < offset);
         match before.checked_sub(1).and_then(|at| self.replaced.get(at)) {
             None => offset,
@@ -191,7 +195,7 @@ impl<'t> VisibleSource<'t> {
 mod tests {
     use super::*;
     use crate::codes;
-    use crate::diagnostic::{Edit, Fix};
+    use crate::diagnostic::{DiagnosticFix, SpanEdit};
     use crate::source::{Source, Span};
 
     #[test]
@@ -200,7 +204,7 @@ mod tests {
         let found = Diagnostic::new(&codes::YAML_ALIAS, "aliases are not accepted")
             .at(&source, Span::new(10, 11))
             .help("quote it");
-        insta::assert_snapshot!(render(&found, Some(source.text()), Colour::Never), @r"
+        insta::assert_snapshot!(render_diagnostic(&found, Some(source.text()), TerminalColour::Never), @r"
         error[RS022]: aliases are not accepted
          --> a/SKILL.md:2:7
           |
@@ -214,14 +218,14 @@ mod tests {
     #[test]
     fn a_fix_shows_the_corrected_line() {
         let source = Source::new("SKILL.md", "---\nd: a: b\n---\n");
-        let fix = Fix {
+        let fix = DiagnosticFix {
             title: "quote the value".into(),
-            edits: vec![Edit { span: Span::new(4, 11), text: "d: \"a: b\"".into() }],
+            edits: vec![SpanEdit { span: Span::new(4, 11), text: "d: \"a: b\"".into() }],
         };
         let found = Diagnostic::new(&codes::REPAIRED_VALUE, "the value was read as if quoted")
             .at(&source, Span::new(4, 11))
             .fix(fix);
-        insta::assert_snapshot!(render(&found, Some(source.text()), Colour::Never), @r#"
+        insta::assert_snapshot!(render_diagnostic(&found, Some(source.text()), TerminalColour::Never), @r#"
         warning[RS030]: the value was read as if quoted
          --> SKILL.md:2:1
           |
@@ -241,7 +245,7 @@ mod tests {
         let found = Diagnostic::new(&codes::UNREADABLE, "permission denied")
             .in_file("x/SKILL.md".into())
             .help("check its permissions");
-        insta::assert_snapshot!(render(&found, None, Colour::Never), @r"
+        insta::assert_snapshot!(render_diagnostic(&found, None, TerminalColour::Never), @r"
         error[RS003]: permission denied
         --> x/SKILL.md
          = help: check its permissions
@@ -250,27 +254,27 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_shown_as_escapes() {
-        assert_eq!(printable("a\u{202e}b\u{1b}[2J"), r"a⟨U+202E⟩b⟨U+001B⟩[2J");
-        assert_eq!(printable("one\ntwo"), r"one\ntwo");
-        assert_eq!(printable("👩‍👧"), "👩‍👧");
+        assert_eq!(printable_line("a\u{202e}b\u{1b}[2J"), r"a⟨U+202E⟩b⟨U+001B⟩[2J");
+        assert_eq!(printable_line("one\ntwo"), r"one\ntwo");
+        assert_eq!(printable_line("👩‍👧"), "👩‍👧");
     }
 
     #[test]
     fn a_source_line_is_never_printed_raw() {
         let source = Source::new("a\u{7}.md", "x \u{e0041}\u{202e}y\u{1b}[2J z\n");
         let at = source.text().find('y').unwrap();
-        let fix = Fix {
+        let fix = DiagnosticFix {
             title: "remove".into(),
-            edits: vec![Edit { span: Span::new(2, at), text: "\u{200b}".into() }],
+            edits: vec![SpanEdit { span: Span::new(2, at), text: "\u{200b}".into() }],
         };
         let found = Diagnostic::new(&codes::YAML_ALIAS, "hidden \u{202e}text")
             .at(&source, Span::new(2, at))
             .fix(fix);
-        let shown = render(&found, Some(source.text()), Colour::Never);
+        let shown = render_diagnostic(&found, Some(source.text()), TerminalColour::Never);
         assert!(invisible::is_clean(&shown), "{shown}");
         assert!(shown.contains("hidden ⟨U+202E⟩text") && shown.contains("a⟨U+0007⟩.md"), "{shown}");
         assert!(shown.contains("x ⟨U+E0041⟩⟨U+202E⟩y⟨U+001B⟩[2J z"), "{shown}");
         let visible = VisibleSource::around(source.text(), 2..at);
-        assert_eq!(&visible.text[visible.range(2..at)], "⟨U+E0041⟩⟨U+202E⟩");
+        assert_eq!(&visible.text[visible.visible_range(2..at)], "⟨U+E0041⟩⟨U+202E⟩");
     }
 }

@@ -9,15 +9,15 @@ use std::collections::HashSet;
 use granit_parser::{ErrorKind as Grammar, Event, Parser, ScalarStyle, StructureStyle};
 
 use crate::codes;
-use crate::diagnostic::Code;
+use crate::diagnostic::DiagnosticCode;
 use crate::source::Span;
 
 mod emit;
-mod plain;
+mod fast_path;
 mod repair;
 
 pub use emit::{emit, emit_scalar};
-pub use repair::{Repair, Repaired, Unmended, repair};
+pub use repair::{RepairFailure, RepairedYaml, YamlRepair, repair_text};
 
 /// Limits on one YAML text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Default for Limits {
 
 /// A value with its position in the file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     /// The position; for block collections, that of the first entry.
     pub span: Span,
     pub value: Value,
@@ -48,15 +48,15 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text, number, boolean or null.
-    Scalar(Scalar),
-    Sequence(Vec<Node>, Flow),
+    Scalar(YamlScalar),
+    Sequence(Vec<YamlNode>, YamlFlow),
     /// Keys and values in the order of the file.
-    Mapping(Mapping),
+    Mapping(YamlMapping),
 }
 
 /// The notation of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum YamlFlow {
     /// Indented lines.
     Block,
     /// `[a, b]` or `{a: b}`.
@@ -65,15 +65,15 @@ pub enum Flow {
 
 /// A scalar as text, never converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scalar {
+pub struct YamlScalar {
     /// The text after quotes, escapes and folding are processed.
     pub text: String,
-    pub style: Style,
+    pub style: YamlStyle,
 }
 
 /// The notation of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum YamlStyle {
     /// Without quotes.
     Plain,
     Single,
@@ -99,25 +99,25 @@ pub enum ScalarKind<'a> {
 
 /// A mapping in the order of the file. Keys are unique.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mapping {
-    pub entries: Vec<Entry>,
-    pub flow: Flow,
+pub struct YamlMapping {
+    pub entries: Vec<YamlEntry>,
+    pub flow: YamlFlow,
 }
 
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct YamlEntry {
     pub key: String,
     pub key_span: Span,
-    pub value: Node,
+    pub value: YamlNode,
 }
 
 /// The reason why a text was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Error {
+pub struct YamlError {
     /// The code of the resulting diagnostic.
-    pub code: &'static Code,
+    pub code: &'static DiagnosticCode,
     /// A description of the problem, naming the limit if one was exceeded.
     pub message: String,
     pub span: Span,
@@ -125,23 +125,23 @@ pub struct Error {
     pub repairable: bool,
 }
 
-impl Error {
+impl YamlError {
     /// Adds the reason why a repair failed, if it was a limit. Otherwise the original error is more useful.
-    fn explained_by(self, unmended: Unmended) -> Self {
+    fn explained_by(self, unmended: RepairFailure) -> Self {
         match unmended {
-            Unmended::TooMany { limit } => {
+            RepairFailure::TooMany { limit } => {
                 let message = format!(
                     "{}; a repair would have to change more than {limit} lines, the limit",
                     self.message
                 );
-                Error { message, ..self }
+                YamlError { message, ..self }
             }
-            Unmended::NothingToMend | Unmended::Refused => self,
+            RepairFailure::NothingToMend | RepairFailure::Refused => self,
         }
     }
 }
 
-impl Scalar {
+impl YamlScalar {
     /// Interprets the scalar.
     ///
     /// ```
@@ -152,19 +152,19 @@ impl Scalar {
     /// assert_eq!(plain("0.7").kind(), ScalarKind::Float(0.7));
     /// ```
     pub fn kind(&self) -> ScalarKind<'_> {
-        if self.style != Style::Plain {
+        if self.style != YamlStyle::Plain {
             return ScalarKind::Text(&self.text);
         }
         match self.text.as_str() {
             "" | "~" | "null" | "Null" | "NULL" => ScalarKind::Null,
             "true" | "True" | "TRUE" => ScalarKind::Bool(true),
             "false" | "False" | "FALSE" => ScalarKind::Bool(false),
-            text => number(text).unwrap_or(ScalarKind::Text(text)),
+            text => parse_number(text).unwrap_or(ScalarKind::Text(text)),
         }
     }
 }
 
-fn number(text: &str) -> Option<ScalarKind<'_>> {
+fn parse_number(text: &str) -> Option<ScalarKind<'_>> {
     let digits = text.trim_start_matches(['-', '+']);
     if text.len() - digits.len() > 1
         || !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -183,22 +183,25 @@ fn number(text: &str) -> Option<ScalarKind<'_>> {
     text.parse().ok().filter(|_| float_like).map(ScalarKind::Float)
 }
 
-impl Mapping {
+impl YamlMapping {
     /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&YamlNode> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 }
 
-impl Node {
+impl YamlNode {
     /// A node without a position, for values that were created rather than read.
-    pub fn made(value: Value) -> Self {
-        Node { span: Span::default(), value }
+    pub fn without_span(value: Value) -> Self {
+        YamlNode { span: Span::default(), value }
     }
 
     /// A text node without a position.
-    pub fn text(text: impl Into<String>) -> Self {
-        Node::made(Value::Scalar(Scalar { text: text.into(), style: Style::Plain }))
+    pub fn from_text(text: impl Into<String>) -> Self {
+        YamlNode::without_span(Value::Scalar(YamlScalar {
+            text: text.into(),
+            style: YamlStyle::Plain,
+        }))
     }
 
     /// The scalar's text, if this is a scalar.
@@ -210,7 +213,7 @@ impl Node {
     }
 
     /// The mapping, if this is one.
-    pub fn as_mapping(&self) -> Option<&Mapping> {
+    pub fn as_mapping(&self) -> Option<&YamlMapping> {
         match &self.value {
             Value::Mapping(mapping) => Some(mapping),
             Value::Scalar(_) | Value::Sequence(..) => None,
@@ -218,7 +221,7 @@ impl Node {
     }
 
     /// The items, if this is a list.
-    pub fn as_sequence(&self) -> Option<&[Node]> {
+    pub fn as_sequence(&self) -> Option<&[YamlNode]> {
         match &self.value {
             Value::Sequence(items, _) => Some(items),
             Value::Scalar(_) | Value::Mapping(_) => None,
@@ -231,7 +234,7 @@ impl Node {
     }
 
     /// The name of the value's shape, for messages.
-    pub fn shape(&self) -> &'static str {
+    pub fn shape_name(&self) -> &'static str {
         match &self.value {
             Value::Scalar(scalar) => match scalar.kind() {
                 ScalarKind::Null => "nothing",
@@ -255,23 +258,23 @@ impl Node {
     /// ```
     pub fn from_json(value: &serde_json::Value) -> Self {
         use serde_json::Value as Json;
-        Node::made(match value {
+        YamlNode::without_span(match value {
             Json::Null | Json::Bool(_) | Json::Number(_) => {
-                return Node::text(value.to_string());
+                return YamlNode::from_text(value.to_string());
             }
             Json::String(text) => {
-                Value::Scalar(Scalar { text: text.clone(), style: Style::Literal })
+                Value::Scalar(YamlScalar { text: text.clone(), style: YamlStyle::Literal })
             }
             Json::Array(items) => {
-                Value::Sequence(items.iter().map(Node::from_json).collect(), Flow::Block)
+                Value::Sequence(items.iter().map(YamlNode::from_json).collect(), YamlFlow::Block)
             }
             Json::Object(fields) => {
-                let entries = fields.iter().map(|(key, value)| Entry {
+                let entries = fields.iter().map(|(key, value)| YamlEntry {
                     key: key.clone(),
                     key_span: Span::default(),
-                    value: Node::from_json(value),
+                    value: YamlNode::from_json(value),
                 });
-                Value::Mapping(Mapping { entries: entries.collect(), flow: Flow::Block })
+                Value::Mapping(YamlMapping { entries: entries.collect(), flow: YamlFlow::Block })
             }
         })
     }
@@ -286,7 +289,7 @@ impl Node {
                 ScalarKind::Float(value) => value.into(),
                 ScalarKind::Text(value) => value.into(),
             },
-            Value::Sequence(items, _) => items.iter().map(Node::to_json).collect(),
+            Value::Sequence(items, _) => items.iter().map(YamlNode::to_json).collect(),
             Value::Mapping(mapping) => mapping
                 .entries
                 .iter()
@@ -304,11 +307,11 @@ pub fn parse_or_repair(
     span: Span,
     limits: &Limits,
     fields: &[&str],
-) -> Result<Repaired, Error> {
+) -> Result<RepairedYaml, YamlError> {
     match parse(text, span, limits) {
-        Ok(node) => Ok(Repaired { node, repairs: Vec::new() }),
+        Ok(node) => Ok(RepairedYaml { node, repairs: Vec::new() }),
         Err(error) if error.repairable => {
-            repair(text, span, limits, fields).map_err(|unmended| error.explained_by(unmended))
+            repair_text(text, span, limits, fields).map_err(|unmended| error.explained_by(unmended))
         }
         Err(error) => Err(error),
     }
@@ -317,15 +320,15 @@ pub fn parse_or_repair(
 /// Parses the YAML under `span` of `text`. Spans in the result are offsets into the whole text.
 ///
 /// An empty text is a null scalar. The work is bounded by `limits` and by the length of the span.
-pub fn parse(text: &str, span: Span, limits: &Limits) -> Result<Node, Error> {
+pub fn parse(text: &str, span: Span, limits: &Limits) -> Result<YamlNode, YamlError> {
     let yaml = span.slice(text);
-    match plain::parse_plain(yaml, span.start as usize, limits) {
+    match fast_path::parse_plain(yaml, span.start as usize, limits) {
         Some(node) => Ok(node),
         None => parse_by_grammar(yaml, span, limits),
     }
 }
 
-fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<Node, Error> {
+fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<YamlNode, YamlError> {
     refuse_control_characters(yaml, span.start as usize)?;
     // Make the grammar's own limit wider than ours, so that ours produces the message.
     let guard = limits.depth_max.saturating_add(8);
@@ -334,7 +337,7 @@ fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<Node, Err
         flow_nesting_limit: guard,
         block_nesting_limit: guard,
     };
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         yaml,
         parser: Parser::new_from_str_with_options(yaml, options),
         base: span.start as usize,
@@ -342,10 +345,10 @@ fn parse_by_grammar(yaml: &str, span: Span, limits: &Limits) -> Result<Node, Err
         nodes: 0,
         limits,
     };
-    reader.document()
+    reader.read_document()
 }
 
-struct Reader<'a> {
+struct YamlReader<'a> {
     yaml: &'a str,
     parser: Parser<'a, granit_parser::StrInput<'a>>,
     base: usize,
@@ -354,48 +357,53 @@ struct Reader<'a> {
     limits: &'a Limits,
 }
 
-impl<'a> Reader<'a> {
-    fn document(&mut self) -> Result<Node, Error> {
+impl<'a> YamlReader<'a> {
+    fn read_document(&mut self) -> Result<YamlNode, YamlError> {
         let mut root = None;
-        while let Some((event, span)) = self.next()? {
+        while let Some((event, span)) = self.next_event()? {
             match event {
                 Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
                 Event::DocumentStart(explicit, _) if explicit || root.is_some() => {
-                    return Err(refusal(
+                    return Err(error_at(
                         &codes::YAML_SEVERAL_DOCUMENTS,
                         "more than one YAML document between the `---` lines",
                         span,
                     ));
                 }
                 Event::DocumentStart(..) => {}
-                event => root = Some(self.node(event, span, 0)?),
+                event => root = Some(self.read_node(event, span, 0)?),
             }
         }
-        Ok(root.unwrap_or_else(|| Node::text("")))
+        Ok(root.unwrap_or_else(|| YamlNode::from_text("")))
     }
 
-    fn next(&mut self) -> Result<Option<(Event<'a>, Span)>, Error> {
+    fn next_event(&mut self) -> Result<Option<(Event<'a>, Span)>, YamlError> {
         match self.parser.next_event() {
             None => Ok(None),
-            Some(Ok((event, span))) => Ok(Some((event, self.span(&span)))),
+            Some(Ok((event, span))) => Ok(Some((event, self.span_of(&span)))),
             Some(Err(error)) => Err(self.grammar_error(&error)),
         }
     }
 
-    fn span(&self, span: &granit_parser::Span) -> Span {
-        Span::new(self.offset(&span.start), self.offset(&span.end))
+    fn span_of(&self, span: &granit_parser::Span) -> Span {
+        Span::new(self.offset_of(&span.start), self.offset_of(&span.end))
     }
 
-    fn offset(&self, marker: &granit_parser::Marker) -> usize {
+    fn offset_of(&self, marker: &granit_parser::Marker) -> usize {
         self.base + marker.byte_offset().unwrap_or(self.end).min(self.end)
     }
 
-    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Error> {
+    fn read_node(
+        &mut self,
+        event: Event<'a>,
+        span: Span,
+        depth: usize,
+    ) -> Result<YamlNode, YamlError> {
         self.nodes += 1;
         if self.nodes > self.limits.nodes_max {
             let limit = self.limits.nodes_max;
             let message = format!("the frontmatter has more than {limit} values, the limit");
-            return Err(refusal(&codes::YAML_TOO_MANY_NODES, message, span));
+            return Err(error_at(&codes::YAML_TOO_MANY_NODES, message, span));
         }
         if depth > self.limits.depth_max {
             return Err(self.too_deep(span));
@@ -406,64 +414,74 @@ impl<'a> Reader<'a> {
                 if style == ScalarStyle::DoubleQuoted {
                     refuse_escaped_control_characters(&text, span)?;
                 }
-                let scalar = Scalar { text: text.into_owned(), style: style_of(style) };
-                Ok(Node { span, value: Value::Scalar(scalar) })
+                let scalar = YamlScalar { text: text.into_owned(), style: style_of(style) };
+                Ok(YamlNode { span, value: Value::Scalar(scalar) })
             }
             Event::SequenceStart(style, anchor, tag) => {
                 refuse_properties(anchor, tag.as_deref(), span)?;
-                self.sequence(flow_of(style), span, depth + 1)
+                self.read_sequence(flow_of(style), span, depth + 1)
             }
             Event::MappingStart(style, anchor, tag) => {
                 refuse_properties(anchor, tag.as_deref(), span)?;
-                self.mapping(flow_of(style), span, depth + 1)
+                self.read_mapping(flow_of(style), span, depth + 1)
             }
             Event::Alias(_) => {
-                Err(refusal(&codes::YAML_ALIAS, "YAML aliases are not accepted", span))
+                Err(error_at(&codes::YAML_ALIAS, "YAML aliases are not accepted", span))
             }
-            _ => Err(refusal(&codes::YAML_SYNTAX, "this is not a value", span)),
+            _ => Err(error_at(&codes::YAML_SYNTAX, "this is not a value", span)),
         }
     }
 
-    fn sequence(&mut self, flow: Flow, span: Span, depth: usize) -> Result<Node, Error> {
+    fn read_sequence(
+        &mut self,
+        flow: YamlFlow,
+        span: Span,
+        depth: usize,
+    ) -> Result<YamlNode, YamlError> {
         let mut items = Vec::new();
-        while let Some((event, item_span)) = self.next()? {
+        while let Some((event, item_span)) = self.next_event()? {
             if event == Event::SequenceEnd {
                 let span = Span { start: span.start, end: item_span.end };
-                return Ok(Node { span, value: Value::Sequence(items, flow) });
+                return Ok(YamlNode { span, value: Value::Sequence(items, flow) });
             }
-            items.push(self.node(event, item_span, depth)?);
+            items.push(self.read_node(event, item_span, depth)?);
         }
-        Err(refusal(&codes::YAML_SYNTAX, "this list does not end", span))
+        Err(error_at(&codes::YAML_SYNTAX, "this list does not end", span))
     }
 
-    fn mapping(&mut self, flow: Flow, span: Span, depth: usize) -> Result<Node, Error> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut seen = Keys::default();
-        while let Some((event, key_span)) = self.next()? {
+    fn read_mapping(
+        &mut self,
+        flow: YamlFlow,
+        span: Span,
+        depth: usize,
+    ) -> Result<YamlNode, YamlError> {
+        let mut entries: Vec<YamlEntry> = Vec::new();
+        let mut seen = SeenKeys::default();
+        while let Some((event, key_span)) = self.next_event()? {
             if event == Event::MappingEnd {
                 let span = Span { start: span.start, end: key_span.end };
-                return Ok(Node { span, value: Value::Mapping(Mapping { entries, flow }) });
+                return Ok(YamlNode { span, value: Value::Mapping(YamlMapping { entries, flow }) });
             }
-            let key = self.node(event, key_span, depth)?;
-            let Value::Scalar(Scalar { text: key, .. }) = key.value else {
-                return Err(refusal(
+            let key = self.read_node(event, key_span, depth)?;
+            let Value::Scalar(YamlScalar { text: key, .. }) = key.value else {
+                return Err(error_at(
                     &codes::YAML_KEY_NOT_TEXT,
                     "a list or mapping cannot be a key",
                     key_span,
                 ));
             };
             if !seen.insert(&key, &entries) {
-                let message = format!("`{}` is given twice", shorten(&key));
-                return Err(Error {
+                let message = format!("`{}` is given twice", shorten_text(&key));
+                return Err(YamlError {
                     repairable: false,
-                    ..refusal(&codes::YAML_DUPLICATE_KEY, message, key_span)
+                    ..error_at(&codes::YAML_DUPLICATE_KEY, message, key_span)
                 });
             }
-            let Some((event, value_span)) = self.next()? else { break };
-            let value = self.node(event, value_span, depth)?;
-            entries.push(Entry { key, key_span, value });
+            let Some((event, value_span)) = self.next_event()? else { break };
+            let value = self.read_node(event, value_span, depth)?;
+            entries.push(YamlEntry { key, key_span, value });
         }
-        Err(refusal(&codes::YAML_SYNTAX, "this mapping does not end", span))
+        Err(error_at(&codes::YAML_SYNTAX, "this mapping does not end", span))
     }
 
     /// The quote that was most likely left open: the last one that starts a value before the position where the grammar
@@ -476,47 +494,50 @@ impl<'a> Reader<'a> {
         Span::new(start, start + usize::from(at.is_some()))
     }
 
-    fn too_deep(&self, span: Span) -> Error {
+    fn too_deep(&self, span: Span) -> YamlError {
         let limit = self.limits.depth_max;
         let message = format!("the frontmatter is nested deeper than {limit} levels, the limit");
-        refusal(&codes::YAML_TOO_DEEP, message, span)
+        error_at(&codes::YAML_TOO_DEEP, message, span)
     }
 
-    fn grammar_error(&self, error: &granit_parser::ScanError) -> Error {
+    fn grammar_error(&self, error: &granit_parser::ScanError) -> YamlError {
         let marker = error.marker();
         let start = self.base + marker.byte_offset().unwrap_or(self.end).min(self.end);
         let span = Span::new(start, start);
         match error.kind() {
-            Grammar::UnclosedQuotedScalar | Grammar::InvalidQuotedScalarIndent => Error {
+            Grammar::UnclosedQuotedScalar | Grammar::InvalidQuotedScalarIndent => YamlError {
                 code: &codes::YAML_SYNTAX,
                 message: "a quoted value is never closed".to_owned(),
                 span: self.opening_quote(start),
                 repairable: true,
             },
             Grammar::RecursionLimitExceeded => self.too_deep(span),
-            Grammar::DirectiveDisallowed => Error {
+            Grammar::DirectiveDisallowed => YamlError {
                 repairable: true,
-                ..refusal(
+                ..error_at(
                     &codes::YAML_SEVERAL_DOCUMENTS,
                     "YAML directives (`%NAME`) are not accepted",
                     span,
                 )
             },
-            kind => {
-                Error { code: &codes::YAML_SYNTAX, message: explain(kind), span, repairable: true }
-            }
+            kind => YamlError {
+                code: &codes::YAML_SYNTAX,
+                message: explain_error(kind),
+                span,
+                repairable: true,
+            },
         }
     }
 }
 
 /// The keys that a mapping has had. Nearly all mappings are small, and then a linear search beats hashing.
 #[derive(Default)]
-struct Keys(HashSet<String>);
+struct SeenKeys(HashSet<String>);
 
-impl Keys {
+impl SeenKeys {
     const SMALL: usize = 24;
 
-    fn insert(&mut self, key: &str, entries: &[Entry]) -> bool {
+    fn insert(&mut self, key: &str, entries: &[YamlEntry]) -> bool {
         if entries.len() < Self::SMALL {
             return !entries.iter().any(|entry| entry.key == key);
         }
@@ -528,7 +549,7 @@ impl Keys {
 }
 
 /// Describes grammar errors that occur in real files; for others, uses the parser's own message.
-fn explain(kind: &Grammar) -> String {
+fn explain_error(kind: &Grammar) -> String {
     let words = match kind {
         Grammar::MappingValueNotAllowed | Grammar::InvalidColonPlacement => {
             "a `: ` inside an unquoted value starts a new field here, which is not allowed"
@@ -558,24 +579,24 @@ fn explain(kind: &Grammar) -> String {
     words.to_owned()
 }
 
-fn refusal(code: &'static Code, message: impl Into<String>, span: Span) -> Error {
-    Error { code, message: message.into(), span, repairable: false }
+fn error_at(code: &'static DiagnosticCode, message: impl Into<String>, span: Span) -> YamlError {
+    YamlError { code, message: message.into(), span, repairable: false }
 }
 
 fn refuse_properties(
     anchor: usize,
     tag: Option<&granit_parser::Tag>,
     span: Span,
-) -> Result<(), Error> {
+) -> Result<(), YamlError> {
     if anchor != 0 {
-        return Err(refusal(&codes::YAML_ANCHOR, "YAML anchors are not accepted", span));
+        return Err(error_at(&codes::YAML_ANCHOR, "YAML anchors are not accepted", span));
     }
     let Some(tag) = tag else { return Ok(()) };
     // `!word` is almost always prose ("!important"); `!!type` and `!<uri>` are meant as tags.
     let prose_like = tag.original_handle() == "!";
-    Err(Error {
+    Err(YamlError {
         repairable: prose_like,
-        ..refusal(&codes::YAML_TAG, "YAML tags are not accepted", span)
+        ..error_at(&codes::YAML_TAG, "YAML tags are not accepted", span)
     })
 }
 
@@ -585,7 +606,7 @@ fn is_forbidden(c: char) -> bool {
     (c.is_control() && !written) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-fn refuse_control_characters(yaml: &str, base: usize) -> Result<(), Error> {
+fn refuse_control_characters(yaml: &str, base: usize) -> Result<(), YamlError> {
     match yaml.char_indices().find(|(_, c)| is_forbidden(*c)) {
         None => Ok(()),
         Some((at, c)) => {
@@ -595,38 +616,38 @@ fn refuse_control_characters(yaml: &str, base: usize) -> Result<(), Error> {
     }
 }
 
-fn refuse_escaped_control_characters(text: &str, span: Span) -> Result<(), Error> {
+fn refuse_escaped_control_characters(text: &str, span: Span) -> Result<(), YamlError> {
     match text.chars().find(|c| is_forbidden(*c)) {
         None => Ok(()),
         Some(c) => Err(control_character(c, " as an escape", span)),
     }
 }
 
-fn control_character(c: char, how: &str, span: Span) -> Error {
+fn control_character(c: char, how: &str, span: Span) -> YamlError {
     let code = u32::from(c);
     let message = format!("the frontmatter holds the control character U+{code:04X}{how}");
-    refusal(&codes::CONTROL_CHARACTER, message, span)
+    error_at(&codes::CONTROL_CHARACTER, message, span)
 }
 
-fn style_of(style: ScalarStyle) -> Style {
+fn style_of(style: ScalarStyle) -> YamlStyle {
     match style {
-        ScalarStyle::Plain => Style::Plain,
-        ScalarStyle::SingleQuoted => Style::Single,
-        ScalarStyle::DoubleQuoted => Style::Double,
-        ScalarStyle::Literal => Style::Literal,
-        ScalarStyle::Folded => Style::Folded,
+        ScalarStyle::Plain => YamlStyle::Plain,
+        ScalarStyle::SingleQuoted => YamlStyle::Single,
+        ScalarStyle::DoubleQuoted => YamlStyle::Double,
+        ScalarStyle::Literal => YamlStyle::Literal,
+        ScalarStyle::Folded => YamlStyle::Folded,
     }
 }
 
-fn flow_of(style: StructureStyle) -> Flow {
+fn flow_of(style: StructureStyle) -> YamlFlow {
     match style {
-        StructureStyle::Block => Flow::Block,
-        StructureStyle::Flow => Flow::Brackets,
+        StructureStyle::Block => YamlFlow::Block,
+        StructureStyle::Flow => YamlFlow::Brackets,
     }
 }
 
 /// Shortens a text for a message.
-pub fn shorten(text: &str) -> String {
+pub fn shorten_text(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     if text.chars().count() <= CHARS_MAX {
         return text.to_owned();

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use repertoire_select::words::{Language, each_word};
+use repertoire_select::tokenizer::{TextLanguage, each_word};
 
-use super::{Item, fields};
+use super::{EvalItem, item_fields};
 
 /// A method that ranks items.
-pub(super) trait Ranker {
+pub(super) trait BaselineRanker {
     /// The indexes of the best items.
     fn rank(&self, text: &str, limit: usize) -> Vec<usize>;
 }
 
 /// The fields of an item.
-pub(super) struct Fielded<'a> {
+pub(super) struct ItemFields<'a> {
     pub(super) name: &'a str,
     pub(super) first_sentence: &'a str,
     pub(super) description: &'a str,
@@ -21,37 +21,37 @@ pub(super) struct Fielded<'a> {
 }
 
 /// All baselines, with their names.
-pub(super) fn all(items: &[Item]) -> Vec<(&'static str, Box<dyn Ranker>)> {
-    let items: Vec<Fielded<'_>> = items.iter().map(fields).collect();
-    let bm25 = |weights: &[(usize, f64)], k1: f64, is_stemmed: bool| -> Box<dyn Ranker> {
+pub(super) fn all_baselines(items: &[EvalItem]) -> Vec<(&'static str, Box<dyn BaselineRanker>)> {
+    let items: Vec<ItemFields<'_>> = items.iter().map(item_fields).collect();
+    let bm25 = |weights: &[(usize, f64)], k1: f64, is_stemmed: bool| -> Box<dyn BaselineRanker> {
         let documents = items.iter().map(|item| weighted_fields(item, weights));
-        Box::new(Bm25::new(documents.collect(), k1, is_stemmed))
+        Box::new(Bm25Ranker::new(documents.collect(), k1, is_stemmed))
     };
     vec![
-        ("share of matched words (seed 000)", Box::new(Share::new(&items))),
+        ("share of matched words (seed 000)", Box::new(MatchedShare::new(&items))),
         ("BM25, name and description", bm25(&[(0, 1.0), (2, 1.0)], 1.2, false)),
         ("fielded BM25 of codex (8/4/1)", bm25(&[(0, 8.0), (1, 4.0), (2, 1.0)], 1.2, false)),
         ("fielded BM25 with body, stemmed", bm25(&[(0, 3.0), (2, 1.5), (3, 0.5)], 1.2, true)),
     ]
 }
 
-fn weighted_fields(item: &Fielded<'_>, weights: &[(usize, f64)]) -> Vec<(String, f64)> {
+fn weighted_fields(item: &ItemFields<'_>, weights: &[(usize, f64)]) -> Vec<(String, f64)> {
     let all = [item.name, item.first_sentence, item.description, item.body];
     weights.iter().map(|(field, weight)| (all[*field].to_owned(), *weight)).collect()
 }
 
-fn words(text: &str, is_stemmed: bool) -> Vec<String> {
+fn split_words(text: &str, is_stemmed: bool) -> Vec<String> {
     let mut all = Vec::new();
     each_word(text, |word| {
-        if !Language::ENGLISH.is_stop_word(word) {
-            let stem = || Language::ENGLISH.stem(word);
+        if !TextLanguage::ENGLISH.is_stop_word(word) {
+            let stem = || TextLanguage::ENGLISH.stem(word);
             all.push(if is_stemmed { stem() } else { word.to_owned() });
         }
     });
     all
 }
 
-fn best(scores: Vec<f64>, limit: usize) -> Vec<usize> {
+fn best_indexes(scores: Vec<f64>, limit: usize) -> Vec<usize> {
     let mut places: Vec<usize> = (0..scores.len()).collect();
     places.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
     places.truncate(limit);
@@ -59,34 +59,34 @@ fn best(scores: Vec<f64>, limit: usize) -> Vec<usize> {
 }
 
 /// Scores an item by the share of its words that occur in the text.
-struct Share {
+struct MatchedShare {
     words: Vec<BTreeSet<String>>,
 }
 
-impl Share {
-    fn new(items: &[Fielded<'_>]) -> Self {
-        Share { words: items.iter().map(item_words).collect() }
+impl MatchedShare {
+    fn new(items: &[ItemFields<'_>]) -> Self {
+        MatchedShare { words: items.iter().map(item_words).collect() }
     }
 }
 
-fn item_words(item: &Fielded<'_>) -> BTreeSet<String> {
-    let mut all = words(item.name, false);
-    all.extend(words(item.description, false));
+fn item_words(item: &ItemFields<'_>) -> BTreeSet<String> {
+    let mut all = split_words(item.name, false);
+    all.extend(split_words(item.description, false));
     all.into_iter().collect()
 }
 
-impl Ranker for Share {
+impl BaselineRanker for MatchedShare {
     fn rank(&self, text: &str, limit: usize) -> Vec<usize> {
-        let text: BTreeSet<String> = words(text, false).into_iter().collect();
+        let text: BTreeSet<String> = split_words(text, false).into_iter().collect();
         let share = |words: &BTreeSet<String>| {
             words.intersection(&text).count() as f64 / words.len().max(1) as f64
         };
-        best(self.words.iter().map(share).collect(), limit)
+        best_indexes(self.words.iter().map(share).collect(), limit)
     }
 }
 
 /// BM25 over weighted fields with one saturation.
-struct Bm25 {
+struct Bm25Ranker {
     k1: f64,
     is_stemmed: bool,
     count: usize,
@@ -94,7 +94,7 @@ struct Bm25 {
     lists: HashMap<String, Vec<(usize, f64)>>,
 }
 
-impl Bm25 {
+impl Bm25Ranker {
     const B: f64 = 0.75;
     /// The maximum number of words of a text that are used, as in codex.
     const WORDS_MAX: usize = 64;
@@ -102,7 +102,9 @@ impl Bm25 {
     fn new(documents: Vec<Vec<(String, f64)>>, k1: f64, is_stemmed: bool) -> Self {
         let cut: Vec<Vec<(Vec<String>, f64)>> = documents
             .iter()
-            .map(|fields| fields.iter().map(|(text, w)| (words(text, is_stemmed), *w)).collect())
+            .map(|fields| {
+                fields.iter().map(|(text, w)| (split_words(text, is_stemmed), *w)).collect()
+            })
             .collect();
         let field_count = cut.first().map_or(0, Vec::len);
         let mean = |field: usize| {
@@ -123,15 +125,15 @@ impl Bm25 {
                 lists.entry(word.to_owned()).or_default().push((at, frequency));
             }
         }
-        Bm25 { k1, is_stemmed, count: cut.len(), lists }
+        Bm25Ranker { k1, is_stemmed, count: cut.len(), lists }
     }
 }
 
-impl Ranker for Bm25 {
+impl BaselineRanker for Bm25Ranker {
     fn rank(&self, text: &str, limit: usize) -> Vec<usize> {
         let mut scores = vec![0.0; self.count];
         let asked: BTreeSet<String> =
-            words(text, self.is_stemmed).into_iter().take(Self::WORDS_MAX).collect();
+            split_words(text, self.is_stemmed).into_iter().take(Self::WORDS_MAX).collect();
         for word in asked {
             let Some(list) = self.lists.get(&word) else { continue };
             let (all, have) = (self.count as f64, list.len() as f64);
@@ -140,6 +142,6 @@ impl Ranker for Bm25 {
                 scores[*at] += rarity * frequency * (self.k1 + 1.0) / (frequency + self.k1);
             }
         }
-        best(scores, limit)
+        best_indexes(scores, limit)
     }
 }

@@ -66,10 +66,10 @@ const KINDS: &[(&str, &[&str])] = &[
 ];
 
 /// All templates with all fillings.
-pub(super) fn sentences() -> Vec<String> {
-    KINDS.iter().flat_map(|(template, words)| filled(template, words)).collect()
+pub(super) fn list_sentences() -> Vec<String> {
+    KINDS.iter().flat_map(|(template, words)| fill_template(template, words)).collect()
 }
 
-fn filled(template: &str, words: &[&str]) -> Vec<String> {
+fn fill_template(template: &str, words: &[&str]) -> Vec<String> {
     words.iter().map(|word| template.replace("{}", word)).collect()
 }

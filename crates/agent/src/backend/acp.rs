@@ -10,17 +10,21 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::cli::{Stopwatch, failed, named, tell_garbage};
+use super::cli::{ToolCallTimer, failed_result, prefix_error, warn_about_garbage};
 use super::limits::{ACP_GRACE, KEPT_BYTES_MAX, REPLIES_WAITING_MAX};
-use super::structured;
-use super::{Backend, Finished, Holds, Job, Keeps, Rules};
-use crate::event::Events;
-use repertoire_sandbox::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
+use super::structured_output;
+use super::{
+    Backend, BackendEnforcement, BackendJob, BackendResult, EffectEnforcement, RuleEnforcement,
+};
+use crate::event::EventEmitter;
+use repertoire_sandbox::process::{
+    self, OutputFlow, ProcessInput, ProcessLimits, ProcessSpec, TerminationSettings,
+};
 use repertoire_text::clock::{Clock, SystemClock};
 
 mod client;
 
-use client::Client;
+use client::AcpClient;
 
 /// A backend for any agent that speaks the Agent Client Protocol.
 #[derive(Clone, Debug)]
@@ -43,56 +47,56 @@ impl AcpBackend {
         self
     }
 
-    async fn execute(&self, job: &Job, events: &Events) -> Finished {
+    async fn execute(&self, job: &BackendJob, events: &EventEmitter) -> BackendResult {
         let (say, said) = mpsc::channel(REPLIES_WAITING_MAX);
-        let mut client = Client::new(job);
+        let mut client = AcpClient::new(job);
         // A new channel has room, so this send cannot fail.
-        let _ = say.try_send(client.begin());
+        let _ = say.try_send(client.initialize_request());
         let mut say = Some(say);
-        let mut watch = Stopwatch::default();
-        let ended = process::converse(&self.spawn(job), &job.cancel, said, &mut |line| {
-            let heard = client.line(line);
+        let mut watch = ToolCallTimer::default();
+        let ended = process::run_interactive(&self.spawn(job), &job.cancel, said, &mut |line| {
+            let heard = client.handle_line(line);
             for kind in heard.events {
-                events.emit(watch.timed(kind));
+                events.emit(watch.add_duration(kind));
             }
             for reply in heard.replies {
                 if say.as_ref().is_some_and(|say| say.try_send(reply).is_err()) {
-                    client.overrun();
+                    client.fail_overrun();
                 }
             }
             if !client.is_finished() {
-                return Flow::Continue;
+                return OutputFlow::Continue;
             }
             // Closing stdin asks the agent to exit.
             say = None;
-            Flow::Finished
+            OutputFlow::Finished
         })
         .await;
         let ended = match ended {
             Ok(ended) => ended,
-            Err(error) => return failed(error.to_string()),
+            Err(error) => return failed_result(error.to_string()),
         };
-        tell_garbage(&self.program, client.garbage(), events);
+        warn_about_garbage(&self.program, client.garbage_lines(), events);
         let finished = client.finish(&ended, SystemClock.now_ms());
-        structured::checked(named(finished, &self.program), job)
+        structured_output::check_answer(prefix_error(finished, &self.program), job)
     }
 
-    fn spawn(&self, job: &Job) -> Spawn {
-        let spawn = Spawn {
+    fn spawn(&self, job: &BackendJob) -> ProcessSpec {
+        let spawn = ProcessSpec {
             program: self.program.clone(),
             args: self.args.clone(),
             dir: job.dir.clone(),
             environment: job.environment.clone(),
-            stdin: Stdin::Text(String::new()),
+            stdin: ProcessInput::Text(String::new()),
             limits: ProcessLimits {
                 idle: Some(job.idle),
                 absolute: job.absolute,
                 grace: self.grace,
                 kept_bytes_max: KEPT_BYTES_MAX,
             },
-            termination: Termination::default(),
+            termination: TerminationSettings::default(),
         };
-        process::supervised(spawn, job.usage)
+        process::with_supervisor(spawn, job.usage)
     }
 }
 
@@ -101,15 +105,24 @@ impl Backend for AcpBackend {
         "acp"
     }
 
-    fn holds(&self) -> Holds {
-        Holds { rules: Rules::Freedom, effects: Keeps::Nothing, sandbox: false, service: None }
+    fn enforcement(&self) -> BackendEnforcement {
+        BackendEnforcement {
+            rules: RuleEnforcement::Freedom,
+            effects: EffectEnforcement::Nothing,
+            sandbox: false,
+            service: None,
+        }
     }
 
     fn wants_forms(&self) -> bool {
         true
     }
 
-    fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {
+    fn run<'a>(
+        &'a self,
+        job: &'a BackendJob,
+        events: &'a EventEmitter,
+    ) -> BoxFuture<'a, BackendResult> {
         Box::pin(self.execute(job, events))
     }
 }

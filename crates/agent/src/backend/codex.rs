@@ -4,94 +4,99 @@
 //! forever. The job's freedom selects Codex's own sandbox, which enforces the limits.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_model::Service;
+use repertoire_model::ModelService;
 use serde_json::{Map, Value};
 
-use super::cli::{Asked, Cli, Parser};
-use super::fields::{count, field, str_of};
+use super::cli::{CliDefinition, CliInvocation, CliStreamParser};
+use super::json_fields::{event_str, value_count, value_str};
 use super::limits::{ARGUMENT_BYTES_MAX, CLI_CONFIG_BYTES_MAX};
-use super::structured;
-use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
-use crate::effect::{Effect, EffectSet};
-use crate::event::{EventKind, Status};
-use repertoire_sandbox::process::Ended;
+use super::stream_tally::{self, StreamTally};
+use super::structured_output;
+use crate::backend::{
+    AgentFreedom, BackendEnforcement, BackendJob, BackendResult, EffectEnforcement, RuleEnforcement,
+};
+use crate::effect::{EffectSet, RunEffect};
+use crate::event::{AgentRunStatus, EventKind};
+use repertoire_sandbox::process::ProcessResult;
 
-pub(crate) const CLI: Cli = Cli {
+pub(crate) const CLI: CliDefinition = CliDefinition {
     name: "codex",
     program: "codex",
-    holds: Holds {
-        rules: Rules::Freedom,
-        effects: Keeps::CommandSandbox,
+    holds: BackendEnforcement {
+        rules: RuleEnforcement::Freedom,
+        effects: EffectEnforcement::CommandSandbox,
         sandbox: true,
-        service: Some(Service::OpenAi),
+        service: Some(ModelService::OpenAi),
     },
     wants_forms: false,
     ask,
-    parser: || Box::new(Stream::new()),
+    parser: || Box::new(CodexStream::new()),
 };
 
-fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
+fn build_invocation(job: &BackendJob, extra: &[String], private: &Utf8Path) -> CliInvocation {
     let short = job.system.len() <= ARGUMENT_BYTES_MAX;
     let system_in_prompt = if short { "" } else { job.new_system() };
-    let mut asked = Asked::with_prompt(structured::with_system(system_in_prompt, &job.prompt));
-    asked.args(["exec", "--json", "--skip-git-repo-check", "-s", sandbox_of(job)]);
-    limit(job, &mut asked);
+    let mut asked = CliInvocation::with_prompt(structured_output::prepend_system(
+        system_in_prompt,
+        &job.prompt,
+    ));
+    asked.add_args(["exec", "--json", "--skip-git-repo-check", "-s", sandbox_mode(job)]);
+    limit_effects(job, &mut asked);
     if short && !job.system.is_empty() {
-        asked.args(["-c", &format!("developer_instructions={}", toml_text(&job.system))]);
+        asked.add_args(["-c", &format!("developer_instructions={}", quote_toml(&job.system))]);
     }
     if job.ignore_project_rules {
-        asked.args(["-c", "project_doc_max_bytes=0"]);
+        asked.add_args(["-c", "project_doc_max_bytes=0"]);
     }
     if let Some(model) = &job.model {
-        asked.args(["-m", model]);
+        asked.add_args(["-m", model]);
     }
     if let Some(schema) = &job.schema {
         let file = asked.file(private.join("schema.json"), schema.to_string());
-        asked.args(["--output-schema", &file]);
+        asked.add_args(["--output-schema", &file]);
     }
     if let Some(servers) = &job.mcp_servers {
-        asked.args(["-c", &format!("mcp_servers={}", toml_value(servers))]);
+        asked.add_args(["-c", &format!("mcp_servers={}", toml_value(servers))]);
     }
-    asked.args(extra.iter().map(String::as_str));
+    asked.add_args(extra.iter().map(String::as_str));
     if let Some(session) = &job.session {
-        asked.args(["resume", session]);
+        asked.add_args(["resume", session]);
     }
-    asked.args(["-"]);
+    asked.add_args(["-"]);
     asked
 }
 
 /// Selects the sandbox for commands: the one of the job's freedom, or a stricter one if an effect
 /// is removed.
-fn sandbox_of(job: &Job) -> &'static str {
+fn sandbox_mode(job: &BackendJob) -> &'static str {
     let effects = job.told.effects;
     match job.freedom {
-        Freedom::ReadOnly => "read-only",
-        _ if !effects.has(Effect::ChangeFiles) => "read-only",
-        Freedom::Full if EffectSet::UNKNOWN_TOOL.without(effects).is_empty() => {
+        AgentFreedom::ReadOnly => "read-only",
+        _ if !effects.has(RunEffect::ChangeFiles) => "read-only",
+        AgentFreedom::Full if EffectSet::UNKNOWN_TOOL.without(effects).is_empty() => {
             "danger-full-access"
         }
-        Freedom::Workspace | Freedom::Full => "workspace-write",
+        AgentFreedom::Workspace | AgentFreedom::Full => "workspace-write",
     }
 }
 
 /// Removes effects that the command sandbox does not cover. The user's configuration may define MCP
 /// servers, which run outside of the sandbox and cannot be disabled individually, so a limited run
 /// does not read it.
-fn limit(job: &Job, asked: &mut Asked) {
+fn limit_effects(job: &BackendJob, asked: &mut CliInvocation) {
     let effects = job.told.effects;
     if !EffectSet::UNKNOWN_TOOL.without(effects).is_empty() {
-        asked.args(["--ignore-user-config", "--disable", "apps", "--disable", "plugins"]);
+        asked.add_args(["--ignore-user-config", "--disable", "apps", "--disable", "plugins"]);
         for (key, value) in user_model_settings(&job.environment) {
-            asked.args(["-c", &format!("{key}={}", toml_value(&value))]);
+            asked.add_args(["-c", &format!("{key}={}", toml_value(&value))]);
         }
     }
-    if !effects.has(Effect::UseNetwork) {
-        asked.args(["-c", "web_search=\"disabled\""]);
-        asked.args(["-c", "sandbox_workspace_write.network_access=false"]);
+    if !effects.has(RunEffect::UseNetwork) {
+        asked.add_args(["-c", "web_search=\"disabled\""]);
+        asked.add_args(["-c", "sandbox_workspace_write.network_access=false"]);
     }
-    if !effects.has(Effect::Delegate) {
-        asked.args(["--disable", "multi_agent"]);
+    if !effects.has(RunEffect::Delegate) {
+        asked.add_args(["--disable", "multi_agent"]);
     }
 }
 
@@ -131,7 +136,7 @@ fn toml_value(value: &Value) -> String {
     match value {
         Value::Null => "\"\"".to_owned(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::String(text) => toml_text(text),
+        Value::String(text) => quote_toml(text),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(toml_value).collect();
             format!("[{}]", items.join(","))
@@ -139,7 +144,7 @@ fn toml_value(value: &Value) -> String {
         Value::Object(fields) => {
             let known = fields.iter().filter(|(_, value)| !value.is_null());
             let fields: Vec<String> = known
-                .map(|(key, value)| format!("{}={}", toml_text(key), toml_value(value)))
+                .map(|(key, value)| format!("{}={}", quote_toml(key), toml_value(value)))
                 .collect();
             format!("{{{}}}", fields.join(","))
         }
@@ -147,7 +152,7 @@ fn toml_value(value: &Value) -> String {
 }
 
 /// Quotes a string for TOML, on a single line.
-fn toml_text(text: &str) -> String {
+fn quote_toml(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {
@@ -167,44 +172,48 @@ fn toml_text(text: &str) -> String {
 
 /// Parses the output of `codex exec --json`.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    tally: Tally,
+pub(crate) struct CodexStream {
+    tally: StreamTally,
     failure: Option<String>,
     complaint: Option<String>,
 }
 
-impl Stream {
+impl CodexStream {
     pub(crate) fn new() -> Self {
-        Stream { tally: Tally::new(CLI.name), failure: None, complaint: None }
+        CodexStream { tally: StreamTally::new(CLI.name), failure: None, complaint: None }
     }
 
-    fn item(&mut self, item: &Value, done: bool) -> Vec<EventKind> {
-        let id = str_of(item, "id");
-        match (str_of(item, "type"), done) {
+    fn on_item(&mut self, item: &Value, done: bool) -> Vec<EventKind> {
+        let id = value_str(item, "id");
+        match (value_str(item, "type"), done) {
             ("agent_message", true) => {
-                self.tally.set_text(str_of(item, "text"));
-                vec![Tally::text_event(str_of(item, "text"))]
+                self.tally.set_text(value_str(item, "text"));
+                vec![StreamTally::text_event(value_str(item, "text"))]
             }
-            ("reasoning", true) => vec![Tally::thinking_event(str_of(item, "text"))],
-            ("todo_list", _) => item.get("items").and_then(tally::todos).into_iter().collect(),
+            ("reasoning", true) => vec![StreamTally::thinking_event(value_str(item, "text"))],
+            ("todo_list", _) => {
+                item.get("items").and_then(stream_tally::parse_todos).into_iter().collect()
+            }
             ("error", true) => {
-                vec![EventKind::Warning { message: tally::cut(str_of(item, "message"), 2_000) }]
+                vec![EventKind::Warning {
+                    message: stream_tally::truncate_chars(value_str(item, "message"), 2_000),
+                }]
             }
-            ("command_execution", _) => self.tool(id, "shell", item, "aggregated_output", done),
-            ("file_change", _) => self.tool(id, "apply_patch", item, "", done),
-            ("web_search", _) => self.tool(id, "web_search", item, "", done),
+            ("command_execution", _) => self.on_tool(id, "shell", item, "aggregated_output", done),
+            ("file_change", _) => self.on_tool(id, "apply_patch", item, "", done),
+            ("web_search", _) => self.on_tool(id, "web_search", item, "", done),
             ("mcp_tool_call", _) => {
-                let tool = format!("{}_{}", str_of(item, "server"), str_of(item, "tool"));
-                self.tool(id, &tool, item, "result", done)
+                let tool = format!("{}_{}", value_str(item, "server"), value_str(item, "tool"));
+                self.on_tool(id, &tool, item, "result", done)
             }
-            (other, true) => vec![self.tally.other(other)],
+            (other, true) => vec![self.tally.other_event(other)],
             (_, false) => Vec::new(),
         }
     }
 
     /// Returns the event for the start or the result of a call; both for items that are reported
     /// only when they complete.
-    fn tool(
+    fn on_tool(
         &mut self,
         id: &str,
         tool: &str,
@@ -217,7 +226,7 @@ impl Stream {
             events.push(self.tally.call(id, tool, &arguments_of(item)));
         }
         if done {
-            let status = str_of(item, "status");
+            let status = value_str(item, "status");
             let is_error = matches!(status, "failed" | "declined")
                 || item.get("exit_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
             let text = match item.get(output) {
@@ -226,65 +235,65 @@ impl Stream {
                 Some(other) => other.to_string(),
             };
             if status == "declined" {
-                let subject = tally::subject(&arguments_of(item));
-                events.push(self.tally.deny(tool, subject, "Codex's approval policy"));
+                let subject = stream_tally::call_subject(&arguments_of(item));
+                events.push(self.tally.record_denial(tool, subject, "Codex's approval policy"));
             }
-            events.push(self.tally.result(id, tool, &text, is_error));
+            events.push(self.tally.record_result(id, tool, &text, is_error));
         }
         events
     }
 
-    fn completed(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
+    fn on_completed(&mut self, event: &Map<String, Value>) -> Vec<EventKind> {
         let usage = event.get("usage").unwrap_or(&Value::Null);
-        let cached = count(usage, "cached_input_tokens");
-        self.tally.usage.input_tokens = count(usage, "input_tokens").saturating_sub(cached);
+        let cached = value_count(usage, "cached_input_tokens");
+        self.tally.usage.input_tokens = value_count(usage, "input_tokens").saturating_sub(cached);
         self.tally.usage.cache_read_tokens = cached;
-        self.tally.usage.cache_write_tokens = count(usage, "cache_write_input_tokens");
-        self.tally.usage.output_tokens = count(usage, "output_tokens");
-        self.tally.verdict = Some(Status::Done);
-        vec![self.tally.answer("end_turn")]
+        self.tally.usage.cache_write_tokens = value_count(usage, "cache_write_input_tokens");
+        self.tally.usage.output_tokens = value_count(usage, "output_tokens");
+        self.tally.verdict = Some(AgentRunStatus::Done);
+        vec![self.tally.answer_event("end_turn")]
     }
 
-    fn complaint(&mut self, words: &str) -> Vec<EventKind> {
-        match reconnection(words) {
+    fn on_error(&mut self, words: &str) -> Vec<EventKind> {
+        match parse_reconnection(words) {
             Some((attempt, reason)) => vec![EventKind::Retry {
                 what: "model call".to_owned(),
-                reason: tally::cut(reason, 500),
+                reason: stream_tally::truncate_chars(reason, 500),
                 attempt,
                 after_ms: 0,
             }],
             None => {
                 self.complaint = Some(words.to_owned());
-                vec![EventKind::Warning { message: tally::cut(words, 2_000) }]
+                vec![EventKind::Warning { message: stream_tally::truncate_chars(words, 2_000) }]
             }
         }
     }
 }
 
-impl Parser for Stream {
-    fn line(&mut self, line: &[u8]) -> Vec<EventKind> {
-        let Some(event) = self.tally.read(line) else { return Vec::new() };
+impl CliStreamParser for CodexStream {
+    fn parse_line(&mut self, line: &[u8]) -> Vec<EventKind> {
+        let Some(event) = self.tally.parse_line(line) else { return Vec::new() };
         let item = event.get("item").unwrap_or(&Value::Null);
-        match field(&event, "type") {
+        match event_str(&event, "type") {
             "thread.started" => {
                 self.tally.set_session(event.get("thread_id"));
-                vec![self.tally.other("thread.started")]
+                vec![self.tally.other_event("thread.started")]
             }
             "turn.started" => {
                 self.tally.iterations = self.tally.iterations.saturating_add(1);
-                vec![self.tally.other("turn.started")]
+                vec![self.tally.other_event("turn.started")]
             }
-            "item.started" | "item.updated" => self.item(item, false),
-            "item.completed" => self.item(item, true),
-            "turn.completed" => self.completed(&event),
+            "item.started" | "item.updated" => self.on_item(item, false),
+            "item.completed" => self.on_item(item, true),
+            "turn.completed" => self.on_completed(&event),
             "turn.failed" => {
                 let words =
-                    event.get("error").map(|error| str_of(error, "message")).unwrap_or_default();
+                    event.get("error").map(|error| value_str(error, "message")).unwrap_or_default();
                 self.failure = Some(words.to_owned());
                 Vec::new()
             }
-            "error" => self.complaint(field(&event, "message")),
-            other => vec![self.tally.other(other)],
+            "error" => self.on_error(event_str(&event, "message")),
+            other => vec![self.tally.other_event(other)],
         }
     }
 
@@ -292,15 +301,17 @@ impl Parser for Stream {
         self.tally.verdict.is_some() || self.failure.is_some()
     }
 
-    fn garbage(&self) -> u64 {
+    fn garbage_lines(&self) -> u64 {
         self.tally.garbage
     }
 
-    fn finish(self: Box<Self>, ended: &Ended, now_ms: u64) -> Finished {
-        let Stream { mut tally, failure, complaint } = *self;
+    fn finish(self: Box<Self>, ended: &ProcessResult, now_ms: u64) -> BackendResult {
+        let CodexStream { mut tally, failure, complaint } = *self;
         match failure {
-            Some(words) if !words.is_empty() => tally.fail(&words, now_ms),
-            Some(_) => tally.fail(complaint.as_deref().unwrap_or("the turn failed"), now_ms),
+            Some(words) if !words.is_empty() => tally.record_failure(&words, now_ms),
+            Some(_) => {
+                tally.record_failure(complaint.as_deref().unwrap_or("the turn failed"), now_ms)
+            }
             None => tally.error = tally.error.take().or(complaint),
         }
         tally.finish(ended, now_ms)
@@ -308,7 +319,7 @@ impl Parser for Stream {
 }
 
 /// Parses the attempt and the reason from a "Reconnecting..." message.
-fn reconnection(words: &str) -> Option<(u32, &str)> {
+fn parse_reconnection(words: &str) -> Option<(u32, &str)> {
     let rest = words.strip_prefix("Reconnecting... ")?;
     let (attempt, rest) = rest.split_once('/')?;
     let reason = rest.split_once(" (").map_or("", |(_, reason)| reason.trim_end_matches(')'));

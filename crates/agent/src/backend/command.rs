@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::cli::{failed, named};
+use super::cli::{failed_result, prefix_error};
 use super::limits::{ANSWER_BYTES_MAX, ARGUMENT_BYTES_MAX, COMMAND_OUTPUT_BYTES_MAX, GRACE};
-use super::structured;
-use super::tally::Tally;
-use super::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
-use crate::event::{Events, Status};
-use repertoire_sandbox::process::{self, Flow, ProcessLimits, Spawn, Stdin, Termination};
+use super::stream_tally::StreamTally;
+use super::structured_output;
+use super::{
+    AgentFreedom, Backend, BackendEnforcement, BackendJob, BackendResult, EffectEnforcement,
+    RuleEnforcement,
+};
+use crate::event::{AgentRunStatus, EventEmitter};
+use repertoire_sandbox::process::{
+    self, OutputFlow, ProcessInput, ProcessLimits, ProcessSpec, TerminationSettings,
+};
 use repertoire_text::clock::{Clock, SystemClock};
 
 const PLACE: &str = "{prompt}";
@@ -36,11 +41,11 @@ impl CommandBackend {
         self
     }
 
-    async fn execute(&self, job: &Job, events: &Events) -> Finished {
+    async fn execute(&self, job: &BackendJob, events: &EventEmitter) -> BackendResult {
         let spawn = self.spawn(job);
         let placed = self.args.iter().any(|arg| arg.contains(PLACE));
         if placed && spawn.args.iter().any(|arg| arg.len() > ARGUMENT_BYTES_MAX) {
-            return failed(format!(
+            return failed_result(format!(
                 "the prompt has {} bytes, too many for a command line: leave `{PLACE}` out, and it goes by standard input",
                 job.prompt.len()
             ));
@@ -48,62 +53,68 @@ impl CommandBackend {
         let ended = process::run(&spawn, &job.cancel, &mut |line| {
             let mut text = String::from_utf8_lossy(line).into_owned();
             text.push('\n');
-            events.emit(Tally::text_event(&text));
-            Flow::Continue
+            events.emit(StreamTally::text_event(&text));
+            OutputFlow::Continue
         })
         .await;
         let ended = match ended {
             Ok(ended) => ended,
-            Err(error) => return failed(error.to_string()),
+            Err(error) => return failed_result(error.to_string()),
         };
-        let mut tally = Tally::new("command");
+        let mut tally = StreamTally::new("command");
         tally.iterations = 1;
         tally.session.clone_from(&job.session);
         tally.set_text(String::from_utf8_lossy(&ended.stdout.bytes).trim_end());
         let whole = ended.stdout.total <= ANSWER_BYTES_MAX as u64;
         match ended.code {
-            Some(0) if ended.stopped.is_none() && whole => tally.verdict = Some(Status::Done),
+            Some(0) if ended.stopped.is_none() && whole => {
+                tally.verdict = Some(AgentRunStatus::Done)
+            }
             Some(0) if ended.stopped.is_none() => {
-                tally.verdict = Some(Status::Limited);
+                tally.verdict = Some(AgentRunStatus::Limited);
                 let (total, kept) = (ended.stdout.total, ANSWER_BYTES_MAX);
                 tally.error = Some(format!("its output has {total} bytes; the limit is {kept}"));
             }
             _ => {}
         }
-        if tally.verdict == Some(Status::Done) {
-            events.emit(tally.answer("end_turn"));
+        if tally.verdict == Some(AgentRunStatus::Done) {
+            events.emit(tally.answer_event("end_turn"));
         }
         let finished = tally.finish(&ended, SystemClock.now_ms());
-        structured::checked(named(finished, &self.program), job)
+        structured_output::check_answer(prefix_error(finished, &self.program), job)
     }
 
-    fn spawn(&self, job: &Job) -> Spawn {
+    fn spawn(&self, job: &BackendJob) -> ProcessSpec {
         let placed = self.args.iter().any(|arg| arg.contains(PLACE));
-        let spawn = Spawn {
+        let spawn = ProcessSpec {
             program: self.program.clone(),
             args: self.args.iter().map(|arg| arg.replace(PLACE, &job.prompt)).collect(),
             dir: job.dir.clone(),
-            environment: environment(job),
-            stdin: if placed { Stdin::Closed } else { Stdin::Text(job.prompt.clone()) },
+            environment: command_environment(job),
+            stdin: if placed {
+                ProcessInput::Closed
+            } else {
+                ProcessInput::Text(job.prompt.clone())
+            },
             limits: ProcessLimits {
                 idle: Some(job.idle),
                 absolute: job.absolute,
                 grace: self.grace,
                 kept_bytes_max: COMMAND_OUTPUT_BYTES_MAX,
             },
-            termination: Termination::default(),
+            termination: TerminationSettings::default(),
         };
-        process::supervised(spawn, job.usage)
+        process::with_supervisor(spawn, job.usage)
     }
 }
 
 /// The job's environment plus `REPERTOIRE_*` variables. Values that are too long for a variable are
 /// left out.
-fn environment(job: &Job) -> Vec<(String, String)> {
+fn command_environment(job: &BackendJob) -> Vec<(String, String)> {
     let freedom = match job.freedom {
-        Freedom::ReadOnly => "read-only",
-        Freedom::Workspace => "workspace",
-        Freedom::Full => "full",
+        AgentFreedom::ReadOnly => "read-only",
+        AgentFreedom::Workspace => "workspace",
+        AgentFreedom::Full => "full",
     };
     let told = [
         ("REPERTOIRE_SYSTEM", (!job.system.is_empty()).then(|| job.system.clone())),
@@ -130,11 +141,20 @@ impl Backend for CommandBackend {
         "command"
     }
 
-    fn holds(&self) -> Holds {
-        Holds { rules: Rules::Nothing, effects: Keeps::Nothing, sandbox: false, service: None }
+    fn enforcement(&self) -> BackendEnforcement {
+        BackendEnforcement {
+            rules: RuleEnforcement::Nothing,
+            effects: EffectEnforcement::Nothing,
+            sandbox: false,
+            service: None,
+        }
     }
 
-    fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {
+    fn run<'a>(
+        &'a self,
+        job: &'a BackendJob,
+        events: &'a EventEmitter,
+    ) -> BoxFuture<'a, BackendResult> {
         Box::pin(self.execute(job, events))
     }
 }

@@ -8,83 +8,90 @@
 use camino::Utf8Path;
 use serde_json::{Map, Value, json};
 
-use super::cli::{Asked, Cli, Parser};
-use super::fields::{count, field, str_of};
-use super::structured;
-use super::tally::{self, Tally};
-use crate::backend::{Finished, Freedom, Holds, Job, Keeps, Rules};
-use crate::event::{EventKind, Status};
-use repertoire_sandbox::process::{Ended, Stopped};
+use super::cli::{CliDefinition, CliInvocation, CliStreamParser};
+use super::json_fields::{event_str, value_count, value_str};
+use super::stream_tally::{self, StreamTally};
+use super::structured_output;
+use crate::backend::{
+    AgentFreedom, BackendEnforcement, BackendJob, BackendResult, EffectEnforcement, RuleEnforcement,
+};
+use crate::event::{AgentRunStatus, EventKind};
+use repertoire_sandbox::process::{ProcessResult, ProcessStopReason};
 
-pub(crate) const CLI: Cli = Cli {
+pub(crate) const CLI: CliDefinition = CliDefinition {
     name: "opencode",
     program: "opencode",
-    holds: Holds {
-        rules: Rules::Freedom,
-        effects: Keeps::ToolsOnly,
+    holds: BackendEnforcement {
+        rules: RuleEnforcement::Freedom,
+        effects: EffectEnforcement::ToolsOnly,
         sandbox: false,
         service: None,
     },
     wants_forms: true,
     ask,
-    parser: || Box::new(Stream::new()),
+    parser: || Box::new(OpencodeStream::new()),
 };
 
-fn ask(job: &Job, extra: &[String], private: &Utf8Path) -> Asked {
-    let request = structured::request(job);
-    let mut asked = Asked::with_prompt(format!("{}{request}", job.prompt));
-    asked.args(["run", "--format", "json"]);
+fn build_invocation(job: &BackendJob, extra: &[String], private: &Utf8Path) -> CliInvocation {
+    let request = structured_output::schema_request(job);
+    let mut asked = CliInvocation::with_prompt(format!("{}{request}", job.prompt));
+    asked.add_args(["run", "--format", "json"]);
     if let Some(model) = &job.model {
-        asked.args(["-m", model]);
+        asked.add_args(["-m", model]);
     }
     if let Some(session) = &job.session {
-        asked.args(["--session", session]);
+        asked.add_args(["--session", session]);
     }
     let mut config = given_config(job);
     config.insert("autoupdate".to_owned(), json!(false));
     config.insert("share".to_owned(), json!("disabled"));
     if job.told.is_limited() {
-        limit(job, private, &mut asked, &mut config);
+        limit_tools(job, private, &mut asked, &mut config);
     } else {
-        config.insert("permission".to_owned(), permission(job.freedom));
+        config.insert("permission".to_owned(), permission_config(job.freedom));
     }
-    asked.args(extra.iter().map(String::as_str));
+    asked.add_args(extra.iter().map(String::as_str));
     if !job.system.is_empty() {
         let file = asked.file(private.join("system.md"), job.system.clone());
         config.insert("instructions".to_owned(), json!([file]));
     }
     if let Some(servers) = job.mcp_servers.as_ref().and_then(Value::as_object) {
-        config.insert("mcp".to_owned(), servers.iter().map(server).collect());
+        config.insert("mcp".to_owned(), servers.iter().map(server_config).collect());
     }
-    asked.env(CONFIG, &Value::Object(config).to_string());
-    asked.env("OPENCODE_DISABLE_AUTOUPDATE", "1");
+    asked.set_env(CONFIG, &Value::Object(config).to_string());
+    asked.set_env("OPENCODE_DISABLE_AUTOUPDATE", "1");
     asked
 }
 
 const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 
 /// The configuration that the job's environment already contains; ours is merged on top.
-fn given_config(job: &Job) -> Map<String, Value> {
+fn given_config(job: &BackendJob) -> Map<String, Value> {
     let given = job.environment.iter().find(|(name, _)| name == CONFIG);
     given.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-fn permission(freedom: Freedom) -> Value {
+fn permission_config(freedom: AgentFreedom) -> Value {
     match freedom {
-        Freedom::ReadOnly => {
+        AgentFreedom::ReadOnly => {
             json!({"edit": "deny", "bash": "deny", "webfetch": "deny", "task": "deny", "external_directory": "deny"})
         }
-        Freedom::Workspace => {
+        AgentFreedom::Workspace => {
             json!({"edit": "allow", "bash": "allow", "external_directory": "deny"})
         }
-        Freedom::Full => json!({"*": "allow"}),
+        AgentFreedom::Full => json!({"*": "allow"}),
     }
 }
 
 /// Restricts the run to the permitted tools. A project's `opencode.json` can widen the permissions
 /// of any agent whose name it knows, so the run gets its own agent with an unguessable name;
 /// `--pure` prevents the project's plugins from being loaded.
-fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked, config: &mut Map<String, Value>) {
+fn limit_tools(
+    job: &BackendJob,
+    private: &Utf8Path,
+    asked: &mut CliInvocation,
+    config: &mut Map<String, Value>,
+) {
     let name = format!("repertoire-{}", private.file_name().unwrap_or("run"));
     let permission = limited_permission(job);
     let agent = json!({"mode": "primary", "permission": permission});
@@ -93,11 +100,11 @@ fn limit(job: &Job, private: &Utf8Path, asked: &mut Asked, config: &mut Map<Stri
         agents.insert(name.clone(), agent);
     }
     config.insert("permission".to_owned(), permission);
-    asked.args(["--pure", "--agent", &name]);
+    asked.add_args(["--pure", "--agent", &name]);
 }
 
 /// Maps one of our tools to opencode's permission keys.
-fn its_names(tool: &str) -> &'static [&'static str] {
+fn opencode_tool_names(tool: &str) -> &'static [&'static str] {
     match tool {
         "read" => &["read"],
         "list" => &["list"],
@@ -114,10 +121,10 @@ fn its_names(tool: &str) -> &'static [&'static str] {
 }
 
 /// Denies everything except the permitted tools and those of the offered servers.
-fn limited_permission(job: &Job) -> Value {
+fn limited_permission(job: &BackendJob) -> Value {
     let mut permission = Map::new();
     permission.insert("*".to_owned(), json!("deny"));
-    let tools = job.told.tools.iter().flatten().flat_map(|tool| its_names(tool));
+    let tools = job.told.tools.iter().flatten().flat_map(|tool| opencode_tool_names(tool));
     let servers = job.mcp_servers.as_ref().and_then(Value::as_object);
     let servers = servers.into_iter().flat_map(Map::keys).map(|name| format!("{name}_*"));
     for name in tools.map(|name| (*name).to_owned()).chain(servers) {
@@ -128,12 +135,12 @@ fn limited_permission(job: &Job) -> Value {
 }
 
 /// Converts an MCP server configuration to opencode's format.
-fn server((name, server): (&String, &Value)) -> (String, Value) {
+fn server_config((name, server): (&String, &Value)) -> (String, Value) {
     if let Some(url) = server.get("url") {
         return (name.clone(), json!({"type": "remote", "url": url, "enabled": true}));
     }
     let mut command = vec![server.get("command").cloned().unwrap_or_default()];
-    command.extend(super::fields::list(server, "args").iter().cloned());
+    command.extend(super::json_fields::value_list(server, "args").iter().cloned());
     let environment = server.get("env").cloned().unwrap_or_else(|| json!({}));
     (
         name.clone(),
@@ -143,97 +150,99 @@ fn server((name, server): (&String, &Value)) -> (String, Value) {
 
 /// Parses the output of `opencode run --format json`.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    tally: Tally,
+pub(crate) struct OpencodeStream {
+    tally: StreamTally,
     failure: Option<String>,
 }
 
-impl Stream {
+impl OpencodeStream {
     pub(crate) fn new() -> Self {
-        Stream { tally: Tally::new(CLI.name), failure: None }
+        OpencodeStream { tally: StreamTally::new(CLI.name), failure: None }
     }
 
-    fn tool(&mut self, part: &Value) -> Vec<EventKind> {
-        let (id, tool) = (str_of(part, "callID"), str_of(part, "tool"));
+    fn on_tool(&mut self, part: &Value) -> Vec<EventKind> {
+        let (id, tool) = (value_str(part, "callID"), value_str(part, "tool"));
         let state = part.get("state").unwrap_or(&Value::Null);
         let input = state.get("input").unwrap_or(&Value::Null);
-        let failed = str_of(state, "status") == "error";
-        let words = str_of(state, if failed { "error" } else { "output" });
+        let failed = value_str(state, "status") == "error";
+        let words = value_str(state, if failed { "error" } else { "output" });
         let mut events = vec![self.tally.call(id, tool, input)];
         if tool == "todowrite"
-            && let Some(todos) = input.get("todos").and_then(tally::todos)
+            && let Some(todos) = input.get("todos").and_then(stream_tally::parse_todos)
         {
             events.push(todos);
         }
         if failed && is_refusal(words) {
-            let reason = tally::cut(words, 500);
-            events.push(self.tally.deny(tool, tally::subject(input), &reason));
+            let reason = stream_tally::truncate_chars(words, 500);
+            events.push(self.tally.record_denial(tool, stream_tally::call_subject(input), &reason));
         }
-        let mut result = self.tally.result(id, tool, words, failed);
+        let mut result = self.tally.record_result(id, tool, words, failed);
         if let (EventKind::ToolResult { duration_ms, .. }, Some(time)) =
             (&mut result, state.get("time"))
         {
-            *duration_ms = count(time, "end").saturating_sub(count(time, "start"));
+            *duration_ms = value_count(time, "end").saturating_sub(value_count(time, "start"));
         }
         events.push(result);
         events
     }
 
-    fn step_finished(&mut self, part: &Value) -> Vec<EventKind> {
+    fn on_step_finished(&mut self, part: &Value) -> Vec<EventKind> {
         let tokens = part.get("tokens").unwrap_or(&Value::Null);
         let cache = tokens.get("cache").unwrap_or(&Value::Null);
         let usage = &mut self.tally.usage;
-        usage.input_tokens = usage.input_tokens.saturating_add(count(tokens, "input"));
+        usage.input_tokens = usage.input_tokens.saturating_add(value_count(tokens, "input"));
         usage.output_tokens = usage
             .output_tokens
-            .saturating_add(count(tokens, "output") + count(tokens, "reasoning"));
-        usage.cache_read_tokens = usage.cache_read_tokens.saturating_add(count(cache, "read"));
-        usage.cache_write_tokens = usage.cache_write_tokens.saturating_add(count(cache, "write"));
+            .saturating_add(value_count(tokens, "output") + value_count(tokens, "reasoning"));
+        usage.cache_read_tokens =
+            usage.cache_read_tokens.saturating_add(value_count(cache, "read"));
+        usage.cache_write_tokens =
+            usage.cache_write_tokens.saturating_add(value_count(cache, "write"));
         if let Some(cost) = part.get("cost").and_then(Value::as_f64) {
             self.tally.cost_usd = Some(self.tally.cost_usd.unwrap_or(0.0) + cost);
         }
-        match str_of(part, "reason") {
+        match value_str(part, "reason") {
             "tool-calls" => {
                 self.tally.verdict = None;
                 Vec::new()
             }
             "length" => {
-                self.tally.verdict = Some(Status::Limited);
+                self.tally.verdict = Some(AgentRunStatus::Limited);
                 self.tally.error = Some("the answer was cut at the model's limit".to_owned());
                 Vec::new()
             }
             reason => {
-                self.tally.verdict = Some(Status::Done);
-                vec![self.tally.answer(reason)]
+                self.tally.verdict = Some(AgentRunStatus::Done);
+                vec![self.tally.answer_event(reason)]
             }
         }
     }
 }
 
-impl Parser for Stream {
-    fn line(&mut self, line: &[u8]) -> Vec<EventKind> {
-        let Some(event) = self.tally.read(line) else { return Vec::new() };
+impl CliStreamParser for OpencodeStream {
+    fn parse_line(&mut self, line: &[u8]) -> Vec<EventKind> {
+        let Some(event) = self.tally.parse_line(line) else { return Vec::new() };
         self.tally.set_session(event.get("sessionID"));
         let part = event.get("part").unwrap_or(&Value::Null);
-        match field(&event, "type") {
+        match event_str(&event, "type") {
             "step_start" => {
                 self.tally.iterations = self.tally.iterations.saturating_add(1);
                 self.tally.text.clear();
                 self.tally.verdict = None;
-                vec![self.tally.other("step_start")]
+                vec![self.tally.other_event("step_start")]
             }
             "text" => {
-                self.tally.add_text(str_of(part, "text"));
-                vec![Tally::text_event(str_of(part, "text"))]
+                self.tally.add_text(value_str(part, "text"));
+                vec![StreamTally::text_event(value_str(part, "text"))]
             }
-            "reasoning" => vec![Tally::thinking_event(str_of(part, "text"))],
-            "tool_use" => self.tool(part),
-            "step_finish" => self.step_finished(part),
+            "reasoning" => vec![StreamTally::thinking_event(value_str(part, "text"))],
+            "tool_use" => self.on_tool(part),
+            "step_finish" => self.on_step_finished(part),
             "error" => {
-                self.failure = Some(error_words(event.get("error").unwrap_or(&Value::Null)));
+                self.failure = Some(describe_error(event.get("error").unwrap_or(&Value::Null)));
                 Vec::new()
             }
-            other => vec![self.tally.other(other)],
+            other => vec![self.tally.other_event(other)],
         }
     }
 
@@ -241,21 +250,21 @@ impl Parser for Stream {
         false
     }
 
-    fn garbage(&self) -> u64 {
+    fn garbage_lines(&self) -> u64 {
         self.tally.garbage
     }
 
-    fn finish(self: Box<Self>, ended: &Ended, now_ms: u64) -> Finished {
-        let Stream { mut tally, failure } = *self;
+    fn finish(self: Box<Self>, ended: &ProcessResult, now_ms: u64) -> BackendResult {
+        let OpencodeStream { mut tally, failure } = *self;
         if let Some(words) = failure {
-            tally.fail(&words, now_ms);
+            tally.record_failure(&words, now_ms);
         }
         // If the agent answered but did not exit, the answer is valid.
         let stopped = match (ended.stopped, tally.verdict) {
-            (Some(Stopped::Idle), Some(_)) => Some(Stopped::AfterResult),
+            (Some(ProcessStopReason::Idle), Some(_)) => Some(ProcessStopReason::AfterResult),
             (stopped, _) => stopped,
         };
-        tally.finish(&Ended { stopped, ..ended.clone() }, now_ms)
+        tally.finish(&ProcessResult { stopped, ..ended.clone() }, now_ms)
     }
 }
 
@@ -263,13 +272,13 @@ fn is_refusal(words: &str) -> bool {
     words.contains("rejected permission") || words.contains("prevents you from using")
 }
 
-fn error_words(error: &Value) -> String {
+fn describe_error(error: &Value) -> String {
     let data = error.get("data").unwrap_or(&Value::Null);
-    let words = match str_of(data, "message") {
-        "" => str_of(error, "name"),
+    let words = match value_str(data, "message") {
+        "" => value_str(error, "name"),
         words => words,
     };
-    match count(data, "statusCode") {
+    match value_count(data, "statusCode") {
         0 => words.to_owned(),
         status => format!("{words} (status {status})"),
     }

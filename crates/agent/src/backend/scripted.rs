@@ -16,18 +16,21 @@ use repertoire_text::yaml::Limits;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cli::failed;
+use super::cli::failed_result;
 use super::limits::{
     TRANSCRIPT_BYTES_MAX, TRANSCRIPT_NODES_MAX, TRANSCRIPT_STEPS_MAX, TRANSCRIPT_WAIT_MAX,
 };
-use super::structured;
-use super::tally::Tally;
-use super::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
-use crate::effect::Effect;
-use crate::event::{Denial, Event, EventKind, Events, Status};
+use super::stream_tally::StreamTally;
+use super::structured_output;
+use super::{
+    AgentFreedom, Backend, BackendEnforcement, BackendJob, BackendResult, EffectEnforcement,
+    RuleEnforcement,
+};
+use crate::effect::RunEffect;
+use crate::event::{AgentEvent, AgentRunStatus, EventEmitter, EventKind, ToolDenial};
 use repertoire_sandbox::beneath;
 use repertoire_sandbox::confinement::Sandbox;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 
 /// Replays a transcript.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ pub enum TranscriptError {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum TranscriptStep {
     Tell(Box<EventKind>),
     Text(String),
     Tool(ToolStep),
@@ -59,7 +62,7 @@ enum Step {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenStep {
+struct RawTranscriptStep {
     when: Option<String>,
     unless: Option<String>,
     write: Option<String>,
@@ -100,22 +103,22 @@ struct WriteStep {
 #[serde(deny_unknown_fields)]
 struct FinishStep {
     #[serde(default = "done")]
-    status: Status,
+    status: AgentRunStatus,
     text: Option<String>,
     structured: Option<Value>,
     error: Option<String>,
     #[serde(default)]
-    usage: repertoire_model::Usage,
+    usage: repertoire_model::TokenUsage,
     cost_usd: Option<f64>,
     iterations: Option<u32>,
     #[serde(default)]
-    denials: Vec<Denial>,
+    denials: Vec<ToolDenial>,
     session: Option<String>,
     resets_at_ms: Option<u64>,
 }
 
-fn done() -> Status {
-    Status::Done
+fn done() -> AgentRunStatus {
+    AgentRunStatus::Done
 }
 
 impl ScriptedBackend {
@@ -124,8 +127,8 @@ impl ScriptedBackend {
         ScriptedBackend { file: file.into() }
     }
 
-    async fn execute(&self, job: &Job, events: &Events) -> Finished {
-        let steps = match read(&self.file, &job.prompt) {
+    async fn execute(&self, job: &BackendJob, events: &EventEmitter) -> BackendResult {
+        let steps = match read_transcript(&self.file, &job.prompt) {
             Ok((steps, unknown)) => {
                 if unknown > 0 {
                     let message = format!(
@@ -135,9 +138,9 @@ impl ScriptedBackend {
                 }
                 steps
             }
-            Err(error) => return failed(error.to_string()),
+            Err(error) => return failed_result(error.to_string()),
         };
-        structured::checked(replay(steps, job, events).await, job)
+        structured_output::check_answer(replay_steps(steps, job, events).await, job)
     }
 }
 
@@ -146,60 +149,77 @@ impl Backend for ScriptedBackend {
         "scripted"
     }
 
-    fn holds(&self) -> Holds {
-        Holds { rules: Rules::All, effects: Keeps::EveryEffect, sandbox: true, service: None }
+    fn enforcement(&self) -> BackendEnforcement {
+        BackendEnforcement {
+            rules: RuleEnforcement::All,
+            effects: EffectEnforcement::EveryEffect,
+            sandbox: true,
+            service: None,
+        }
     }
 
-    fn run<'a>(&'a self, job: &'a Job, events: &'a Events) -> BoxFuture<'a, Finished> {
+    fn run<'a>(
+        &'a self,
+        job: &'a BackendJob,
+        events: &'a EventEmitter,
+    ) -> BoxFuture<'a, BackendResult> {
         Box::pin(self.execute(job, events))
     }
 }
 
 /// Executes the steps in order. A transcript without a `finish` step ends as done, with the text so
 /// far.
-async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
-    let mut tally = Tally::new("scripted");
+async fn replay_steps(
+    steps: Vec<TranscriptStep>,
+    job: &BackendJob,
+    events: &EventEmitter,
+) -> BackendResult {
+    let mut tally = StreamTally::new("scripted");
     let mut calls = 0_u32;
     let deadline = tokio::time::Instant::now() + job.absolute;
     for step in steps {
         match step {
-            Step::Tell(kind) => events.emit(*kind),
-            Step::Text(text) => {
+            TranscriptStep::Tell(kind) => events.emit(*kind),
+            TranscriptStep::Text(text) => {
                 tally.add_text(&text);
                 events.emit(EventKind::Text { text });
             }
-            Step::Tool(step) => {
+            TranscriptStep::Tool(step) => {
                 calls += 1;
                 let id = format!("call-{calls}");
                 events.emit(tally.call(&id, &step.tool, &step.arguments));
-                events.emit(tally.result(&id, &step.tool, &step.result, step.error));
+                events.emit(tally.record_result(&id, &step.tool, &step.result, step.error));
             }
-            Step::Write(step) => {
+            TranscriptStep::Write(step) => {
                 calls += 1;
                 let id = format!("call-{calls}");
                 let arguments = serde_json::json!({ "path": step.path });
                 events.emit(tally.call(&id, "write", &arguments));
-                let (said, is_error) = match write(&step, job) {
+                let (said, is_error) = match write_file(&step, job) {
                     Ok(bytes) => (format!("{bytes} bytes written"), false),
                     Err(problem) => (problem, true),
                 };
-                events.emit(tally.result(&id, "write", &said, is_error));
+                events.emit(tally.record_result(&id, "write", &said, is_error));
             }
-            Step::Wait(time) => {
-                if let Some(status) = wait(time, deadline, job).await {
-                    let error = if status == Status::Limited {
+            TranscriptStep::Wait(time) => {
+                if let Some(status) = wait_unless_stopped(time, deadline, job).await {
+                    let error = if status == AgentRunStatus::Limited {
                         "it took too long"
                     } else {
                         "it was stopped"
                     };
-                    return Finished { status, text: tally.text, ..failed(error.to_owned()) };
+                    return BackendResult {
+                        status,
+                        text: tally.text,
+                        ..failed_result(error.to_owned())
+                    };
                 }
             }
-            Step::Finish(finish) => return ended(*finish, tally, calls),
+            TranscriptStep::Finish(finish) => return finish_replay(*finish, tally, calls),
         }
     }
     let finish = FinishStep {
-        status: Status::Done,
+        status: AgentRunStatus::Done,
         text: None,
         structured: None,
         error: None,
@@ -210,16 +230,17 @@ async fn replay(steps: Vec<Step>, job: &Job, events: &Events) -> Finished {
         session: None,
         resets_at_ms: None,
     };
-    ended(finish, tally, calls)
+    finish_replay(finish, tally, calls)
 }
 
 /// Writes a file in the job's folder, under the same rules as the agent's tools.
-fn write(step: &WriteStep, job: &Job) -> Result<usize, String> {
-    if job.freedom == Freedom::ReadOnly || !job.told.effects.has(Effect::ChangeFiles) {
+fn write_file(step: &WriteStep, job: &BackendJob) -> Result<usize, String> {
+    if job.freedom == AgentFreedom::ReadOnly || !job.told.effects.has(RunEffect::ChangeFiles) {
         return Err("files may only be read".to_owned());
     }
-    let place = Workplace::new(&job.dir, &job.dir, Sandbox::None);
-    let target = beneath::writable(&place, &step.path).map_err(|error| error.to_string())?;
+    let place = RunWorkplace::new(&job.dir, &job.dir, Sandbox::None);
+    let target =
+        beneath::resolve_writable(&place, &step.path).map_err(|error| error.to_string())?;
     let before = if step.append {
         target.read_text(TRANSCRIPT_BYTES_MAX).unwrap_or_default()
     } else {
@@ -231,17 +252,21 @@ fn write(step: &WriteStep, job: &Job) -> Result<usize, String> {
 }
 
 /// Waits. Returns the status if the run was cancelled or reached its deadline first.
-async fn wait(time: Duration, deadline: tokio::time::Instant, job: &Job) -> Option<Status> {
+async fn wait_unless_stopped(
+    time: Duration,
+    deadline: tokio::time::Instant,
+    job: &BackendJob,
+) -> Option<AgentRunStatus> {
     tokio::select! {
         () = tokio::time::sleep(time) => None,
-        () = tokio::time::sleep_until(deadline) => Some(Status::Limited),
-        () = job.cancel.cancelled() => Some(Status::Cancelled),
+        () = tokio::time::sleep_until(deadline) => Some(AgentRunStatus::Limited),
+        () = job.cancel.cancelled() => Some(AgentRunStatus::Cancelled),
     }
 }
 
-fn ended(finish: FinishStep, tally: Tally, calls: u32) -> Finished {
-    let failed = !matches!(finish.status, Status::Done);
-    Finished {
+fn finish_replay(finish: FinishStep, tally: StreamTally, calls: u32) -> BackendResult {
+    let failed = !matches!(finish.status, AgentRunStatus::Done);
+    BackendResult {
         status: finish.status,
         text: finish.text.unwrap_or(tally.text),
         structured: finish.structured,
@@ -257,32 +282,35 @@ fn ended(finish: FinishStep, tally: Tally, calls: u32) -> Finished {
 
 /// Reads the steps of a file that apply to a prompt, and the number of lines that could not be
 /// parsed.
-fn read(file: &Utf8Path, prompt: &str) -> Result<(Vec<Step>, usize), TranscriptError> {
+fn read_transcript(
+    file: &Utf8Path,
+    prompt: &str,
+) -> Result<(Vec<TranscriptStep>, usize), TranscriptError> {
     let text = repertoire_text::fs::read_text(file, TRANSCRIPT_BYTES_MAX)
         .map_err(|source| TranscriptError::Unreadable { path: file.to_owned(), source })?;
     let malformed = |problem| TranscriptError::Malformed { path: file.to_owned(), problem };
     if file.extension() == Some("jsonl") {
-        return from_events(&text).map_err(malformed);
+        return steps_from_events(&text).map_err(malformed);
     }
-    Ok((from_steps(&text, prompt).map_err(malformed)?, 0))
+    Ok((parse_steps(&text, prompt).map_err(malformed)?, 0))
 }
 
 /// Parses the events of a run. The start is dropped, since the caller reports it.
-fn from_events(text: &str) -> Result<(Vec<Step>, usize), String> {
+fn steps_from_events(text: &str) -> Result<(Vec<TranscriptStep>, usize), String> {
     let mut steps = Vec::new();
     let mut unknown = 0;
     for line in text.lines().filter(|line| !line.trim().is_empty()).take(TRANSCRIPT_STEPS_MAX) {
-        match serde_json::from_str::<Event>(line) {
+        match serde_json::from_str::<AgentEvent>(line) {
             // Replay the events of sub-agents, except the start and end of their runs.
             Ok(event) if event.depth > 0 => {
                 if !matches!(
                     event.kind,
                     EventKind::RunStarted { .. } | EventKind::RunFinished { .. }
                 ) {
-                    steps.push(Step::Tell(Box::new(event.kind)));
+                    steps.push(TranscriptStep::Tell(Box::new(event.kind)));
                 }
             }
-            Ok(event) => steps.extend(from_event(event.kind)),
+            Ok(event) => steps.extend(step_from_event(event.kind)),
             Err(_) => unknown += 1,
         }
     }
@@ -292,7 +320,7 @@ fn from_events(text: &str) -> Result<(Vec<Step>, usize), String> {
     Ok((steps, unknown))
 }
 
-fn from_event(kind: EventKind) -> Option<Step> {
+fn step_from_event(kind: EventKind) -> Option<TranscriptStep> {
     match kind {
         EventKind::RunStarted { .. } => None,
         EventKind::RunFinished {
@@ -306,7 +334,7 @@ fn from_event(kind: EventKind) -> Option<Step> {
             denials,
             session,
             duration_ms: _,
-        } => Some(Step::Finish(Box::new(FinishStep {
+        } => Some(TranscriptStep::Finish(Box::new(FinishStep {
             status,
             text: Some(text),
             structured,
@@ -318,12 +346,12 @@ fn from_event(kind: EventKind) -> Option<Step> {
             session,
             resets_at_ms: None,
         }))),
-        EventKind::Text { text } => Some(Step::Text(text)),
-        other => Some(Step::Tell(Box::new(other))),
+        EventKind::Text { text } => Some(TranscriptStep::Text(text)),
+        other => Some(TranscriptStep::Tell(Box::new(other))),
     }
 }
 
-fn from_steps(text: &str, prompt: &str) -> Result<Vec<Step>, String> {
+fn parse_steps(text: &str, prompt: &str) -> Result<Vec<TranscriptStep>, String> {
     let span = repertoire_text::source::Span::new(0, text.len());
     let limits = Limits { depth_max: 32, nodes_max: TRANSCRIPT_NODES_MAX, repairs_max: 0 };
     let node = repertoire_text::yaml::parse(text, span, &limits).map_err(|error| {
@@ -338,31 +366,31 @@ fn from_steps(text: &str, prompt: &str) -> Result<Vec<Step>, String> {
     }
     let mut steps = Vec::new();
     for (index, value) in written.into_iter().enumerate() {
-        let step: WrittenStep = serde_json::from_value(value)
+        let step: RawTranscriptStep = serde_json::from_value(value)
             .map_err(|error| format!("step {}: {error}", index + 1))?;
         let says = |words: &String| prompt.contains(words.as_str());
         if step.when.as_ref().is_none_or(says) && !step.unless.as_ref().is_some_and(says) {
             steps.extend(
-                from_written(step).map_err(|error| format!("step {}: {error}", index + 1))?,
+                steps_from_raw(step).map_err(|error| format!("step {}: {error}", index + 1))?,
             );
         }
     }
     Ok(steps)
 }
 
-fn from_written(step: WrittenStep) -> Result<Vec<Step>, &'static str> {
+fn steps_from_raw(step: RawTranscriptStep) -> Result<Vec<TranscriptStep>, &'static str> {
     let mut steps = Vec::new();
     if let Some(ms) = step.wait_ms {
-        steps.push(Step::Wait(Duration::from_millis(ms).min(TRANSCRIPT_WAIT_MAX)));
+        steps.push(TranscriptStep::Wait(Duration::from_millis(ms).min(TRANSCRIPT_WAIT_MAX)));
     }
     if let Some(text) = step.thinking {
-        steps.push(Step::Tell(Box::new(EventKind::Thinking { text })));
+        steps.push(TranscriptStep::Tell(Box::new(EventKind::Thinking { text })));
     }
     if let Some(text) = step.text {
-        steps.push(Step::Text(text));
+        steps.push(TranscriptStep::Text(text));
     }
     if let Some(tool) = step.tool {
-        steps.push(Step::Tool(ToolStep {
+        steps.push(TranscriptStep::Tool(ToolStep {
             tool,
             arguments: step.arguments,
             result: step.result,
@@ -371,10 +399,10 @@ fn from_written(step: WrittenStep) -> Result<Vec<Step>, &'static str> {
     }
     if let Some(path) = step.write {
         let (content, append) = (step.content, step.append);
-        steps.push(Step::Write(WriteStep { path, content, append }));
+        steps.push(TranscriptStep::Write(WriteStep { path, content, append }));
     }
     if let Some(finish) = step.finish {
-        steps.push(Step::Finish(Box::new(finish)));
+        steps.push(TranscriptStep::Finish(Box::new(finish)));
     }
     if steps.is_empty() {
         return Err("none of `text`, `thinking`, `tool`, `write`, `wait_ms`, `finish` is there");

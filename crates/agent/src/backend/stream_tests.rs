@@ -8,11 +8,15 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::cli::{Asked, Cli};
-use super::{Finished, Freedom, Job, Told, claude, codex, gemini, opencode};
+use super::cli::{CliDefinition, CliInvocation};
+use super::{
+    AgentFreedom, BackendJob, BackendRestrictions, BackendResult, claude, codex, gemini, opencode,
+};
 use crate::effect::EffectSet;
-use crate::event::{EventKind, Status};
-use repertoire_sandbox::process::{Captured, Ended, Stdin, Stopped, UsageLimits};
+use crate::event::{AgentRunStatus, EventKind};
+use repertoire_sandbox::process::{
+    CapturedStream, ProcessInput, ProcessResult, ProcessStopReason, UsageLimits,
+};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -22,7 +26,7 @@ macro_rules! stream {
     };
 }
 
-const STREAMS: &[(Cli, &str)] = &[
+const STREAMS: &[(CliDefinition, &str)] = &[
     (claude::CLI, stream!("claude-tool")),
     (claude::CLI, stream!("claude-429")),
     (claude::CLI, stream!("claude-500")),
@@ -40,26 +44,31 @@ const STREAMS: &[(Cli, &str)] = &[
     (gemini::CLI, stream!("gemini-tool")),
 ];
 
-fn ended(code: i32) -> Ended {
-    Ended {
+fn ended(code: i32) -> ProcessResult {
+    ProcessResult {
         code: Some(code),
         signal: None,
         stopped: None,
-        stdout: Captured::default(),
-        stderr: Captured::default(),
+        stdout: CapturedStream::default(),
+        stderr: CapturedStream::default(),
         duration: Duration::from_secs(2),
     }
 }
 
-fn read(cli: Cli, stream: &[u8], ended: &Ended) -> (Vec<EventKind>, u64, Finished) {
+fn read(
+    cli: CliDefinition,
+    stream: &[u8],
+    ended: &ProcessResult,
+) -> (Vec<EventKind>, u64, BackendResult) {
     let mut parser = (cli.parser)();
-    let events = stream.split(|byte| *byte == b'\n').flat_map(|line| parser.line(line)).collect();
-    let garbage = parser.garbage();
+    let events =
+        stream.split(|byte| *byte == b'\n').flat_map(|line| parser.parse_line(line)).collect();
+    let garbage = parser.garbage_lines();
     (events, garbage, parser.finish(ended, NOW))
 }
 
 /// Summarises a whole stream in short lines.
-fn told(cli: Cli, stream: &str, code: i32) -> String {
+fn told(cli: CliDefinition, stream: &str, code: i32) -> String {
     let (events, garbage, end) = read(cli, stream.as_bytes(), &ended(code));
     let mut text = String::new();
     for event in events {
@@ -178,32 +187,33 @@ fn a_good_result_with_a_bad_exit_is_a_failure_unless_we_ended_it() {
         (opencode::CLI, stream!("opencode-tool")),
         (gemini::CLI, stream!("gemini-tool")),
     ] {
-        let status = |ended: &Ended| read(cli, stream.as_bytes(), ended).2.status;
-        assert_eq!(status(&ended(0)), Status::Done, "{}", cli.name);
-        assert_eq!(status(&ended(1)), Status::Failed, "{}", cli.name);
-        let killed = Ended { code: None, signal: Some(9), ..ended(0) };
-        assert_eq!(status(&killed), Status::Failed, "{}", cli.name);
-        let by_us = Ended { stopped: Some(Stopped::AfterResult), ..killed };
-        assert_eq!(status(&by_us), Status::Done, "{}", cli.name);
-        let cut_off = Ended { stopped: Some(Stopped::Cancelled), ..ended(0) };
-        assert_eq!(status(&cut_off), Status::Cancelled, "{}", cli.name);
+        let status = |ended: &ProcessResult| read(cli, stream.as_bytes(), ended).2.status;
+        assert_eq!(status(&ended(0)), AgentRunStatus::Done, "{}", cli.name);
+        assert_eq!(status(&ended(1)), AgentRunStatus::Failed, "{}", cli.name);
+        let killed = ProcessResult { code: None, signal: Some(9), ..ended(0) };
+        assert_eq!(status(&killed), AgentRunStatus::Failed, "{}", cli.name);
+        let by_us = ProcessResult { stopped: Some(ProcessStopReason::AfterResult), ..killed };
+        assert_eq!(status(&by_us), AgentRunStatus::Done, "{}", cli.name);
+        let cut_off = ProcessResult { stopped: Some(ProcessStopReason::Cancelled), ..ended(0) };
+        assert_eq!(status(&cut_off), AgentRunStatus::Cancelled, "{}", cli.name);
     }
 }
 
 #[test]
 fn a_stream_without_a_result_is_a_failure_that_says_why() {
-    let stderr = Captured { bytes: b"\x1b[31mno key\x1b[0m\n".to_vec(), total: 16 };
-    let end = read(claude::CLI, b"", &Ended { stderr, ..ended(0) }).2;
-    assert_eq!(end.status, Status::Failed);
+    let stderr = CapturedStream { bytes: b"\x1b[31mno key\x1b[0m\n".to_vec(), total: 16 };
+    let end = read(claude::CLI, b"", &ProcessResult { stderr, ..ended(0) }).2;
+    assert_eq!(end.status, AgentRunStatus::Failed);
     assert_eq!(
         end.error.as_deref(),
         Some("it exited with code 0 without a result; it complained: no key")
     );
-    let stopped =
-        |stopped| read(codex::CLI, b"", &Ended { stopped: Some(stopped), ..ended(0) }).2.status;
-    assert_eq!(stopped(Stopped::Idle), Status::Failed);
-    assert_eq!(stopped(Stopped::Absolute), Status::Limited);
-    assert_eq!(stopped(Stopped::Cancelled), Status::Cancelled);
+    let stopped = |stopped| {
+        read(codex::CLI, b"", &ProcessResult { stopped: Some(stopped), ..ended(0) }).2.status
+    };
+    assert_eq!(stopped(ProcessStopReason::Idle), AgentRunStatus::Failed);
+    assert_eq!(stopped(ProcessStopReason::Absolute), AgentRunStatus::Limited);
+    assert_eq!(stopped(ProcessStopReason::Cancelled), AgentRunStatus::Cancelled);
 }
 
 #[test]
@@ -211,28 +221,28 @@ fn an_allowance_that_is_used_up_says_when_it_is_filled_again() {
     let claude = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1794800000,"rateLimitType":"five_hour"},"session_id":"s"}
 {"type":"result","subtype":"success","is_error":true,"result":"You've hit your limit · resets 3pm (Europe/London)","num_turns":1}"#;
     let end = read(claude::CLI, claude.as_bytes(), &ended(1)).2;
-    assert_eq!((end.status, end.resets_at_ms), (Status::Paused, Some(1_794_800_000_000)));
+    assert_eq!((end.status, end.resets_at_ms), (AgentRunStatus::Paused, Some(1_794_800_000_000)));
     let codex = r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again in 2 hours 5 minutes."}}"#;
     let end = read(codex::CLI, codex.as_bytes(), &ended(1)).2;
-    assert_eq!((end.status, end.resets_at_ms), (Status::Paused, Some(NOW + 7_500_000)));
+    assert_eq!((end.status, end.resets_at_ms), (AgentRunStatus::Paused, Some(NOW + 7_500_000)));
 }
 
 #[test]
 fn an_answer_about_limits_is_not_a_limit() {
     let stream =
         stream!("codex-tool").replace("DONE: wrote proof.txt", "usage limit reached|1794768000");
-    assert_eq!(read(codex::CLI, stream.as_bytes(), &ended(0)).2.status, Status::Done);
+    assert_eq!(read(codex::CLI, stream.as_bytes(), &ended(0)).2.status, AgentRunStatus::Done);
 }
 
 #[test]
 fn lines_that_are_not_json_are_counted_and_passed_over() {
     let stream = format!("hello\n\n[1]\n{}", stream!("gemini-tool"));
     let (_, garbage, end) = read(gemini::CLI, stream.as_bytes(), &ended(0));
-    assert_eq!((garbage, end.status), (2, Status::Done));
+    assert_eq!((garbage, end.status), (2, AgentRunStatus::Done));
 }
 
-fn job() -> Job {
-    Job {
+fn job() -> BackendJob {
+    BackendJob {
         form: None,
         prompt: "-do it".to_owned(),
         system: "Be \"brief\".\nAlways.".to_owned(),
@@ -241,8 +251,8 @@ fn job() -> Job {
         model: Some("m1".to_owned()),
         session: Some("s1".to_owned()),
         schema: Some(json!({"type": "object"})),
-        freedom: Freedom::Workspace,
-        told: Told {
+        freedom: AgentFreedom::Workspace,
+        told: BackendRestrictions {
             denied: vec!["bash(rm:*)".to_owned()],
             tools: Some(vec!["read".to_owned()]),
             effects: EffectSet::ALL,
@@ -258,11 +268,12 @@ fn job() -> Job {
     }
 }
 
-fn plain(freedom: Freedom) -> Job {
-    let none = Job { system: String::new(), model: None, session: None, schema: None, ..job() };
-    Job {
+fn plain(freedom: AgentFreedom) -> BackendJob {
+    let none =
+        BackendJob { system: String::new(), model: None, session: None, schema: None, ..job() };
+    BackendJob {
         freedom,
-        told: Told::default(),
+        told: BackendRestrictions::default(),
         max_cost_usd: None,
         max_iterations: None,
         mcp_servers: None,
@@ -270,8 +281,8 @@ fn plain(freedom: Freedom) -> Job {
     }
 }
 
-fn asked(cli: Cli, job: &Job) -> String {
-    let Asked { args, environment, stdin, files, request: _ } =
+fn asked(cli: CliDefinition, job: &BackendJob) -> String {
+    let CliInvocation { args, environment, stdin, files, request: _ } =
         (cli.ask)(job, &["--extra".to_owned()], Utf8Path::new("/private"));
     let mut text = format!("{} {args:?}\n", cli.program);
     for (name, value) in environment {
@@ -280,7 +291,7 @@ fn asked(cli: Cli, job: &Job) -> String {
     for (path, content) in files {
         writeln!(text, "{path}: {content:?}").expect("a String takes all");
     }
-    if let Stdin::Text(stdin) = stdin {
+    if let ProcessInput::Text(stdin) = stdin {
         writeln!(text, "stdin: {stdin:?}").expect("a String takes all");
     }
     text
@@ -297,7 +308,7 @@ fn command_lines_say_all_that_a_job_says() {
 fn freedom_is_said_in_the_words_of_each() {
     let mut text = String::new();
     for cli in [claude::CLI, codex::CLI, opencode::CLI, gemini::CLI] {
-        for freedom in [Freedom::ReadOnly, Freedom::Workspace, Freedom::Full] {
+        for freedom in [AgentFreedom::ReadOnly, AgentFreedom::Workspace, AgentFreedom::Full] {
             text.push_str(&asked(cli, &plain(freedom)));
         }
     }
@@ -306,10 +317,10 @@ fn freedom_is_said_in_the_words_of_each() {
 
 #[test]
 fn claude_gets_no_servers_where_it_may_only_read_and_never_reads_where_keys_lie() {
-    let line = asked(claude::CLI, &Job { freedom: Freedom::ReadOnly, ..job() });
+    let line = asked(claude::CLI, &BackendJob { freedom: AgentFreedom::ReadOnly, ..job() });
     assert!(!line.contains("mcp__") && !line.contains("--mcp-config"), "{line}");
-    for freedom in [Freedom::ReadOnly, Freedom::Workspace] {
-        let line = asked(claude::CLI, &Job { freedom, ..job() });
+    for freedom in [AgentFreedom::ReadOnly, AgentFreedom::Workspace] {
+        let line = asked(claude::CLI, &BackendJob { freedom, ..job() });
         let denied = line.split("--disallowedTools").nth(1).unwrap_or_default();
         for place in ["Read(//proc/**)", "Read(//**/.git/config)", "Bash(rm:*)"] {
             assert!(denied.contains(place), "{place}: {line}");
@@ -319,7 +330,7 @@ fn claude_gets_no_servers_where_it_may_only_read_and_never_reads_where_keys_lie(
 
 #[test]
 fn long_words_of_the_operator_do_not_go_on_the_command_line() {
-    let long = Job { system: "x".repeat(200_000), ..job() };
+    let long = BackendJob { system: "x".repeat(200_000), ..job() };
     for cli in [claude::CLI, codex::CLI, opencode::CLI, gemini::CLI] {
         let asked = (cli.ask)(&long, &[], Utf8Path::new("/private"));
         assert!(asked.args.iter().all(|arg| arg.len() < 10_000), "{}", cli.name);
@@ -346,7 +357,7 @@ proptest! {
         // Every parser reads every stream: a wrong program on PATH is one way to be broken.
         let cli = [claude::CLI, codex::CLI, opencode::CLI, gemini::CLI][reader];
         let (_, _, end) = read(cli, &bytes, &ended(0));
-        prop_assert_eq!(end.error.is_none(), end.status == Status::Done);
+        prop_assert_eq!(end.error.is_none(), end.status == AgentRunStatus::Done);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tools::builtin;
+use crate::tools::builtin_tools;
 
 fn lists(allowed: Option<&[&str]>, disallowed: &[&str]) -> ToolFilter {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -7,14 +7,14 @@ fn lists(allowed: Option<&[&str]>, disallowed: &[&str]) -> ToolFilter {
 }
 
 #[track_caller]
-fn check(allowed: Option<&[&str]>, disallowed: &[&str], expect: &[Effect]) {
-    let effects = EffectLimit::of("a", &lists(allowed, disallowed)).effects();
-    assert_eq!(effects, EffectSet::of(expect), "{allowed:?} without {disallowed:?}");
+fn check(allowed: Option<&[&str]>, disallowed: &[&str], expect: &[RunEffect]) {
+    let effects = EffectLimit::for_agent("a", &lists(allowed, disallowed)).effects();
+    assert_eq!(effects, EffectSet::from_effects(expect), "{allowed:?} without {disallowed:?}");
 }
 
 #[test]
 fn tool_lists_mean_effects() {
-    let all = Effect::ALL;
+    let all = RunEffect::ALL;
     check(None, &[], &all);
     check(Some(&["*"]), &[], &all);
     check(Some(&[]), &[], &[]);
@@ -38,20 +38,21 @@ fn tool_lists_mean_effects() {
 
 #[test]
 fn every_built_in_tool_has_a_row() {
-    for tool in builtin() {
+    for tool in builtin_tools() {
         assert!(row_of(tool.name()).is_some(), "{}", tool.name());
     }
 }
 
 fn offered(limit: &EffectLimit) -> Vec<String> {
-    let tools = builtin();
+    let tools = builtin_tools();
     let left = tools.iter().filter(|tool| limit.refuses_tool(&***tool).is_none());
     left.map(|tool| tool.name().to_owned()).collect()
 }
 
 #[test]
 fn no_tool_with_a_removed_effect_is_offered() {
-    let tools = |disallowed: &[&str]| offered(&EffectLimit::of("a", &lists(None, disallowed)));
+    let tools =
+        |disallowed: &[&str]| offered(&EffectLimit::for_agent("a", &lists(None, disallowed)));
     let lacks = |disallowed: &[&str], tool: &str| {
         let tools = tools(disallowed);
         assert!(!tools.iter().any(|name| name == tool), "{disallowed:?}: {tools:?}");
@@ -67,8 +68,8 @@ fn no_tool_with_a_removed_effect_is_offered() {
 
 #[test]
 fn a_sub_agent_has_at_most_the_effects_of_the_agents_above_it() {
-    let above = EffectLimit::of("careful", &lists(None, &["bash", "github"]));
-    let below = above.and(&EffectLimit::of("free", &lists(None, &[])));
+    let above = EffectLimit::for_agent("careful", &lists(None, &["bash", "github"]));
+    let below = above.and(&EffectLimit::for_agent("free", &lists(None, &[])));
     assert!(!below.effects().has(RunCommands));
     for tool in ["bash", "run_tests", "github"] {
         assert!(!offered(&below).iter().any(|name| name == tool), "{tool}");
@@ -81,7 +82,7 @@ fn a_sub_agent_has_at_most_the_effects_of_the_agents_above_it() {
         below.refuses_named("run_tests").unwrap().to_string(),
         "agent `careful` may not run commands, which `run_tests` would do"
     );
-    let named = EffectLimit::of("free", &lists(Some(&["bash", "files_delete"]), &[]));
+    let named = EffectLimit::for_agent("free", &lists(Some(&["bash", "files_delete"]), &[]));
     assert!(above.and(&named).refuses_named("bash").is_some());
     assert!(above.and(&named).refuses_named("files_delete").is_some());
 }
@@ -89,7 +90,7 @@ fn a_sub_agent_has_at_most_the_effects_of_the_agents_above_it() {
 #[test]
 fn a_tool_of_unknown_behaviour_needs_every_effect_or_its_name_in_the_list() {
     fn refused(allowed: Option<&[&str]>, disallowed: &[&str]) -> bool {
-        let limit = EffectLimit::of("a", &lists(allowed, disallowed));
+        let limit = EffectLimit::for_agent("a", &lists(allowed, disallowed));
         limit.refuses_named("files_list").is_some()
     }
     assert!(!refused(None, &[]));
@@ -104,25 +105,27 @@ fn a_tool_of_unknown_behaviour_needs_every_effect_or_its_name_in_the_list() {
 
 #[test]
 fn calls_are_judged_by_what_they_touch() {
-    let tools = builtin();
+    let tools = builtin_tools();
     let find = |name: &str| tools.iter().find(|tool| tool.name() == name).unwrap();
     let refused = |disallowed: &[&str], tool: &str, access| {
-        EffectLimit::of("a", &lists(None, disallowed)).refuses_call(&**find(tool), access).is_some()
+        EffectLimit::for_agent("a", &lists(None, disallowed))
+            .refuses_call(&**find(tool), access)
+            .is_some()
     };
     for (disallowed, tool, access, expect) in [
-        (&["write"] as &[&str], "git", Access::Read, false),
-        (&["write"], "git", Access::Write, true),
-        (&["write"], "git", Access::Network, true),
-        (&["write"], "bash", Access::Execute, false),
-        (&["research"], "bash", Access::Execute, false),
-        (&["research"], "bash", Access::Network, true),
-        (&["research"], "git", Access::Network, true),
-        (&["github"], "bash", Access::Network, true),
-        (&["github"], "git", Access::Network, true),
-        (&["github"], "research", Access::Network, false),
-        (&["bash"], "run_tests", Access::Execute, true),
-        (&["bash"], "git", Access::Write, false),
-        (&["delegate"], "delegate", Access::None, true),
+        (&["write"] as &[&str], "git", ToolAccess::Read, false),
+        (&["write"], "git", ToolAccess::Write, true),
+        (&["write"], "git", ToolAccess::Network, true),
+        (&["write"], "bash", ToolAccess::Execute, false),
+        (&["research"], "bash", ToolAccess::Execute, false),
+        (&["research"], "bash", ToolAccess::Network, true),
+        (&["research"], "git", ToolAccess::Network, true),
+        (&["github"], "bash", ToolAccess::Network, true),
+        (&["github"], "git", ToolAccess::Network, true),
+        (&["github"], "research", ToolAccess::Network, false),
+        (&["bash"], "run_tests", ToolAccess::Execute, true),
+        (&["bash"], "git", ToolAccess::Write, false),
+        (&["delegate"], "delegate", ToolAccess::None, true),
     ] {
         assert_eq!(refused(disallowed, tool, access), expect, "{disallowed:?}: {tool} {access:?}");
     }

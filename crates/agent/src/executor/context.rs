@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use repertoire_skill::catalog::Entry;
+use repertoire_skill::catalog::CatalogEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,10 +18,10 @@ pub struct SkillContext {
     pub task: TaskInfo,
     /// The origin of the task on GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub github: Option<GitHub>,
+    pub github: Option<GitHubContext>,
     /// The settings of the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execution: Option<ExecutionPlace>,
+    pub execution: Option<ExecutionContext>,
 }
 
 /// A task.
@@ -42,7 +42,7 @@ pub struct TaskInfo {
 /// The origin of a task on GitHub.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GitHub {
+pub struct GitHubContext {
     /// The repository's owner.
     pub owner: String,
     /// The repository's name.
@@ -73,7 +73,7 @@ pub struct GitHub {
 /// The settings of an execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ExecutionPlace {
+pub struct ExecutionContext {
     /// The mode.
     #[serde(default)]
     pub mode: String,
@@ -97,13 +97,13 @@ pub struct SubagentContext {
     pub context: SkillContext,
     /// Data for research.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub research: Option<Research>,
+    pub research: Option<ResearchContext>,
     /// Data for reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code_review: Option<CodeReview>,
+    pub code_review: Option<CodeReviewContext>,
     /// Data for planning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planning: Option<Planning>,
+    pub planning: Option<PlanningContext>,
     /// Additional data from the caller.
     #[serde(flatten)]
     pub extra: BTreeMap<String, Value>,
@@ -112,7 +112,7 @@ pub struct SubagentContext {
 /// Data for research.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Research {
+pub struct ResearchContext {
     /// The question.
     pub query: String,
     /// The sources to search.
@@ -126,7 +126,7 @@ pub struct Research {
 /// Data for reviews.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CodeReview {
+pub struct CodeReviewContext {
     /// The files to review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -141,7 +141,7 @@ pub struct CodeReview {
 /// Data for planning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Planning {
+pub struct PlanningContext {
     /// The tasks to plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
@@ -155,7 +155,7 @@ pub struct Planning {
 
 impl SubagentContext {
     /// Creates the context of a task that consists of a text only.
-    pub fn task(description: impl Into<String>) -> Self {
+    pub fn for_task(description: impl Into<String>) -> Self {
         let task = TaskInfo {
             description: description.into(),
             source: "prompt".to_owned(),
@@ -168,7 +168,7 @@ impl SubagentContext {
     }
 
     /// The prompt for the agent: the task, and all other context as data.
-    pub(crate) fn task_text(&self, entry: &Entry) -> String {
+    pub(crate) fn task_text(&self, entry: &CatalogEntry) -> String {
         let mut out = match self.context.task.description.trim() {
             "" => format!("Carry out `{}`.", entry.id),
             text => text.to_owned(),

@@ -14,8 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::{Child, ChildStderr};
 use tokio::time::timeout;
 
-use super::{McpLimits, Place, ServerConfig};
-use repertoire_sandbox::process::{self, ProcessLimits, Spawn, Stdin, Termination, UsageLimits};
+use super::{McpEnvironment, McpLimits, McpServerConfig};
+use repertoire_sandbox::process::{
+    self, ProcessInput, ProcessLimits, ProcessSpec, TerminationSettings, UsageLimits,
+};
 
 const COMPLAINT_BYTES_MAX: usize = 2_000;
 
@@ -25,7 +27,7 @@ const VARIABLES: &[&str] =
 
 /// The reason why a server is not used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ServerError {
+pub(super) enum McpServerError {
     #[error("servers behind a URL ({0}) are not supported here; a bridge program is")]
     Url(String),
     #[error(transparent)]
@@ -38,23 +40,23 @@ pub(super) enum ServerError {
 
 /// A running server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct McpServerProcess {
     service: RunningService<RoleClient, ()>,
     offered: Vec<rmcp::model::Tool>,
-    process: Process,
+    process: SupervisedChild,
     grace: Duration,
 }
 
-impl Server {
+impl McpServerProcess {
     /// Starts a server and lists its tools.
     pub(super) async fn start(
         name: &str,
-        config: &ServerConfig,
-        place: &Place,
-    ) -> Result<Self, ServerError> {
+        config: &McpServerConfig,
+        place: &McpEnvironment,
+    ) -> Result<Self, McpServerError> {
         let (program, args, env) = match config {
-            ServerConfig::Program { command, args, env } => (command, args, env),
-            ServerConfig::Url(url) => return Err(ServerError::Url(url.clone())),
+            McpServerConfig::Program { command, args, env } => (command, args, env),
+            McpServerConfig::Url(url) => return Err(McpServerError::Url(url.clone())),
         };
         let mut environment: BTreeMap<String, String> = place
             .environment
@@ -64,43 +66,41 @@ impl Server {
             .chain(env.clone())
             .collect();
         environment.insert("REPERTOIRE_MCP_SERVER".to_owned(), name.to_owned());
-        let spawn = Spawn {
+        let spawn = ProcessSpec {
             program: program.clone(),
             args: args.clone(),
             dir: place.dir.clone(),
             environment: environment.into_iter().collect(),
-            stdin: Stdin::Text(String::new()),
+            stdin: ProcessInput::Text(String::new()),
             limits: ProcessLimits {
                 idle: None,
                 absolute: Duration::MAX,
                 grace: place.limits.grace,
                 kept_bytes_max: COMPLAINT_BYTES_MAX,
             },
-            termination: Termination::default(),
+            termination: TerminationSettings::default(),
         };
-        let spawn = process::supervised(spawn, UsageLimits::usual().of_agent());
+        let spawn = process::with_supervisor(spawn, UsageLimits::default_limits().of_agent());
         let (child, group) = process::start(&spawn)?;
-        let mut process = Process::of(child, group);
-        Self::greet(&mut process, &place.limits).await.map(|(service, offered)| Server {
-            service,
-            offered,
-            process,
-            grace: place.limits.grace,
+        let mut process = SupervisedChild::new(child, group);
+        Self::initialize(&mut process, &place.limits).await.map(|(service, offered)| {
+            McpServerProcess { service, offered, process, grace: place.limits.grace }
         })
     }
 
-    async fn greet(
-        process: &mut Process,
+    async fn initialize(
+        process: &mut SupervisedChild,
         limits: &McpLimits,
-    ) -> Result<(RunningService<RoleClient, ()>, Vec<rmcp::model::Tool>), ServerError> {
+    ) -> Result<(RunningService<RoleClient, ()>, Vec<rmcp::model::Tool>), McpServerError> {
         let (Some(output), Some(input)) = (process.child.stdout.take(), process.child.stdin.take())
         else {
-            return Err(ServerError::Protocol {
+            return Err(McpServerError::Protocol {
                 problem: "it has no pipes".to_owned(),
                 complaint: String::new(),
             });
         };
-        let output = Bounded { inner: output, line: 0, line_max: limits.message_bytes_max };
+        let output =
+            LineLimitedReader { inner: output, line: 0, line_max: limits.message_bytes_max };
         let greeting = async {
             let service = ().serve((output, input)).await.map_err(|error| error.to_string())?;
             let offered = service.list_all_tools().await.map_err(|error| error.to_string())?;
@@ -109,11 +109,12 @@ impl Server {
         match timeout(limits.start, greeting).await {
             Ok(Ok(greeted)) => Ok(greeted),
             Ok(Err(problem)) => {
-                Err(ServerError::Protocol { problem, complaint: process.complaint().await })
+                Err(McpServerError::Protocol { problem, complaint: process.stderr_excerpt().await })
             }
-            Err(_) => {
-                Err(ServerError::Late { after: limits.start, complaint: process.complaint().await })
-            }
+            Err(_) => Err(McpServerError::Late {
+                after: limits.start,
+                complaint: process.stderr_excerpt().await,
+            }),
         }
     }
 
@@ -123,13 +124,13 @@ impl Server {
     }
 
     /// The tools that the server offers.
-    pub(super) fn offered(&self) -> Vec<rmcp::model::Tool> {
+    pub(super) fn offered_tools(&self) -> Vec<rmcp::model::Tool> {
         self.offered.clone()
     }
 
     /// Stops the server: closes its stdin, and kills it after the grace period.
-    pub(super) async fn end(self) {
-        let Server { service, mut process, grace, .. } = self;
+    pub(super) async fn stop(self) {
+        let McpServerProcess { service, mut process, grace, .. } = self;
         let _ = timeout(grace, service.cancel()).await;
         let _ = timeout(grace, process.child.wait()).await;
     }
@@ -137,26 +138,26 @@ impl Server {
 
 /// A child process with its resources, all of which are released together.
 #[derive(Debug)]
-struct Process {
+struct SupervisedChild {
     child: Child,
-    _group: process::Group,
+    _group: process::SupervisedGroup,
     complaints: Arc<Mutex<VecDeque<u8>>>,
     drain: Option<tokio::task::JoinHandle<()>>,
 }
 
-impl Process {
-    fn of(mut child: Child, group: process::Group) -> Self {
+impl SupervisedChild {
+    fn new(mut child: Child, group: process::SupervisedGroup) -> Self {
         let complaints = Arc::new(Mutex::new(VecDeque::new()));
         let drain = child
             .stderr
             .take()
-            .map(|stderr| tokio::spawn(drained(stderr, Arc::clone(&complaints))));
-        Process { child, _group: group, complaints, drain }
+            .map(|stderr| tokio::spawn(drain_stderr(stderr, Arc::clone(&complaints))));
+        SupervisedChild { child, _group: group, complaints, drain }
     }
 
     /// The end of the server's stderr. Waits briefly, since the pipe of an exited process may not
     /// be drained yet.
-    async fn complaint(&mut self) -> String {
+    async fn stderr_excerpt(&mut self) -> String {
         if let Some(drain) = &mut self.drain {
             let _ = timeout(Duration::from_millis(200), drain).await;
         }
@@ -167,12 +168,15 @@ impl Process {
             .iter()
             .copied()
             .collect();
-        let text = super::words::clean(String::from_utf8_lossy(&bytes).trim(), COMPLAINT_BYTES_MAX);
+        let text = super::sanitise::clean_text(
+            String::from_utf8_lossy(&bytes).trim(),
+            COMPLAINT_BYTES_MAX,
+        );
         if text.is_empty() { text } else { format!("; it complained: {text}") }
     }
 }
 
-impl Drop for Process {
+impl Drop for SupervisedChild {
     fn drop(&mut self) {
         if let Some(drain) = self.drain.take() {
             drain.abort();
@@ -180,7 +184,7 @@ impl Drop for Process {
     }
 }
 
-async fn drained(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
+async fn drain_stderr(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
     let mut bytes = [0; 4096];
     while let Ok(count @ 1..) = stderr.read(&mut bytes).await {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,13 +195,13 @@ async fn drained(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
 }
 
 /// A reader that fails if a line is too long, so that no message can exhaust memory.
-struct Bounded<R> {
+struct LineLimitedReader<R> {
     inner: R,
     line: usize,
     line_max: usize,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineLimitedReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -4,68 +4,69 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use repertoire_skill::name::nearest;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::name::nearest_name;
+use repertoire_skill::trust::TrustLevel;
 
-use super::{Middleware, Next, Turn, TurnError};
-use crate::definition::{DEFAULT_AGENT, Definition};
+use super::{AgentTurn, MiddlewareNext, TurnError, TurnMiddleware};
+use crate::definition::{AgentDefinition, DEFAULT_AGENT};
 use crate::effect::EffectLimit;
 use crate::event::EventKind;
 use crate::permission::tool_name;
-use crate::run::lock;
+use crate::run::lock_unpoisoned;
 use crate::tool::Tool;
 
 /// Loads the agent and filters its tools.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentLoad;
 
-impl Middleware for AgentLoad {
+impl TurnMiddleware for AgentLoad {
     fn name(&self) -> &'static str {
         "agent load and tool filter"
     }
 
     fn handle<'a>(
         &'a self,
-        turn: &'a mut Turn,
-        next: Next<'a>,
+        turn: &'a mut AgentTurn,
+        next: MiddlewareNext<'a>,
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             if turn.iteration == 1 {
-                turn.agent = Arc::new(definition(turn)?);
-                let own = EffectLimit::of(&turn.agent.name, &turn.agent.tools);
+                turn.agent = Arc::new(load_definition(turn)?);
+                let own = EffectLimit::for_agent(&turn.agent.name, &turn.agent.tools);
                 let limit = turn.run.limit().and(&own);
-                *lock(&turn.run.limit) = limit;
-                turn.tools = tools(turn)?;
+                *lock_unpoisoned(&turn.run.limit) = limit;
+                turn.tools = select_tools(turn)?;
                 let names = turn.tools.iter().map(|tool| tool.name().to_owned());
-                *lock(&turn.run.offered) = names.collect();
+                *lock_unpoisoned(&turn.run.offered) = names.collect();
             }
             next.run(turn).await
         })
     }
 }
 
-fn definition(turn: &Turn) -> Result<Definition, TurnError> {
+fn load_definition(turn: &AgentTurn) -> Result<AgentDefinition, TurnError> {
     if let Some(definition) = &turn.options.definition {
         return Ok(definition.clone());
     }
     let catalog = turn.run.system.catalog();
-    match catalog.agent(&turn.agent_name) {
+    match catalog.get_agent(&turn.agent_name) {
         // The default agent is never replaced by an untrusted one of the same name.
-        Some(entry) if turn.agent_name == DEFAULT_AGENT && entry.trust != Trust::Trusted => {
+        Some(entry) if turn.agent_name == DEFAULT_AGENT && entry.trust != TrustLevel::Trusted => {
             let file = &entry.skill.origin.file;
             let message = format!("the agent in {file} is not used: nobody has agreed to it");
             turn.run.events.emit(EventKind::Warning { message });
         }
-        Some(entry) => return Ok(Definition::read(entry)?),
+        Some(entry) => return Ok(AgentDefinition::from_entry(entry)?),
         None => {}
     }
     if turn.agent_name == DEFAULT_AGENT {
-        return Ok(Definition::default());
+        return Ok(AgentDefinition::default());
     }
     let known = turn.run.system.agent_names();
     Err(TurnError::UnknownAgent {
         name: turn.agent_name.clone(),
-        nearest: nearest(&turn.agent_name, known.iter().map(String::as_str)).map(str::to_owned),
+        nearest: nearest_name(&turn.agent_name, known.iter().map(String::as_str))
+            .map(str::to_owned),
         known,
     })
 }
@@ -75,7 +76,7 @@ fn bare_name(name: &str) -> String {
     name.split('(').next().unwrap_or_default().trim().to_owned()
 }
 
-fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
+fn select_tools(turn: &AgentTurn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
     let all = turn.run.system.tools();
     let agent = &turn.agent;
     let limit = turn.run.limit();
@@ -90,7 +91,7 @@ fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
     let names_any = agent.tools.allowed.as_ref().is_some_and(|names| !names.is_empty());
     let kept: Vec<Arc<dyn Tool>> = all
         .iter()
-        .filter(|tool| agent.tools.has(tool.name()) && is_of_use(tool.name(), turn))
+        .filter(|tool| agent.tools.has(tool.name()) && is_usable(tool.name(), turn))
         .filter(|tool| limit.refuses_tool(&***tool).is_none())
         .cloned()
         .collect();
@@ -110,7 +111,7 @@ fn tools(turn: &Turn) -> Result<Vec<Arc<dyn Tool>>, TurnError> {
 }
 
 /// Returns false for tools that could not do anything in this run; they are not offered.
-fn is_of_use(tool: &str, turn: &Turn) -> bool {
+fn is_usable(tool: &str, turn: &AgentTurn) -> bool {
     match tool {
         "skill" | "skill_search" => turn.run.system.has_skills(),
         "delegate" => turn.run.depth < turn.run.spending.limits().depth_max,

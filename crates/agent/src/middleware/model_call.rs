@@ -3,63 +3,64 @@
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use repertoire_model::{
-    Assembler, Delta, Error, Message, Request, Response, ResponseFormat, StopReason, ToolChoice,
-    Usage,
+    ModelError, ModelMessage, ModelRequest, ModelResponse, ResponseAssembler, ResponseDelta,
+    ResponseFormat, StopReason, TokenUsage, ToolChoice,
 };
 
-use super::{Middleware, ModelChoice, Next, Outcome, Turn, TurnError};
+use super::{AgentTurn, MiddlewareNext, ModelChoice, TurnError, TurnMiddleware, TurnOutcome};
 use crate::event::EventKind;
-use crate::run::Run;
+use crate::run::AgentRun;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ModelCall;
 
-impl Middleware for ModelCall {
+impl TurnMiddleware for ModelCall {
     fn name(&self) -> &'static str {
         "model call"
     }
 
     fn handle<'a>(
         &'a self,
-        turn: &'a mut Turn,
-        next: Next<'a>,
+        turn: &'a mut AgentTurn,
+        next: MiddlewareNext<'a>,
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             if turn.preview {
-                turn.outcome = Some(Outcome::done(String::new(), None));
+                turn.outcome = Some(TurnOutcome::done(String::new(), None));
                 return Ok(());
             }
             let model = turn.model.clone().ok_or_else(|| {
                 TurnError::Panicked("no model was chosen before it is called".to_owned())
             })?;
-            let response = call(turn, &model).await?;
-            remember(turn, response);
+            let response = call_model(turn, &model).await?;
+            record_response(turn, response);
             next.run(turn).await
         })
     }
 }
 
 /// Builds the request for the current conversation.
-pub fn request<'a>(turn: &'a Turn, model: &'a ModelChoice) -> Request<'a> {
+pub fn request<'a>(turn: &'a AgentTurn, model: &'a ModelChoice) -> ModelRequest<'a> {
     // The format is also requested on turns in which the model may still call tools.
     let format: ResponseFormat = turn.options.format.clone().unwrap_or(turn.agent.format.clone());
-    Request {
+    ModelRequest {
         tools: &turn.specs,
         tool_choice: ToolChoice::Auto,
         max_tokens: turn.options.max_tokens,
         sampling: turn.agent.sampling,
         thinking: turn.agent.thinking,
         format,
-        ..Request::new(&model.name, &turn.conversation.messages)
+        ..ModelRequest::new(&model.name, &turn.conversation.messages)
     }
 }
 
-async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnError> {
+async fn call_model(turn: &mut AgentTurn, model: &ModelChoice) -> Result<ModelResponse, TurnError> {
     let system = turn.run.system.clone();
     let service = model.name.service;
     system.breakers().admit(service, system.clock().now_ms())?;
     let run = turn.run.clone();
-    let mut admitted = Admitted { run: &run, model, answer: Some(Assembler::default()) };
+    let mut admitted =
+        AdmittedCall { run: &run, model, answer: Some(ResponseAssembler::default()) };
     turn.run.events.emit(EventKind::ModelCall {
         model: model.name.to_string(),
         iteration: turn.iteration,
@@ -70,7 +71,7 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
     while let Some(piece) = stream.next().await {
         match piece {
             Ok(delta) => {
-                tell(turn, &delta);
+                emit_delta(turn, &delta);
                 admitted.push(&delta);
             }
             Err(error) => {
@@ -80,17 +81,17 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
         }
     }
     drop(stream);
-    let (answer, usage, cost_usd) = admitted.pay();
+    let (answer, usage, cost_usd) = admitted.record_usage();
     let ended = match (failed, answer.finish()) {
         (Some(error), _) => Err(error),
-        (None, None) => Err(Error::BrokenOff { service }),
+        (None, None) => Err(ModelError::BrokenOff { service }),
         (None, Some(response)) => Ok(response),
     };
     system.breakers().record(service, ended.as_ref().map(|_| ()), system.clock().now_ms());
     let response = ended?;
     turn.run.events.emit(EventKind::Answer {
         text: response.message.text(),
-        stop: stop_word(&response.stop),
+        stop: stop_reason_name(&response.stop),
         usage,
         cost_usd,
     });
@@ -99,48 +100,48 @@ async fn call(turn: &mut Turn, model: &ModelChoice) -> Result<Response, TurnErro
 
 /// A model call that the circuit breaker admitted. If it is dropped before its end, it does not
 /// count as a failure of the service and frees the breaker, but its usage is still recorded.
-struct Admitted<'a> {
-    run: &'a Run,
+struct AdmittedCall<'a> {
+    run: &'a AgentRun,
     model: &'a ModelChoice,
     /// The answer so far; `None` once it has been recorded.
-    answer: Option<Assembler>,
+    answer: Option<ResponseAssembler>,
 }
 
-impl Admitted<'_> {
-    fn push(&mut self, delta: &Delta) {
+impl AdmittedCall<'_> {
+    fn push(&mut self, delta: &ResponseDelta) {
         if let Some(answer) = &mut self.answer {
             answer.push(delta);
         }
     }
 
-    fn pay(&mut self) -> (Assembler, Usage, Option<f64>) {
+    fn record_usage(&mut self) -> (ResponseAssembler, TokenUsage, Option<f64>) {
         let answer = self.answer.take().unwrap_or_default();
         let usage = answer.usage();
         let cost_usd = self.run.system.prices().cost_usd(&self.model.name, &usage);
-        self.run.spending.add(usage, cost_usd);
+        self.run.spending.record_call(usage, cost_usd);
         (answer, usage, cost_usd)
     }
 }
 
-impl Drop for Admitted<'_> {
+impl Drop for AdmittedCall<'_> {
     fn drop(&mut self) {
         if self.answer.is_some() {
-            self.pay();
-            self.run.system.breakers().abandon(self.model.name.service);
+            self.record_usage();
+            self.run.system.breakers().record_abandoned(self.model.name.service);
         }
     }
 }
 
-fn tell(turn: &Turn, delta: &Delta) {
+fn emit_delta(turn: &AgentTurn, delta: &ResponseDelta) {
     let kind = match delta {
-        Delta::Text(text) => EventKind::Text { text: text.clone() },
-        Delta::Thinking(text) => EventKind::Thinking { text: text.clone() },
+        ResponseDelta::Text(text) => EventKind::Text { text: text.clone() },
+        ResponseDelta::Thinking(text) => EventKind::Thinking { text: text.clone() },
         _ => return,
     };
     turn.run.events.emit(kind);
 }
 
-fn remember(turn: &mut Turn, response: Response) {
+fn record_response(turn: &mut AgentTurn, response: ModelResponse) {
     let usage = response.usage;
     turn.conversation.messages.push(response.message.clone());
     // Input and output tokens together cover the conversation up to here.
@@ -151,7 +152,7 @@ fn remember(turn: &mut Turn, response: Response) {
     turn.response = Some(response);
 }
 
-fn stop_word(stop: &StopReason) -> String {
+fn stop_reason_name(stop: &StopReason) -> String {
     match stop {
         StopReason::EndTurn => "end_turn".to_owned(),
         StopReason::ToolUse => "tool_use".to_owned(),
@@ -162,6 +163,6 @@ fn stop_word(stop: &StopReason) -> String {
 }
 
 /// Returns true if a message has neither text nor tool calls.
-pub(crate) fn is_empty(message: &Message) -> bool {
+pub(crate) fn is_empty_message(message: &ModelMessage) -> bool {
     message.text().trim().is_empty() && message.tool_calls().next().is_none()
 }

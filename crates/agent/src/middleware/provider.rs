@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 use repertoire_model::ModelName;
 
-use super::{Middleware, ModelChoice, Next, Turn, TurnError};
+use super::{AgentTurn, MiddlewareNext, ModelChoice, TurnError, TurnMiddleware};
 use crate::compaction;
 use crate::limits::CONTEXT_TOKENS_UNKNOWN;
 
@@ -12,30 +12,30 @@ use crate::limits::CONTEXT_TOKENS_UNKNOWN;
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderSelection;
 
-impl Middleware for ProviderSelection {
+impl TurnMiddleware for ProviderSelection {
     fn name(&self) -> &'static str {
         "provider selection"
     }
 
     fn handle<'a>(
         &'a self,
-        turn: &'a mut Turn,
-        next: Next<'a>,
+        turn: &'a mut AgentTurn,
+        next: MiddlewareNext<'a>,
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             if turn.model.is_none() {
-                turn.model = Some(choose(turn));
+                turn.model = Some(choose_model(turn));
             }
             // The budget depends on the model, so compaction happens here.
             if !turn.preview {
-                compaction::fit(turn).await;
+                compaction::compact_if_needed(turn).await;
             }
             next.run(turn).await
         })
     }
 }
 
-fn choose(turn: &Turn) -> ModelChoice {
+fn choose_model(turn: &AgentTurn) -> ModelChoice {
     let system = &turn.run.system;
     let asked = turn.options.model.as_ref().or(turn.agent.model.as_ref());
     let asked = asked.or(turn.run.model.as_ref());

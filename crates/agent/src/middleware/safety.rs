@@ -1,50 +1,50 @@
 //! Enforces the limits on depth, turns, tokens, time and money before every model call.
 
 use futures_util::future::BoxFuture;
-use repertoire_model::Usage;
+use repertoire_model::TokenUsage;
 
-use super::{Middleware, Next, Turn, TurnError};
+use super::{AgentTurn, MiddlewareNext, TurnError, TurnMiddleware};
 use crate::event::EventKind;
 use crate::spending::LimitReached;
 
 /// Enforces the limits of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Safety;
+pub struct SafetyLimits;
 
-impl Middleware for Safety {
+impl TurnMiddleware for SafetyLimits {
     fn name(&self) -> &'static str {
         "safety limits"
     }
 
     fn handle<'a>(
         &'a self,
-        turn: &'a mut Turn,
-        next: Next<'a>,
+        turn: &'a mut AgentTurn,
+        next: MiddlewareNext<'a>,
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             if turn.preview {
                 return next.run(turn).await;
             }
-            if let Err(limit) = check(turn) {
-                return Err(told(turn, limit));
+            if let Err(limit) = check_limits(turn) {
+                return Err(report_limit(turn, limit));
             }
             let deadline = turn.run.spending.deadline();
             let max_s = turn.run.spending.limits().duration_max.as_secs();
             match tokio::time::timeout_at(deadline, next.run(turn)).await {
                 Ok(ended) => ended,
-                Err(_) => Err(told(turn, LimitReached::Duration { max_s })),
+                Err(_) => Err(report_limit(turn, LimitReached::Duration { max_s })),
             }
         })
     }
 }
 
-fn told(turn: &Turn, limit: LimitReached) -> TurnError {
+fn report_limit(turn: &AgentTurn, limit: LimitReached) -> TurnError {
     let (name, message) = (limit.name().to_owned(), limit.to_string());
     turn.run.events.emit(EventKind::Limit { limit: name, message });
     limit.into()
 }
 
-fn check(turn: &Turn) -> Result<(), LimitReached> {
+fn check_limits(turn: &AgentTurn) -> Result<(), LimitReached> {
     let spending = &turn.run.spending;
     let limits = spending.limits();
     if turn.run.depth > limits.depth_max {
@@ -56,16 +56,18 @@ fn check(turn: &Turn) -> Result<(), LimitReached> {
     }
     let (name, next_usd) = match &turn.model {
         Some(model) => {
-            let reading =
-                Usage { cache_read_tokens: turn.conversation.tokens(), ..Usage::default() };
+            let reading = TokenUsage {
+                cache_read_tokens: turn.conversation.estimate_tokens(),
+                ..TokenUsage::default()
+            };
             (model.name.to_string(), turn.run.system.prices().cost_usd(&model.name, &reading))
         }
         None => (String::new(), None),
     };
-    spending.check(next_usd, &name)
+    spending.check_limits(next_usd, &name)
 }
 
-fn iterations_max(turn: &Turn) -> u32 {
+fn iterations_max(turn: &AgentTurn) -> u32 {
     let own = turn.agent.max_iterations.unwrap_or(u32::MAX);
     own.min(turn.run.spending.limits().iterations_max)
 }

@@ -3,8 +3,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::rule::{Rule, RuleError};
-use repertoire_sandbox::beneath::normalised;
+use super::rule::{PermissionRule, RuleError};
+use repertoire_sandbox::beneath::normalise_path;
 
 /// A path pattern. It matches the paths that it names and everything beneath them.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl PathPattern {
         }
         let whole = match pattern.strip_prefix("//") {
             Some(absolute) => format!("/{absolute}"),
-            None => relative(pattern),
+            None => anchor_pattern(pattern),
         };
         let whole = whole.strip_suffix('/').unwrap_or(&whole);
         let glob = GlobBuilder::new(whole)
@@ -70,7 +70,7 @@ impl PathPattern {
     }
 }
 
-fn relative(pattern: &str) -> String {
+fn anchor_pattern(pattern: &str) -> String {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     match pattern.strip_prefix('/') {
         Some(anchored) => anchored.to_owned(),
@@ -81,14 +81,14 @@ fn relative(pattern: &str) -> String {
 
 /// The names of a path: as given, and with symlinks resolved.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(super) struct PathNames {
     /// Relative to the work folder, if the path is inside it.
     relative: Vec<String>,
     /// Absolute, if the path's location is known.
     absolute: Vec<String>,
 }
 
-impl Names {
+impl PathNames {
     /// The names against which a pattern is matched.
     pub(super) fn for_pattern(&self, pattern: &PathPattern) -> &[String] {
         if pattern.is_absolute() { &self.absolute } else { &self.relative }
@@ -96,11 +96,11 @@ impl Names {
 }
 
 /// Computes the names of a path in a work folder.
-pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Names {
-    let given = normalised(subject);
+pub(super) fn path_names(subject: &str, dir: Option<&Utf8Path>) -> PathNames {
+    let given = normalise_path(subject);
     let Some(dir) = dir else {
         let absolute = if given.starts_with('/') { vec![given.clone()] } else { Vec::new() };
-        return Names { relative: vec![given], absolute };
+        return PathNames { relative: vec![given], absolute };
     };
     let real_dir = dir.canonicalize_utf8().unwrap_or_else(|_| dir.to_owned());
     let within = |path: &Utf8PathBuf| {
@@ -111,12 +111,12 @@ pub(super) fn names(subject: &str, dir: Option<&Utf8Path>) -> Names {
             Err(_) => path.to_string(),
         }
     };
-    let whole = Utf8PathBuf::from(normalised(dir.join(&given).as_str()));
+    let whole = Utf8PathBuf::from(normalise_path(dir.join(&given).as_str()));
     let mut both = [without_links(&whole), whole];
     both.reverse();
     let mut relative: Vec<String> = both.iter().map(within).collect();
     relative.dedup();
-    Names { relative, absolute: both.into_iter().map(Utf8PathBuf::into_string).collect() }
+    PathNames { relative, absolute: both.into_iter().map(Utf8PathBuf::into_string).collect() }
 }
 
 /// Resolves the symlinks of a path, as far as it exists.
@@ -143,12 +143,15 @@ impl PathRules {
     ///
     /// If a rule is malformed.
     pub fn new(rules: &[&str]) -> Result<Self, RuleError> {
-        let rules: Result<Vec<Rule>, RuleError> = rules.iter().map(|rule| rule.parse()).collect();
+        let rules: Result<Vec<PermissionRule>, RuleError> =
+            rules.iter().map(|rule| rule.parse()).collect();
         rules.map(|rules| PathRules::hidden_by(&rules))
     }
 
-    pub(super) fn hidden_by<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
-        PathRules { patterns: rules.into_iter().filter_map(Rule::read_paths).cloned().collect() }
+    pub(super) fn hidden_by<'a>(rules: impl IntoIterator<Item = &'a PermissionRule>) -> Self {
+        PathRules {
+            patterns: rules.into_iter().filter_map(PermissionRule::read_paths).cloned().collect(),
+        }
     }
 
     /// Returns true if a path matches. `relative` is relative to the work folder, `whole` is absolute.

@@ -2,75 +2,76 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn rules(list: &[&str]) -> Vec<Rule> {
+fn rules(list: &[&str]) -> Vec<PermissionRule> {
     list.iter().map(|rule| rule.parse().unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
-fn access_of(tool: &str) -> Access {
+fn access_of(tool: &str) -> ToolAccess {
     match tool {
-        "bash" | "run_tests" => Access::Execute,
-        "write" | "edit" => Access::Write,
-        "research" | "github" => Access::Network,
-        "todo" => Access::None,
-        _ => Access::Read,
+        "bash" | "run_tests" => ToolAccess::Execute,
+        "write" | "edit" => ToolAccess::Write,
+        "research" | "github" => ToolAccess::Network,
+        "todo" => ToolAccess::None,
+        _ => ToolAccess::Read,
     }
 }
 
-fn with(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Permissions {
-    Permissions {
+fn with(mode: PermissionMode, allow: &[&str], ask: &[&str], deny: &[&str]) -> RunPermissions {
+    RunPermissions {
         allow: rules(allow),
         ask: rules(ask),
         deny: rules(deny),
-        ..Permissions::new(mode)
+        ..RunPermissions::new(mode)
     }
 }
 
-fn decision(permissions: &Permissions, tool: &str, subject: &str) -> Decision {
+fn decision(permissions: &RunPermissions, tool: &str, subject: &str) -> PermissionDecision {
     permissions.decide(tool, access_of(tool), subject, false).decision
 }
 
 #[track_caller]
 fn allows(rule: &str, tool: &str, subject: &str, expected: bool) {
-    let permissions = with(Mode::Default, &[rule], &["*"], &[]);
+    let permissions = with(PermissionMode::Default, &[rule], &["*"], &[]);
     let matched = permissions.allow[0].permits(&rule::CallView::new(tool, subject, None));
     assert_eq!(matched, expected, "{rule} allows {tool}: {subject}");
 }
 
 #[track_caller]
 fn denies(rule: &str, tool: &str, subject: &str, expected: bool) {
-    let permissions = with(Mode::Full, &["*"], &[], &[rule]);
-    let denied = decision(&permissions, tool, subject) == Decision::Deny;
+    let permissions = with(PermissionMode::Full, &["*"], &[], &[rule]);
+    let denied = decision(&permissions, tool, subject) == PermissionDecision::Deny;
     assert_eq!(denied, expected, "{rule} denies {tool}: {subject}");
 }
 
 #[test]
 fn without_rules_the_mode_decides() {
-    use Access::{Execute, Network, None, Read, Write};
-    use Decision::{Allow, Ask, Deny};
-    let table: &[(Mode, Access, bool, Decision)] = &[
-        (Mode::Default, None, false, Allow),
-        (Mode::Default, Read, false, Allow),
-        (Mode::Default, Write, true, Ask),
-        (Mode::Default, Execute, true, Ask),
-        (Mode::Default, Network, true, Ask),
-        (Mode::AcceptEdits, Write, false, Allow),
-        (Mode::AcceptEdits, Execute, true, Allow),
-        (Mode::AcceptEdits, Execute, false, Ask),
-        (Mode::AcceptEdits, Network, true, Ask),
-        (Mode::Full, Write, false, Allow),
-        (Mode::Full, Execute, false, Allow),
-        (Mode::Full, Network, false, Allow),
-        (Mode::ReadOnly, None, false, Allow),
-        (Mode::ReadOnly, Read, false, Allow),
-        (Mode::ReadOnly, Write, true, Deny),
-        (Mode::ReadOnly, Execute, true, Deny),
-        (Mode::ReadOnly, Network, true, Deny),
+    use PermissionDecision::{Allow, Ask, Deny};
+    use ToolAccess::{Execute, Network, None, Read, Write};
+    let table: &[(PermissionMode, ToolAccess, bool, PermissionDecision)] = &[
+        (PermissionMode::Default, None, false, Allow),
+        (PermissionMode::Default, Read, false, Allow),
+        (PermissionMode::Default, Write, true, Ask),
+        (PermissionMode::Default, Execute, true, Ask),
+        (PermissionMode::Default, Network, true, Ask),
+        (PermissionMode::AcceptEdits, Write, false, Allow),
+        (PermissionMode::AcceptEdits, Execute, true, Allow),
+        (PermissionMode::AcceptEdits, Execute, false, Ask),
+        (PermissionMode::AcceptEdits, Network, true, Ask),
+        (PermissionMode::Full, Write, false, Allow),
+        (PermissionMode::Full, Execute, false, Allow),
+        (PermissionMode::Full, Network, false, Allow),
+        (PermissionMode::ReadOnly, None, false, Allow),
+        (PermissionMode::ReadOnly, Read, false, Allow),
+        (PermissionMode::ReadOnly, Write, true, Deny),
+        (PermissionMode::ReadOnly, Execute, true, Deny),
+        (PermissionMode::ReadOnly, Network, true, Deny),
     ];
     for (mode, access, sandboxed, expected) in table {
-        let verdict = Permissions::new(*mode).decide("tool", *access, "x", *sandboxed);
+        let verdict = RunPermissions::new(*mode).decide("tool", *access, "x", *sandboxed);
         assert_eq!(verdict.decision, *expected, "{mode:?} {access:?} {sandboxed}");
     }
-    let verdict = with(Mode::ReadOnly, &["*"], &[], &[]).decide("bash", Execute, "ls", true);
+    let verdict =
+        with(PermissionMode::ReadOnly, &["*"], &[], &[]).decide("bash", Execute, "ls", true);
     assert_eq!(verdict.decision, Deny);
     assert_eq!(verdict.reason, "`bash` runs a program, and this run is read-only");
 }
@@ -105,9 +106,9 @@ fn names_of_other_agents_are_understood() {
 #[test]
 fn what_is_no_rule_is_told() {
     for wrong in ["", "  ", "Bash(", "Bash(x", "(x)", "Ba sh", "Read(~/x)", "Read([)", "Bash)x("] {
-        assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+        assert!(wrong.parse::<PermissionRule>().is_err(), "{wrong}");
     }
-    let error = "Bash(x".parse::<Rule>().unwrap_err();
+    let error = "Bash(x".parse::<PermissionRule>().unwrap_err();
     assert!(error.to_string().contains("write `Tool` or `Tool(pattern)`"), "{error}");
 }
 
@@ -286,88 +287,112 @@ fn a_path_has_one_name_whatever_it_is_called() {
     let dir = Utf8PathBuf::from_path_buf(folder.path().canonicalize().unwrap()).unwrap();
     repertoire_text::fs::write_atomic(&dir.join("secret/a"), b"x").unwrap();
     std::os::unix::fs::symlink("secret", dir.join("open")).unwrap();
-    let permissions = with(Mode::Full, &[], &[], &["Read(secret/**)"]).in_dir(&dir);
+    let permissions = with(PermissionMode::Full, &[], &[], &["Read(secret/**)"]).in_dir(&dir);
     for path in ["secret/a", "./secret/a", "x/../secret/a", "open/a", dir.join("secret/a").as_str()]
     {
-        assert_eq!(decision(&permissions, "read", path), Decision::Deny, "{path}");
+        assert_eq!(decision(&permissions, "read", path), PermissionDecision::Deny, "{path}");
     }
     let absolute = format!("Read(/{dir}/secret/**)");
-    let permissions = with(Mode::Full, &[], &[], &[&absolute]).in_dir(&dir);
+    let permissions = with(PermissionMode::Full, &[], &[], &[&absolute]).in_dir(&dir);
     for path in ["secret/a", "open/a", dir.join("secret/a").as_str()] {
-        assert_eq!(decision(&permissions, "read", path), Decision::Deny, "{path}");
+        assert_eq!(decision(&permissions, "read", path), PermissionDecision::Deny, "{path}");
     }
-    assert!(permissions.hidden().matches("secret/a", dir.join("secret/a").as_str()));
-    let permissions = with(Mode::Default, &["Edit(open/**)"], &[], &[]).in_dir(&dir);
-    assert_eq!(decision(&permissions, "edit", "open/a"), Decision::Ask);
+    assert!(permissions.hidden_paths().matches("secret/a", dir.join("secret/a").as_str()));
+    let permissions = with(PermissionMode::Default, &["Edit(open/**)"], &[], &[]).in_dir(&dir);
+    assert_eq!(decision(&permissions, "edit", "open/a"), PermissionDecision::Ask);
 }
 
 #[test]
 fn deny_wins_over_ask_and_ask_over_allow() {
     let all = ["Bash(ls:*)"];
-    assert_eq!(decision(&with(Mode::Full, &all, &all, &all), "bash", "ls"), Decision::Deny);
-    assert_eq!(decision(&with(Mode::Full, &all, &all, &[]), "bash", "ls"), Decision::Ask);
-    assert_eq!(decision(&with(Mode::Default, &all, &[], &[]), "bash", "ls"), Decision::Allow);
+    assert_eq!(
+        decision(&with(PermissionMode::Full, &all, &all, &all), "bash", "ls"),
+        PermissionDecision::Deny
+    );
+    assert_eq!(
+        decision(&with(PermissionMode::Full, &all, &all, &[]), "bash", "ls"),
+        PermissionDecision::Ask
+    );
+    assert_eq!(
+        decision(&with(PermissionMode::Default, &all, &[], &[]), "bash", "ls"),
+        PermissionDecision::Allow
+    );
 }
 
 #[test]
 fn an_untrusted_skill_only_takes_away_and_a_trusted_one_gives() {
-    let base = with(Mode::Full, &[], &[], &[]);
+    let base = with(PermissionMode::Full, &[], &[], &[]);
     let list = ["Read".to_owned(), "Bash(git:*)".to_owned()];
     let narrowed = base.narrowed_by(&list, false);
-    assert_eq!(decision(&narrowed, "read", "x"), Decision::Allow);
-    assert_eq!(decision(&narrowed, "bash", "git log"), Decision::Allow);
-    assert_eq!(decision(&narrowed, "bash", "git log; rm x"), Decision::Deny);
-    assert_eq!(decision(&narrowed, "write", "x"), Decision::Deny);
-    let careful = Permissions::new(Mode::Default);
-    assert_eq!(decision(&careful.narrowed_by(&list, false), "bash", "git log"), Decision::Ask);
-    assert_eq!(decision(&careful.narrowed_by(&list, true), "bash", "git log"), Decision::Allow);
-    assert_eq!(decision(&careful.narrowed_by(&list, true), "bash", "rm x"), Decision::Ask);
+    assert_eq!(decision(&narrowed, "read", "x"), PermissionDecision::Allow);
+    assert_eq!(decision(&narrowed, "bash", "git log"), PermissionDecision::Allow);
+    assert_eq!(decision(&narrowed, "bash", "git log; rm x"), PermissionDecision::Deny);
+    assert_eq!(decision(&narrowed, "write", "x"), PermissionDecision::Deny);
+    let careful = RunPermissions::new(PermissionMode::Default);
+    assert_eq!(
+        decision(&careful.narrowed_by(&list, false), "bash", "git log"),
+        PermissionDecision::Ask
+    );
+    assert_eq!(
+        decision(&careful.narrowed_by(&list, true), "bash", "git log"),
+        PermissionDecision::Allow
+    );
+    assert_eq!(
+        decision(&careful.narrowed_by(&list, true), "bash", "rm x"),
+        PermissionDecision::Ask
+    );
     let broken = base.narrowed_by(&["(".to_owned()], false);
-    assert_eq!(decision(&broken, "read", "x"), Decision::Deny);
-    assert_eq!(decision(&base.narrowed_by(&[], false), "write", "x"), Decision::Allow);
+    assert_eq!(decision(&broken, "read", "x"), PermissionDecision::Deny);
+    assert_eq!(decision(&base.narrowed_by(&[], false), "write", "x"), PermissionDecision::Allow);
 }
 
 #[tokio::test]
 async fn nobody_says_no_and_what_to_add() {
-    let verdict =
-        Permissions::new(Mode::Default).decide("bash", Access::Execute, "cargo test", false);
+    let verdict = RunPermissions::new(PermissionMode::Default).decide(
+        "bash",
+        ToolAccess::Execute,
+        "cargo test",
+        false,
+    );
     let question = Question {
         tool: "bash".to_owned(),
-        access: Access::Execute,
+        access: ToolAccess::Execute,
         subject: "cargo test".to_owned(),
         reason: verdict.reason.clone(),
     };
-    let Answer::No(reason) = Nobody.ask(&question).await else { panic!("nobody said yes") };
+    let Answer::No(reason) = NonInteractiveAsker.ask(&question).await else {
+        panic!("nobody said yes")
+    };
     assert_eq!(
         reason,
         "`bash` runs a program without a sandbox, which needs permission, and this run cannot ask for it; to allow \
          it, add the rule `bash(cargo test)` with `--allow` or under `permissions.allow`"
     );
-    assert_eq!(verdict.without_asking("bash", "cargo test").decision, Decision::Deny);
+    assert_eq!(verdict.without_asking("bash", "cargo test").decision, PermissionDecision::Deny);
 }
 
 #[test]
 fn always_is_for_exactly_one_call() {
-    let mut permissions = Permissions::new(Mode::Default);
+    let mut permissions = RunPermissions::new(PermissionMode::Default);
     let subject = "rm * && ls $(x)".to_owned();
     let question = Question {
         tool: "bash".to_owned(),
-        access: Access::Execute,
+        access: ToolAccess::Execute,
         subject,
         reason: String::new(),
     };
-    permissions.always(&question);
-    assert_eq!(decision(&permissions, "bash", "rm * && ls $(x)"), Decision::Allow);
-    assert_eq!(decision(&permissions, "bash", "rm a && ls $(x)"), Decision::Ask);
-    assert_eq!(decision(&permissions, "bash", "rm *"), Decision::Ask);
-    let with_network = permissions.decide("bash", Access::Network, "rm * && ls $(x)", true);
-    assert_eq!(with_network.decision, Decision::Ask);
+    permissions.allow_always(&question);
+    assert_eq!(decision(&permissions, "bash", "rm * && ls $(x)"), PermissionDecision::Allow);
+    assert_eq!(decision(&permissions, "bash", "rm a && ls $(x)"), PermissionDecision::Ask);
+    assert_eq!(decision(&permissions, "bash", "rm *"), PermissionDecision::Ask);
+    let with_network = permissions.decide("bash", ToolAccess::Network, "rm * && ls $(x)", true);
+    assert_eq!(with_network.decision, PermissionDecision::Ask);
 }
 
 #[test]
 fn searches_pass_over_what_would_be_asked_for() {
-    let permissions = with(Mode::Default, &[], &["Read(private/**)"], &[]);
-    assert!(permissions.hidden().matches("private/a", "/w/private/a"));
+    let permissions = with(PermissionMode::Default, &[], &["Read(private/**)"], &[]);
+    assert!(permissions.hidden_paths().matches("private/a", "/w/private/a"));
 }
 
 const RULES: &[&str] = &[
@@ -407,26 +432,31 @@ fn some_rules() -> impl Strategy<Value = Vec<String>> {
     proptest::collection::vec(rule, 0..4)
 }
 
-fn some_permissions() -> impl Strategy<Value = Permissions> {
-    let modes = [Mode::Default, Mode::ReadOnly, Mode::AcceptEdits, Mode::Full];
+fn some_permissions() -> impl Strategy<Value = RunPermissions> {
+    let modes = [
+        PermissionMode::Default,
+        PermissionMode::ReadOnly,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Full,
+    ];
     let lists = (some_rules(), some_rules(), some_rules());
     (proptest::sample::select(modes.to_vec()), lists).prop_map(|(mode, (allow, ask, deny))| {
         let parsed = |list: Vec<String>| list.iter().map(|rule| rule.parse().unwrap()).collect();
-        Permissions {
+        RunPermissions {
             allow: parsed(allow),
             ask: parsed(ask),
             deny: parsed(deny),
-            ..Permissions::new(mode)
+            ..RunPermissions::new(mode)
         }
     })
 }
 
 /// The permissiveness of a decision.
-fn openness(decision: Decision) -> u8 {
+fn openness(decision: PermissionDecision) -> u8 {
     match decision {
-        Decision::Deny => 0,
-        Decision::Ask => 1,
-        Decision::Allow => 2,
+        PermissionDecision::Deny => 0,
+        PermissionDecision::Ask => 1,
+        PermissionDecision::Allow => 2,
     }
 }
 
@@ -454,8 +484,8 @@ proptest! {
         let before = decision(&permissions, tool, subject);
         let mut more = permissions.narrowed_by(&skill, trusted);
         more.allow.extend(rules(&["*"]));
-        if before == Decision::Deny {
-            prop_assert_eq!(decision(&more, tool, subject), Decision::Deny);
+        if before == PermissionDecision::Deny {
+            prop_assert_eq!(decision(&more, tool, subject), PermissionDecision::Deny);
         }
     }
 
@@ -464,11 +494,11 @@ proptest! {
         command in "[a-z $`'\"\\\\(){}<>|&;\n#*?=\\[\\]~!-]{0,40}",
         operator in proptest::sample::select(&[";", "&&", "||", "|", "&", "\n"][..]),
     ) {
-        let permissions = with(Mode::Default, &["Bash(ls:*)"], &[], &[]);
+        let permissions = with(PermissionMode::Default, &["Bash(ls:*)"], &[], &[]);
         let whole = format!("ls {operator} rm x {operator} {command}");
-        prop_assert_eq!(decision(&permissions, "bash", &whole), Decision::Ask);
+        prop_assert_eq!(decision(&permissions, "bash", &whole), PermissionDecision::Ask);
         // Never hangs or panics, whatever the input.
         decision(&permissions, "bash", &command);
-        decision(&with(Mode::Full, &[], &[], &["Bash(rm:*)"]), "bash", &command);
+        decision(&with(PermissionMode::Full, &[], &[], &["Bash(rm:*)"]), "bash", &command);
     }
 }

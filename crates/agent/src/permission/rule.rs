@@ -5,27 +5,27 @@ use std::str::FromStr;
 
 use camino::Utf8Path;
 
-use super::paths::{self, Names, PathPattern};
-use super::shell::{self, Commands};
-use crate::tool::Access;
+use super::paths::{self, PathNames, PathPattern};
+use super::shell::{self, ShellCommands};
+use crate::tool::ToolAccess;
 
 /// The maximum length of a rule.
 const RULE_BYTES_MAX: usize = 4_096;
 
 /// A rule: a tool, and a pattern for the subject of its calls.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct PermissionRule {
     /// The original text.
     written: String,
     /// The tool's name; `*` stands for any characters.
     tool: String,
-    subject: Subject,
+    subject: RuleSubject,
     /// The access that a call must have, if that matters.
-    access: Option<Access>,
+    access: Option<ToolAccess>,
 }
 
 #[derive(Clone, Debug)]
-enum Subject {
+enum RuleSubject {
     Any,
     /// Exactly this text, never a pattern.
     Exactly(String),
@@ -93,22 +93,22 @@ pub(super) struct CallView<'a> {
     tool: String,
     subject: &'a str,
     /// The commands in the subject, if the tool runs commands.
-    commands: Option<Commands>,
+    commands: Option<ShellCommands>,
     /// The names of the paths in the subject.
-    paths: Vec<Names>,
+    paths: Vec<PathNames>,
     /// The access of the call, if it is known.
-    access: Option<Access>,
+    access: Option<ToolAccess>,
 }
 
 impl<'a> CallView<'a> {
     pub(super) fn new(tool: &str, subject: &'a str, dir: Option<&Utf8Path>) -> Self {
         let tool = tool.to_ascii_lowercase();
         let has = |list: &[&str]| list.contains(&tool.as_str());
-        let commands = has(COMMAND_TOOLS).then(|| shell::split(subject));
+        let commands = has(COMMAND_TOOLS).then(|| shell::split_commands(subject));
         let paths = if has(READING_TOOLS) || has(CHANGING_TOOLS) {
-            vec![paths::names(subject, dir)]
+            vec![paths::path_names(subject, dir)]
         } else if tool == "git" {
-            named_by(commands.as_ref(), dir)
+            paths_in_git_command(commands.as_ref(), dir)
         } else {
             Vec::new()
         };
@@ -116,64 +116,69 @@ impl<'a> CallView<'a> {
     }
 
     /// Sets the access of the call.
-    pub(super) fn with(self, access: Access) -> Self {
+    pub(super) fn with_access(self, access: ToolAccess) -> Self {
         CallView { access: Some(access), ..self }
     }
 
     /// Returns true if the call is a command, all of it is understood, and every command in it fits.
-    fn all_commands(&self, fits: &dyn Fn(&shell::Simple) -> bool) -> bool {
+    fn all_commands(&self, fits: &dyn Fn(&shell::SimpleCommand) -> bool) -> bool {
         self.commands.as_ref().is_some_and(|commands| commands.all_plain(fits))
     }
 
     /// Returns true if the call runs any command that fits.
-    fn any_command(&self, fits: &dyn Fn(&shell::Simple) -> bool) -> bool {
+    fn any_command(&self, fits: &dyn Fn(&shell::SimpleCommand) -> bool) -> bool {
         self.commands.as_ref().is_some_and(|commands| commands.any_hidden(fits))
     }
 }
 
 /// The arguments of a git command that may be paths, including the path in `HEAD:path`.
-fn named_by(commands: Option<&Commands>, dir: Option<&Utf8Path>) -> Vec<Names> {
-    let words = commands.into_iter().flat_map(Commands::words).skip(1);
+fn paths_in_git_command(
+    commands: Option<&ShellCommands>,
+    dir: Option<&Utf8Path>,
+) -> Vec<PathNames> {
+    let words = commands.into_iter().flat_map(ShellCommands::words).skip(1);
     let paths = words.filter(|word| !word.starts_with('-')).map(|word| {
         let path = word.rsplit_once(':').map_or(word, |(_, path)| path);
-        paths::names(path, dir)
+        paths::path_names(path, dir)
     });
     paths.collect()
 }
 
-impl Rule {
+impl PermissionRule {
     /// The rule for exactly one call.
-    pub fn exactly(tool: &str, subject: &str) -> Rule {
-        Rule {
+    pub fn exactly(tool: &str, subject: &str) -> PermissionRule {
+        PermissionRule {
             written: format!("{tool}({subject})"),
             tool: tool_name(tool),
-            subject: Subject::Exactly(subject.to_owned()),
+            subject: RuleSubject::Exactly(subject.to_owned()),
             access: None,
         }
     }
 
     /// Restricts the rule to calls with this access.
-    pub(super) fn only_for(self, access: Access) -> Rule {
-        Rule { access: Some(access), ..self }
+    pub(super) fn only_for(self, access: ToolAccess) -> PermissionRule {
+        PermissionRule { access: Some(access), ..self }
     }
 
     /// Returns true if the whole call matches. For rules that allow.
     pub(super) fn permits(&self, call: &CallView<'_>) -> bool {
-        if !self.names(call) || self.access.is_some_and(|access| call.access != Some(access)) {
+        if !self.applies_to(call) || self.access.is_some_and(|access| call.access != Some(access)) {
             return false;
         }
         match &self.subject {
             // A rule for `run_tests` allows the project's tests, not any command passed as `command`.
-            Subject::Any if self.tool == "run_tests" => {
+            RuleSubject::Any if self.tool == "run_tests" => {
                 call.all_commands(&|simple| simple.begins_with(&["run_tests".to_owned()]))
             }
-            Subject::Any => true,
-            Subject::Exactly(text) => text == call.subject,
-            Subject::CommandPrefix(words) => call.all_commands(&|simple| simple.begins_with(words)),
-            Subject::Command(pattern) => {
+            RuleSubject::Any => true,
+            RuleSubject::Exactly(text) => text == call.subject,
+            RuleSubject::CommandPrefix(words) => {
+                call.all_commands(&|simple| simple.begins_with(words))
+            }
+            RuleSubject::Command(pattern) => {
                 call.subject == pattern || call.all_commands(&|simple| simple.is_like(pattern))
             }
-            Subject::Path(pattern) => {
+            RuleSubject::Path(pattern) => {
                 let mut names = call.paths.iter().map(|names| names.for_pattern(pattern));
                 let fits = |names: &[String]| {
                     !names.is_empty() && names.iter().all(|path| pattern.matches_strictly(path))
@@ -187,18 +192,20 @@ impl Rule {
 
     /// Returns true if any part of the call matches. For rules that deny or ask.
     pub(super) fn forbids(&self, call: &CallView<'_>) -> bool {
-        if !self.names(call) {
+        if !self.applies_to(call) {
             return false;
         }
         match &self.subject {
-            Subject::Any => true,
-            Subject::Exactly(text) => text == call.subject,
-            Subject::CommandPrefix(words) => call.any_command(&|simple| simple.begins_with(words)),
-            Subject::Command(pattern) => {
+            RuleSubject::Any => true,
+            RuleSubject::Exactly(text) => text == call.subject,
+            RuleSubject::CommandPrefix(words) => {
+                call.any_command(&|simple| simple.begins_with(words))
+            }
+            RuleSubject::Command(pattern) => {
                 shell::is_like(call.subject, pattern)
                     || call.any_command(&|simple| simple.is_like(pattern))
             }
-            Subject::Path(pattern) => {
+            RuleSubject::Path(pattern) => {
                 let mut names = call.paths.iter().flat_map(|names| names.for_pattern(pattern));
                 names.any(|path| pattern.matches(path))
             }
@@ -209,14 +216,16 @@ impl Rule {
     /// The path pattern of the rule, if it is about reading.
     pub(super) fn read_paths(&self) -> Option<&PathPattern> {
         match &self.subject {
-            Subject::Path(pattern) if READING_TOOLS.contains(&self.tool.as_str()) => Some(pattern),
+            RuleSubject::Path(pattern) if READING_TOOLS.contains(&self.tool.as_str()) => {
+                Some(pattern)
+            }
             _ => None,
         }
     }
 
     /// Returns true if the rule applies to the call's tool. Rules about commands and files apply to every tool that can
     /// do the same: `Bash(git push:*)` also covers the `git` tool, and `Read(secrets/**)` also `grep`.
-    fn names(&self, call: &CallView<'_>) -> bool {
+    fn applies_to(&self, call: &CallView<'_>) -> bool {
         let tool = call.tool.as_str();
         if self.tool == tool || shell::is_like(tool, &self.tool) {
             return true;
@@ -226,21 +235,23 @@ impl Rule {
         }
         let kin = |list: &[&str]| list.contains(&tool);
         match (self.tool.as_str(), &self.subject) {
-            ("bash", Subject::Any) => tool == "run_tests",
+            ("bash", RuleSubject::Any) => tool == "run_tests",
             ("bash", _) => kin(COMMAND_TOOLS),
-            ("read", Subject::Path(_)) => kin(READING_TOOLS) || tool == "git",
-            ("edit", Subject::Path(_)) => kin(CHANGING_TOOLS),
+            ("read", RuleSubject::Path(_)) => kin(READING_TOOLS) || tool == "git",
+            ("edit", RuleSubject::Path(_)) => kin(CHANGING_TOOLS),
             _ => false,
         }
     }
 }
 
-fn fits_text(subject: &Subject, call: &CallView<'_>) -> bool {
+fn fits_text(subject: &RuleSubject, call: &CallView<'_>) -> bool {
     match subject {
-        Subject::Domain(domain) => host_of(call.subject).is_some_and(|host| on(&host, domain)),
-        Subject::Address => host_of(call.subject).is_some(),
-        Subject::WebSearch => call.subject.starts_with("search: "),
-        Subject::Text(pattern) => shell::is_like(call.subject, pattern),
+        RuleSubject::Domain(domain) => {
+            host_of(call.subject).is_some_and(|host| is_host_in(&host, domain))
+        }
+        RuleSubject::Address => host_of(call.subject).is_some(),
+        RuleSubject::WebSearch => call.subject.starts_with("search: "),
+        RuleSubject::Text(pattern) => shell::is_like(call.subject, pattern),
         _ => false,
     }
 }
@@ -250,17 +261,17 @@ fn host_of(address: &str) -> Option<String> {
     url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase())
 }
 
-fn on(host: &str, domain: &str) -> bool {
+fn is_host_in(host: &str, domain: &str) -> bool {
     match domain.strip_prefix("*.") {
         Some(parent) => host.strip_suffix(parent).is_some_and(|sub| sub.ends_with('.')),
         None => host == domain,
     }
 }
 
-impl FromStr for Rule {
+impl FromStr for PermissionRule {
     type Err = RuleError;
 
-    fn from_str(text: &str) -> Result<Rule, RuleError> {
+    fn from_str(text: &str) -> Result<PermissionRule, RuleError> {
         let written = text.trim();
         let malformed = || RuleError::Malformed(written.chars().take(200).collect());
         let (name, pattern) = match written.split_once('(') {
@@ -276,33 +287,35 @@ impl FromStr for Rule {
         let pattern =
             pattern.map(str::trim).filter(|pattern| !pattern.is_empty() && *pattern != "*");
         let subject = match pattern {
-            None => any_of(&name.to_ascii_lowercase()),
+            None => subject_without_pattern(&name.to_ascii_lowercase()),
             Some(pattern) => subject_of(&tool, pattern)
                 .map_err(|why| RuleError::Path { rule: written.to_owned(), why })?,
         };
-        Ok(Rule { written: written.to_owned(), tool, subject, access: None })
+        Ok(PermissionRule { written: written.to_owned(), tool, subject, access: None })
     }
 }
 
 /// The subject of a rule without a pattern. Other agents split our `research` tool into fetching and searching.
-fn any_of(name: &str) -> Subject {
+fn subject_without_pattern(name: &str) -> RuleSubject {
     match name {
-        "webfetch" | "web_fetch" => Subject::Address,
-        "websearch" | "web_search" => Subject::WebSearch,
-        _ => Subject::Any,
+        "webfetch" | "web_fetch" => RuleSubject::Address,
+        "websearch" | "web_search" => RuleSubject::WebSearch,
+        _ => RuleSubject::Any,
     }
 }
 
-fn subject_of(tool: &str, pattern: &str) -> Result<Subject, String> {
+fn subject_of(tool: &str, pattern: &str) -> Result<RuleSubject, String> {
     if COMMAND_TOOLS.contains(&tool) {
         return Ok(command_of(tool, pattern));
     }
     if READING_TOOLS.contains(&tool) || CHANGING_TOOLS.contains(&tool) {
-        return PathPattern::new(pattern).map(Subject::Path);
+        return PathPattern::new(pattern).map(RuleSubject::Path);
     }
     Ok(match pattern.strip_prefix("domain:") {
-        Some(domain) => Subject::Domain(domain.trim().trim_end_matches('.').to_ascii_lowercase()),
-        None => Subject::Text(
+        Some(domain) => {
+            RuleSubject::Domain(domain.trim().trim_end_matches('.').to_ascii_lowercase())
+        }
+        None => RuleSubject::Text(
             pattern.strip_suffix(":*").map_or(pattern.to_owned(), |start| format!("{start}*")),
         ),
     })
@@ -310,7 +323,7 @@ fn subject_of(tool: &str, pattern: &str) -> Result<Subject, String> {
 
 /// Builds the subject of a command rule. `Git(push:*)` means `Bash(git push:*)`: the subjects of `git` and `github` are
 /// whole commands.
-fn command_of(tool: &str, pattern: &str) -> Subject {
+fn command_of(tool: &str, pattern: &str) -> RuleSubject {
     let program = match tool {
         "git" => "git ",
         "github" => "gh ",
@@ -324,23 +337,23 @@ fn command_of(tool: &str, pattern: &str) -> Subject {
     let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
     match prefix {
         Some(prefix) if !prefix.contains('*') => {
-            Subject::CommandPrefix(prefix.split_whitespace().map(str::to_owned).collect())
+            RuleSubject::CommandPrefix(prefix.split_whitespace().map(str::to_owned).collect())
         }
-        Some(prefix) => Subject::Command(format!("{prefix} *")),
-        None => Subject::Command(pattern),
+        Some(prefix) => RuleSubject::Command(format!("{prefix} *")),
+        None => RuleSubject::Command(pattern),
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for PermissionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)
     }
 }
 
-impl PartialEq for Rule {
+impl PartialEq for PermissionRule {
     fn eq(&self, other: &Self) -> bool {
         self.written == other.written
     }
 }
 
-impl Eq for Rule {}
+impl Eq for PermissionRule {}

@@ -12,8 +12,8 @@ const DEPTH_MAX: usize = 8;
 
 /// The commands in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Commands {
-    simple: Vec<Simple>,
+pub(super) struct ShellCommands {
+    simple: Vec<SimpleCommand>,
     /// True if everything was understood.
     understood: bool,
     /// True if the text is too long to be analysed. Every rule that denies commands then matches.
@@ -22,23 +22,23 @@ pub(super) struct Commands {
 
 /// A command without operators.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Simple {
-    words: Vec<Word>,
+pub(super) struct SimpleCommand {
+    words: Vec<ShellWord>,
     /// True if the command reads from or writes to a file.
     redirected: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Word {
+struct ShellWord {
     text: String,
     /// True if the shell expands the word: it contains a variable, a pattern or a home folder.
     changes: bool,
     quoted: bool,
 }
 
-impl Commands {
+impl ShellCommands {
     /// Returns true if there is a command, everything is understood, and all commands fit.
-    pub(super) fn all_plain(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
+    pub(super) fn all_plain(&self, fits: &dyn Fn(&SimpleCommand) -> bool) -> bool {
         self.understood
             && !self.simple.is_empty()
             && self.simple.iter().all(|simple| simple.is_plain() && fits(simple))
@@ -50,11 +50,11 @@ impl Commands {
     }
 
     /// Returns true if any command fits, including those started by another command: `sudo rm`, `sh -c 'rm'`.
-    pub(super) fn any_hidden(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
+    pub(super) fn any_hidden(&self, fits: &dyn Fn(&SimpleCommand) -> bool) -> bool {
         self.any_hidden_at(fits, 0)
     }
 
-    fn any_hidden_at(&self, fits: &dyn Fn(&Simple) -> bool, depth: usize) -> bool {
+    fn any_hidden_at(&self, fits: &dyn Fn(&SimpleCommand) -> bool, depth: usize) -> bool {
         self.too_long
             || self.simple.iter().any(|simple| {
                 simple.any_started(fits)
@@ -64,7 +64,7 @@ impl Commands {
                             .words
                             .iter()
                             .filter(|word| word.text.contains(is_syntax))
-                            .any(|word| split(&word.text).any_hidden_at(fits, depth + 1))
+                            .any(|word| split_commands(&word.text).any_hidden_at(fits, depth + 1))
             })
     }
 }
@@ -104,7 +104,7 @@ const KEYWORDS: &[&str] = &[
     "select", "function", "!", "{", "}", "[[", "coproc", "time", "in",
 ];
 
-impl Simple {
+impl SimpleCommand {
     /// Returns true if this is a plain command: no leading assignment, no keyword, no redirection.
     fn is_plain(&self) -> bool {
         let Some(first) = self.words.first() else { return false };
@@ -138,7 +138,7 @@ impl Simple {
 
     /// Returns true if the command fits as it is, without leading assignments, by the base name of its program, or as a
     /// command that it may start.
-    fn any_started(&self, fits: &dyn Fn(&Simple) -> bool) -> bool {
+    fn any_started(&self, fits: &dyn Fn(&SimpleCommand) -> bool) -> bool {
         let start = self.words.iter().take_while(|word| is_assignment(&word.text)).count();
         let starts_others = self.starts_others();
         if starts_others && self.words.len() > STARTED_WORDS_MAX {
@@ -149,18 +149,18 @@ impl Simple {
             let mut words = self.words[at..].to_vec();
             if let Some(first) = words.first_mut() {
                 let name = first.text.rsplit('/').next().unwrap_or("").to_owned();
-                *first = Word { text: name, ..Word::default() };
+                *first = ShellWord { text: name, ..ShellWord::default() };
             }
-            Simple { words, redirected: self.redirected }
+            SimpleCommand { words, redirected: self.redirected }
         };
-        let fits_so_far = |simple: &Simple| {
+        let fits_so_far = |simple: &SimpleCommand| {
             fits(simple) || simple.without_git_options().is_some_and(|simple| fits(&simple))
         };
         fits(self) || (start..ends).any(|at| fits_so_far(&from(at)))
     }
 
     /// Drops git's global options: `git -C x push` becomes `git push`. Returns `None` if there are none.
-    fn without_git_options(&self) -> Option<Simple> {
+    fn without_git_options(&self) -> Option<SimpleCommand> {
         let (program, rest) = self.words.split_first()?;
         let mut skipped = 0;
         while let Some(word) = rest.get(skipped).filter(|word| word.text.starts_with('-')) {
@@ -171,7 +171,7 @@ impl Simple {
         }
         let rest = rest.get(skipped..).unwrap_or_default();
         let words = std::iter::once(program).chain(rest).cloned().collect();
-        Some(Simple { words, redirected: self.redirected })
+        Some(SimpleCommand { words, redirected: self.redirected })
     }
 
     fn starts_others(&self) -> bool {
@@ -208,21 +208,23 @@ pub(super) fn is_like(text: &str, pattern: &str) -> bool {
 }
 
 /// Splits a command line into its commands.
-pub(super) fn split(text: &str) -> Commands {
+pub(super) fn split_commands(text: &str) -> ShellCommands {
     if text.len() > COMMAND_BYTES_MAX {
-        return Commands { too_long: true, ..Commands::default() };
+        return ShellCommands { too_long: true, ..ShellCommands::default() };
     }
-    let mut reader = Reader { chars: text.chars().peekable(), out: Vec::new() };
-    match reader.list(0, None) {
-        Ok(()) => Commands { simple: reader.out, understood: true, too_long: false },
-        Err(Unclear) => Commands { simple: crude(text), understood: false, too_long: false },
+    let mut reader = ShellReader { chars: text.chars().peekable(), out: Vec::new() };
+    match reader.read_list(0, None) {
+        Ok(()) => ShellCommands { simple: reader.out, understood: true, too_long: false },
+        Err(UnsupportedSyntax) => {
+            ShellCommands { simple: guess_commands(text), understood: false, too_long: false }
+        }
     }
 }
 
 /// Lists everything that might be a command in a text that was not understood.
-fn crude(text: &str) -> Vec<Simple> {
+fn guess_commands(text: &str) -> Vec<SimpleCommand> {
     let pieces = text.split(|c: char| ";&|\n\r()`{}<>$\"'".contains(c));
-    let mut found: Vec<Simple> = pieces.map(crude_command).collect();
+    let mut found: Vec<SimpleCommand> = pieces.map(crude_command).collect();
     // Quotes within a word hide it from the split above, so repeat it without quotes.
     let bare: String = text.chars().filter(|c| !"\"'\\".contains(*c)).collect();
     found.extend(bare.split(|c: char| ";&|\n\r()`{}<>$".contains(c)).map(crude_command));
@@ -230,46 +232,47 @@ fn crude(text: &str) -> Vec<Simple> {
     found
 }
 
-fn crude_command(piece: &str) -> Simple {
+fn crude_command(piece: &str) -> SimpleCommand {
     let words = piece.split_whitespace();
-    let words = words.map(|word| Word { text: word.replace('\\', ""), ..Word::default() });
-    Simple { words: words.collect(), redirected: false }
+    let words =
+        words.map(|word| ShellWord { text: word.replace('\\', ""), ..ShellWord::default() });
+    SimpleCommand { words: words.collect(), redirected: false }
 }
 
 /// Syntax that this reader does not understand.
-struct Unclear;
+struct UnsupportedSyntax;
 
-struct Reader<'a> {
+struct ShellReader<'a> {
     chars: Peekable<Chars<'a>>,
-    out: Vec<Simple>,
+    out: Vec<SimpleCommand>,
 }
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Reads commands until the end, or until `close`.
-    fn list(&mut self, depth: usize, close: Option<char>) -> Result<(), Unclear> {
+    fn read_list(&mut self, depth: usize, close: Option<char>) -> Result<(), UnsupportedSyntax> {
         if depth > DEPTH_MAX {
-            return Err(Unclear);
+            return Err(UnsupportedSyntax);
         }
-        let mut simple = Simple::default();
+        let mut simple = SimpleCommand::default();
         loop {
             match self.chars.peek().copied() {
-                None if close.is_none() => return self.end(simple),
-                None => return Err(Unclear),
+                None if close.is_none() => return self.end_command(simple),
+                None => return Err(UnsupportedSyntax),
                 Some(c) if Some(c) == close => {
                     self.chars.next();
-                    return self.end(simple);
+                    return self.end_command(simple);
                 }
                 Some(' ' | '\t') => {
                     self.chars.next();
                 }
                 Some(';' | '&' | '|' | '\n') => {
-                    self.operator()?;
-                    self.end(std::mem::take(&mut simple))?;
+                    self.read_operator()?;
+                    self.end_command(std::mem::take(&mut simple))?;
                 }
-                Some('<' | '>') => simple.redirected |= self.redirection(depth)?,
-                Some('(' | ')' | '#' | '\r' | '\0') => return Err(Unclear),
+                Some('<' | '>') => simple.redirected |= self.read_redirection(depth)?,
+                Some('(' | ')' | '#' | '\r' | '\0') => return Err(UnsupportedSyntax),
                 Some(_) => {
-                    let word = self.word(depth, close)?;
+                    let word = self.read_word(depth, close)?;
                     let descriptor = !word.quoted && word.text.chars().all(|c| c.is_ascii_digit());
                     let redirects = matches!(self.chars.peek(), Some('<' | '>'));
                     if !(descriptor && redirects && !word.text.is_empty()) {
@@ -280,9 +283,9 @@ impl Reader<'_> {
         }
     }
 
-    fn end(&mut self, simple: Simple) -> Result<(), Unclear> {
+    fn end_command(&mut self, simple: SimpleCommand) -> Result<(), UnsupportedSyntax> {
         if simple.words.is_empty() && simple.redirected {
-            return Err(Unclear);
+            return Err(UnsupportedSyntax);
         }
         if !simple.words.is_empty() {
             self.out.push(simple);
@@ -290,10 +293,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn operator(&mut self) -> Result<(), Unclear> {
+    fn read_operator(&mut self) -> Result<(), UnsupportedSyntax> {
         let first = self.chars.next();
         match (first, self.chars.peek()) {
-            (Some('&'), Some('>')) => return Err(Unclear),
+            (Some('&'), Some('>')) => return Err(UnsupportedSyntax),
             (Some(a), Some(b)) if a == *b && a != '\n' => {
                 self.chars.next();
             }
@@ -306,19 +309,19 @@ impl Reader<'_> {
     }
 
     /// Reads a redirection such as `> file` or `2>&1`. Returns true if it uses a file other than `/dev/null`.
-    fn redirection(&mut self, depth: usize) -> Result<bool, Unclear> {
+    fn read_redirection(&mut self, depth: usize) -> Result<bool, UnsupportedSyntax> {
         let first = self.chars.next();
         let second = self.chars.peek().copied();
         match (first, second) {
             // Here-documents and process substitution are not supported.
-            (Some('<'), Some('<')) | (_, Some('(')) => return Err(Unclear),
+            (Some('<'), Some('<')) | (_, Some('(')) => return Err(UnsupportedSyntax),
             (_, Some('>' | '|' | '&')) => {
                 self.chars.next();
             }
             _ => {}
         }
         while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-        let target = self.word(depth, None)?;
+        let target = self.read_word(depth, None)?;
         let descriptor = second == Some('&')
             && (target.text == "-" || target.text.chars().all(|c| c.is_ascii_digit()));
         let harmless = !target.changes
@@ -327,29 +330,33 @@ impl Reader<'_> {
         Ok(!harmless)
     }
 
-    fn word(&mut self, depth: usize, close: Option<char>) -> Result<Word, Unclear> {
-        let mut word = Word::default();
+    fn read_word(
+        &mut self,
+        depth: usize,
+        close: Option<char>,
+    ) -> Result<ShellWord, UnsupportedSyntax> {
+        let mut word = ShellWord::default();
         while let Some(c) = self.chars.peek().copied() {
             if " \t\n;&|<>".contains(c) || Some(c) == close {
                 break;
             }
             self.chars.next();
             match c {
-                '\'' => self.single_quoted(&mut word)?,
-                '"' => self.double_quoted(&mut word, depth)?,
+                '\'' => self.read_single_quoted(&mut word)?,
+                '"' => self.read_double_quoted(&mut word, depth)?,
                 '\\' => match self.chars.next() {
-                    None => return Err(Unclear),
+                    None => return Err(UnsupportedSyntax),
                     Some('\n') => {}
                     Some(c) => {
                         word.quoted = true;
                         word.text.push(c);
                     }
                 },
-                '$' => self.dollar(&mut word, depth)?,
-                '`' => self.backticks(&mut word, depth)?,
-                '(' | ')' | '\r' | '\0' => return Err(Unclear),
+                '$' => self.read_dollar(&mut word, depth)?,
+                '`' => self.read_backticks(&mut word, depth)?,
+                '(' | ')' | '\r' | '\0' => return Err(UnsupportedSyntax),
                 // A comment, after a line continuation.
-                '#' if word == Word::default() => return Err(Unclear),
+                '#' if word == ShellWord::default() => return Err(UnsupportedSyntax),
                 '*' | '?' | '[' | '{' | '~' => {
                     word.changes = true;
                     word.text.push(c);
@@ -359,32 +366,36 @@ impl Reader<'_> {
         }
         // A brace on its own is a keyword.
         if word.text == "{" && !word.quoted {
-            return Err(Unclear);
+            return Err(UnsupportedSyntax);
         }
         Ok(word)
     }
 
-    fn single_quoted(&mut self, word: &mut Word) -> Result<(), Unclear> {
+    fn read_single_quoted(&mut self, word: &mut ShellWord) -> Result<(), UnsupportedSyntax> {
         word.quoted = true;
         loop {
             match self.chars.next() {
-                None => return Err(Unclear),
+                None => return Err(UnsupportedSyntax),
                 Some('\'') => return Ok(()),
                 Some(c) => word.text.push(c),
             }
         }
     }
 
-    fn double_quoted(&mut self, word: &mut Word, depth: usize) -> Result<(), Unclear> {
+    fn read_double_quoted(
+        &mut self,
+        word: &mut ShellWord,
+        depth: usize,
+    ) -> Result<(), UnsupportedSyntax> {
         word.quoted = true;
         loop {
             match self.chars.next() {
-                None => return Err(Unclear),
+                None => return Err(UnsupportedSyntax),
                 Some('"') => return Ok(()),
-                Some('$') => self.dollar(word, depth)?,
-                Some('`') => self.backticks(word, depth)?,
+                Some('$') => self.read_dollar(word, depth)?,
+                Some('`') => self.read_backticks(word, depth)?,
                 Some('\\') => match self.chars.next() {
-                    None => return Err(Unclear),
+                    None => return Err(UnsupportedSyntax),
                     Some('\n') => {}
                     Some(c @ ('"' | '\\' | '$' | '`')) => word.text.push(c),
                     Some(c) => word.text.extend(['\\', c]),
@@ -396,35 +407,39 @@ impl Reader<'_> {
 
     /// Reads the text after `$`: a variable, or commands in brackets. Arithmetic and `${…}` are rejected, because they
     /// can run commands in many ways.
-    fn dollar(&mut self, word: &mut Word, depth: usize) -> Result<(), Unclear> {
+    fn read_dollar(&mut self, word: &mut ShellWord, depth: usize) -> Result<(), UnsupportedSyntax> {
         word.changes = true;
         word.text.push('$');
         match self.chars.peek().copied() {
             Some('(') => {
                 self.chars.next();
                 if self.chars.peek() == Some(&'(') {
-                    return Err(Unclear);
+                    return Err(UnsupportedSyntax);
                 }
-                self.list(depth + 1, Some(')'))
+                self.read_list(depth + 1, Some(')'))
             }
             // After a line continuation, any of these could follow.
-            Some('{' | '[' | '\'' | '"' | '\\') => Err(Unclear),
+            Some('{' | '[' | '\'' | '"' | '\\') => Err(UnsupportedSyntax),
             _ => Ok(()),
         }
     }
 
-    fn backticks(&mut self, word: &mut Word, depth: usize) -> Result<(), Unclear> {
+    fn read_backticks(
+        &mut self,
+        word: &mut ShellWord,
+        depth: usize,
+    ) -> Result<(), UnsupportedSyntax> {
         word.changes = true;
         let mut inner = String::new();
         loop {
             match self.chars.next() {
-                None | Some('\\') => return Err(Unclear),
+                None | Some('\\') => return Err(UnsupportedSyntax),
                 Some('`') => break,
                 Some(c) => inner.push(c),
             }
         }
-        let mut reader = Reader { chars: inner.chars().peekable(), out: Vec::new() };
-        reader.list(depth + 1, None)?;
+        let mut reader = ShellReader { chars: inner.chars().peekable(), out: Vec::new() };
+        reader.read_list(depth + 1, None)?;
         self.out.append(&mut reader.out);
         Ok(())
     }

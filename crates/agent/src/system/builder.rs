@@ -5,25 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_model::prices::Prices;
-use repertoire_model::{Client, Endpoints, Provider};
-use repertoire_select::{Model, Selector, Settings};
+use repertoire_model::prices::ModelPrices;
+use repertoire_model::{ModelClient, ModelEndpoints, ModelProvider};
+use repertoire_select::{SelectionModel, SelectionSettings, SkillSelector};
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::discover::Request;
-use repertoire_skill::library::Library;
-use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
+use repertoire_skill::discover::DiscoveryRequest;
+use repertoire_skill::library::SkillLibrary;
+use repertoire_skill::profile::{ProfileId, Root, RootContents, SearchDirectories};
 
-use super::{Inner, System};
-use crate::config::Config;
-use crate::event::Sink;
-use crate::middleware::{Middleware, standard};
+use super::{System, SystemInner};
+use crate::config::AgentConfig;
+use crate::event::EventSink;
+use crate::middleware::{TurnMiddleware, standard_chain};
 use crate::tool::Tool;
 use crate::tools::{self, ResearchSettings};
-use repertoire_sandbox::confinement::Probed;
+use repertoire_sandbox::confinement::LazySandbox;
 use repertoire_text::clock::{Clock, SystemClock};
 
 #[derive(Debug, thiserror::Error)]
-pub enum BuildError {
+pub enum SystemBuildError {
     #[error("there is no folder {path} to take {what} from")]
     NoFolder {
         path: Utf8PathBuf,
@@ -39,78 +39,78 @@ pub enum BuildError {
 }
 
 /// Creates a selector for a catalog.
-pub type MakeSelector = Arc<dyn Fn(&Catalog, Settings) -> Selector + Send + Sync>;
+pub type SelectorFactory = Arc<dyn Fn(&Catalog, SelectionSettings) -> SkillSelector + Send + Sync>;
 
 /// Builds a [`System`].
 #[must_use]
-pub struct Builder {
+pub struct SystemBuilder {
     roots: Vec<Root>,
-    request: Option<Request>,
-    make_selector: MakeSelector,
+    request: Option<DiscoveryRequest>,
+    make_selector: SelectorFactory,
     research: ResearchSettings,
-    config: Config,
-    endpoints: Endpoints,
-    provider: Option<Arc<dyn Provider>>,
-    prices: Prices,
+    config: AgentConfig,
+    endpoints: ModelEndpoints,
+    provider: Option<Arc<dyn ModelProvider>>,
+    prices: ModelPrices,
     own_tools: Vec<Arc<dyn Tool>>,
-    own_middleware: Vec<Arc<dyn Middleware>>,
+    own_middleware: Vec<Arc<dyn TurnMiddleware>>,
     work_dir: Utf8PathBuf,
     spill_dir: Option<Utf8PathBuf>,
     environment: Vec<(String, String)>,
-    sandbox: Probed,
-    sink: Option<Sink>,
+    sandbox: LazySandbox,
+    sink: Option<EventSink>,
     clock: Arc<dyn Clock>,
 }
 
-impl Default for Builder {
+impl Default for SystemBuilder {
     fn default() -> Self {
-        Builder {
+        SystemBuilder {
             roots: Vec::new(),
             request: None,
             make_selector: Arc::new(|catalog, settings| {
-                Selector::of(catalog, Model::embedded(), settings)
+                SkillSelector::from_catalog(catalog, SelectionModel::embedded(), settings)
             }),
             research: ResearchSettings::default(),
-            config: Config::default(),
-            endpoints: Endpoints::default(),
+            config: AgentConfig::default(),
+            endpoints: ModelEndpoints::default(),
             provider: None,
-            prices: Prices::builtin(),
+            prices: ModelPrices::builtin(),
             own_tools: Vec::new(),
             own_middleware: Vec::new(),
             work_dir: Utf8PathBuf::from("."),
             spill_dir: None,
             environment: Vec::new(),
-            sandbox: Probed::default(),
+            sandbox: LazySandbox::default(),
             sink: None,
             clock: Arc::new(SystemClock),
         }
     }
 }
 
-impl Builder {
+impl SystemBuilder {
     /// Adds agents from a folder of Markdown files. If called repeatedly, earlier folders take
     /// precedence.
     pub fn agents_from(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
-        self.roots.push(Root { holds: Holds::Agents, ..Root::extra(dir) });
+        self.roots.push(Root { holds: RootContents::Agents, ..Root::named_by_user(dir) });
         self
     }
 
     /// Adds skills from a folder. If called repeatedly, earlier folders take precedence. These
     /// skills are trusted.
     pub fn skills_from(mut self, dir: impl Into<Utf8PathBuf>) -> Self {
-        self.roots.push(Root::extra(dir));
+        self.roots.push(Root::named_by_user(dir));
         self
     }
 
     /// Adds skills and agents from the locations of a profile, in addition to explicit folders.
-    pub fn discover(mut self, request: Request) -> Self {
+    pub fn discover(mut self, request: DiscoveryRequest) -> Self {
         self.request = Some(request);
         self
     }
 
     /// Sets how the selector for a catalog is created when it is first needed: with other vectors,
     /// or with an index that was saved to disk.
-    pub fn selector(mut self, make: MakeSelector) -> Self {
+    pub fn selector(mut self, make: SelectorFactory) -> Self {
         self.make_selector = make;
         self
     }
@@ -122,25 +122,25 @@ impl Builder {
     }
 
     /// Sets the configuration.
-    pub fn config(mut self, config: Config) -> Self {
+    pub fn config(mut self, config: AgentConfig) -> Self {
         self.config = config;
         self
     }
 
     /// Sets the addresses and credentials of model services.
-    pub fn endpoints(mut self, endpoints: Endpoints) -> Self {
+    pub fn endpoints(mut self, endpoints: ModelEndpoints) -> Self {
         self.endpoints = endpoints;
         self
     }
 
     /// Replaces the HTTP client by another provider.
-    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
+    pub fn provider(mut self, provider: Arc<dyn ModelProvider>) -> Self {
         self.provider = Some(provider);
         self
     }
 
     /// Sets the price list of models.
-    pub fn prices(mut self, prices: Prices) -> Self {
+    pub fn prices(mut self, prices: ModelPrices) -> Self {
         self.prices = prices;
         self
     }
@@ -151,7 +151,7 @@ impl Builder {
     }
 
     /// Adds a middleware to every turn, right before the model call.
-    pub fn middleware(mut self, link: Arc<dyn Middleware>) -> Self {
+    pub fn middleware(mut self, link: Arc<dyn TurnMiddleware>) -> Self {
         self.own_middleware.push(link);
         self
     }
@@ -177,13 +177,13 @@ impl Builder {
     }
 
     /// Sets the sandbox for programs. There is none by default, and then commands need permission.
-    pub fn sandbox(mut self, sandbox: impl Into<Probed>) -> Self {
+    pub fn sandbox(mut self, sandbox: impl Into<LazySandbox>) -> Self {
         self.sandbox = sandbox.into();
         self
     }
 
     /// Sets a sink for all events.
-    pub fn on_event(mut self, sink: Sink) -> Self {
+    pub fn on_event(mut self, sink: EventSink) -> Self {
         self.sink = Some(sink);
         self
     }
@@ -198,15 +198,15 @@ impl Builder {
     /// # Errors
     ///
     /// Returns an error if a folder is missing or two tools have the same name.
-    pub fn build(self) -> Result<System, BuildError> {
+    pub fn build(self) -> Result<System, SystemBuildError> {
         let work_dir = self
             .work_dir
             .canonicalize_utf8()
-            .map_err(|source| BuildError::WorkDir { path: self.work_dir.clone(), source })?;
+            .map_err(|source| SystemBuildError::WorkDir { path: self.work_dir.clone(), source })?;
         for root in &self.roots {
             if !root.dir.is_dir() {
-                let what = if root.holds == Holds::Agents { "agents" } else { "skills" };
-                return Err(BuildError::NoFolder { path: root.dir.clone(), what });
+                let what = if root.holds == RootContents::Agents { "agents" } else { "skills" };
+                return Err(SystemBuildError::NoFolder { path: root.dir.clone(), what });
             }
         }
         let request = match self.request {
@@ -214,30 +214,32 @@ impl Builder {
                 request.extra_roots.splice(0..0, self.roots);
                 request
             }
-            None => only_these(self.roots, &work_dir),
+            None => explicit_roots_request(self.roots, &work_dir),
         };
-        let mut tools = tools::builtin_with(self.research);
+        let mut tools = tools::builtin_tools_with(self.research);
         tools.extend(self.own_tools);
         let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(BuildError::TwoTools { name: twice[0].to_owned() });
+            return Err(SystemBuildError::TwoTools { name: twice[0].to_owned() });
         }
         let (spill_dir, own_spill_dir) = match self.spill_dir {
             Some(dir) => (dir, None),
             None => {
-                let (dir, keep) = temporary_outside(&work_dir)
-                    .map_err(|source| BuildError::SpillDir { source })?;
+                let (dir, keep) = create_temp_dir_outside(&work_dir)
+                    .map_err(|source| SystemBuildError::SpillDir { source })?;
                 (dir, Some(Arc::new(keep)))
             }
         };
-        let library = Library::open(request);
+        let library = SkillLibrary::open(request);
         let prices = self.prices;
         let provider = self.provider.unwrap_or_else(|| {
-            Arc::new(Client::new(self.endpoints, self.config.timeouts).with_prices(prices.clone()))
+            Arc::new(
+                ModelClient::new(self.endpoints, self.config.timeouts).with_prices(prices.clone()),
+            )
         });
         Ok(System {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SystemInner {
                 library: Arc::new(library),
                 is_fresh: Arc::new(AtomicBool::new(true)),
                 selector: Default::default(),
@@ -247,7 +249,7 @@ impl Builder {
                 breakers: Arc::default(),
                 config: self.config,
                 tools,
-                chain: standard(self.own_middleware),
+                chain: standard_chain(self.own_middleware),
                 work_dir,
                 spill_dir,
                 _own_spill_dir: own_spill_dir,
@@ -264,7 +266,9 @@ impl Builder {
 }
 
 /// Creates a temporary folder outside of the working folder, if possible.
-fn temporary_outside(work_dir: &Utf8Path) -> std::io::Result<(Utf8PathBuf, tempfile::TempDir)> {
+fn create_temp_dir_outside(
+    work_dir: &Utf8Path,
+) -> std::io::Result<(Utf8PathBuf, tempfile::TempDir)> {
     let usual = std::env::temp_dir();
     let places = [usual.as_path(), Path::new("/var/tmp"), Path::new("/dev/shm")];
     let is_outside = |place: &&&Path| {
@@ -278,10 +282,13 @@ fn temporary_outside(work_dir: &Utf8Path) -> std::io::Result<(Utf8PathBuf, tempf
 }
 
 /// A discovery request for the named folders only.
-fn only_these(roots: Vec<Root>, work_dir: &Utf8Path) -> Request {
-    let places =
-        Places { here: work_dir.to_owned(), home: work_dir.to_owned(), pack: work_dir.to_owned() };
-    let mut request = Request::new(ProfileId::Repertoire, places);
+fn explicit_roots_request(roots: Vec<Root>, work_dir: &Utf8Path) -> DiscoveryRequest {
+    let places = SearchDirectories {
+        here: work_dir.to_owned(),
+        home: work_dir.to_owned(),
+        pack: work_dir.to_owned(),
+    };
+    let mut request = DiscoveryRequest::new(ProfileId::Repertoire, places);
     request.roots = Some(roots);
     request.sync_pack = false;
     request
@@ -296,7 +303,7 @@ mod tests {
         let keep = tempfile::tempdir().unwrap();
         let work = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
         for work in [work.clone(), work.parent().unwrap().to_owned()] {
-            let system = Builder::default().work_dir(&work).build().unwrap();
+            let system = SystemBuilder::default().work_dir(&work).build().unwrap();
             let spill = system.workplace_of("x").spill_dir;
             assert!(!spill.starts_with(&work), "{spill} is in {work}");
             assert!(spill.parent().unwrap().is_dir());

@@ -5,18 +5,18 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::command::{self, Command};
-use super::{arguments, object, text_argument};
-use crate::effect::{Effect, EffectLimit};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
+use super::command::{self, ToolCommand};
+use super::{arguments, object_schema, text_argument};
+use crate::effect::{EffectLimit, RunEffect};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Bash;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct BashArguments {
     command: String,
     #[serde(default)]
     timeout_ms: Option<u64>,
@@ -32,7 +32,7 @@ impl Tool for Bash {
         "bash"
     }
 
-    fn spec(&self, run: &Run) -> ToolSpec {
+    fn spec(&self, run: &AgentRun) -> ToolSpec {
         let limits = &run.workplace.limits;
         let (usual, most) = (limits.timeout.as_millis(), limits.timeout_max.as_millis());
         ToolSpec {
@@ -42,9 +42,9 @@ impl Tool for Bash {
                  Input is closed, so nothing can be asked. After {usual} ms, or `timeout_ms` (at most {most}), it is \
                  stopped with all that it started; background programs end with the call. {} Prefer `read`, `edit`, \
                  `grep`, `glob` and `git` to their commands.",
-                surroundings(&run.limit())
+                describe_surroundings(&run.limit())
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["command"],
                 json!({
                     "command": {"type": "string", "description": "The command."},
@@ -56,10 +56,10 @@ impl Tool for Bash {
         }
     }
 
-    fn access(&self, arguments: &Value) -> Access {
+    fn access(&self, arguments: &Value) -> ToolAccess {
         match arguments.get("network").and_then(Value::as_bool) {
-            Some(true) => Access::Network,
-            _ => Access::Execute,
+            Some(true) => ToolAccess::Network,
+            _ => ToolAccess::Execute,
         }
     }
 
@@ -67,24 +67,24 @@ impl Tool for Bash {
         text_argument(arguments, "command").to_owned()
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let ran = async {
-                let wanted: Arguments = arguments(&call)?;
+                let wanted: BashArguments = arguments(&call)?;
                 let usual = call.run.workplace.limits.timeout;
-                let timeout = command::timeout(&call, wanted.timeout_ms, usual);
-                let shell = Command::shell(&wanted.command, timeout, wanted.network)?;
+                let timeout = command::call_timeout(&call, wanted.timeout_ms, usual);
+                let shell = ToolCommand::shell(&wanted.command, timeout, wanted.network)?;
                 let ran = command::run(&call, shell).await?;
-                Ok(command::answer(&call, &ran, timeout))
+                Ok(command::build_output(&call, &ran, timeout))
             };
-            ran.await.unwrap_or_else(|output: Output| output)
+            ran.await.unwrap_or_else(|output: ToolOutput| output)
         })
     }
 }
 
 /// Describes to the model which files and networks a command can reach.
-fn surroundings(limit: &EffectLimit) -> String {
-    let files = if limit.effects().has(Effect::ChangeFiles) {
+fn describe_surroundings(limit: &EffectLimit) -> String {
+    let files = if limit.effects().has(RunEffect::ChangeFiles) {
         ""
     } else {
         "The work folder is read-only. "
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn the_network_is_another_permission() {
-        assert_eq!(Bash.access(&json!({"command": "x"})), Access::Execute);
-        assert_eq!(Bash.access(&json!({"command": "x", "network": true})), Access::Network);
+        assert_eq!(Bash.access(&json!({"command": "x"})), ToolAccess::Execute);
+        assert_eq!(Bash.access(&json!({"command": "x", "network": true})), ToolAccess::Network);
         assert_eq!(Bash.subject(&json!({"command": "git push"})), "git push");
     }
 }

@@ -2,33 +2,33 @@
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
-use repertoire_skill::render::described;
+use repertoire_skill::render::describe_skill;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::event::{EventKind, Status};
-use crate::run::Run;
+use crate::event::{AgentRunStatus, EventKind};
+use crate::run::AgentRun;
 use crate::system::RunOptions;
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
 
 const TASK_SHOWN_CHARS: usize = 120;
 const DESCRIPTION_SHOWN_CHARS: usize = 300;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Delegate;
+pub struct DelegateTool;
 
 #[derive(Deserialize)]
-struct Arguments {
+struct DelegateArguments {
     agent: String,
     task: String,
 }
 
-impl Tool for Delegate {
+impl Tool for DelegateTool {
     fn name(&self) -> &str {
         "delegate"
     }
 
-    fn spec(&self, run: &Run) -> ToolSpec {
+    fn spec(&self, run: &AgentRun) -> ToolSpec {
         let catalog = run.system.catalog();
         let mut description = String::from(
             "Hands a piece of work to another agent and returns its answer. It sees nothing of this conversation: put \
@@ -37,8 +37,8 @@ impl Tool for Delegate {
         let names = run.system.agent_names();
         for name in &names {
             let about =
-                catalog.agent(name).map_or("Works with every tool there is.".into(), |entry| {
-                    described(entry).chars().take(DESCRIPTION_SHOWN_CHARS).collect::<String>()
+                catalog.get_agent(name).map_or("Works with every tool there is.".into(), |entry| {
+                    describe_skill(entry).chars().take(DESCRIPTION_SHOWN_CHARS).collect::<String>()
                 });
             description.push_str(&format!("- {name}: {about}\n"));
         }
@@ -55,52 +55,55 @@ impl Tool for Delegate {
         ToolSpec { name: "delegate".to_owned(), description, parameters }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
+    fn access(&self, _arguments: &Value) -> ToolAccess {
         // The other agent's own calls are checked one by one.
-        Access::None
+        ToolAccess::None
     }
 
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Safe
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Safe
     }
 
     fn subject(&self, arguments: &Value) -> String {
         let agent = arguments["agent"].as_str().unwrap_or_default();
         let about = arguments["description"].as_str().or(arguments["task"].as_str());
-        format!("{agent}: {}", shortened(about.unwrap_or_default()))
+        format!("{agent}: {}", shorten_line(about.unwrap_or_default()))
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            match Arguments::deserialize(call.arguments) {
-                Ok(arguments) => delegate(call, arguments).await,
-                Err(error) => Output::error(format!("The arguments do not fit: {error}.")),
+            match DelegateArguments::deserialize(call.arguments) {
+                Ok(arguments) => delegate_task(call, arguments).await,
+                Err(error) => ToolOutput::error(format!("The arguments do not fit: {error}.")),
             }
         })
     }
 }
 
-async fn delegate(call: Call<'_>, Arguments { agent, task }: Arguments) -> Output {
+async fn delegate_task(
+    call: ToolInvocation<'_>,
+    DelegateArguments { agent, task }: DelegateArguments,
+) -> ToolOutput {
     let run = call.run;
     let id = call.id.to_owned();
-    let (to, short) = (agent.clone(), shortened(&task));
+    let (to, short) = (agent.clone(), shorten_line(&task));
     run.events.emit(EventKind::Delegated { id: id.clone(), to: to.clone(), task: short });
-    let report = run.system.run_for(run, &agent, task, RunOptions::default()).await;
+    let report = run.system.run_subagent(run, &agent, task, RunOptions::default()).await;
     run.events.emit(EventKind::DelegationEnded { id, to, status: report.status });
     match (report.status, report.error) {
-        (Status::Done, _) => Output::ok(report.text),
+        (AgentRunStatus::Done, _) => ToolOutput::ok(report.text),
         (status, error) => {
             let why = error.map_or_else(|| format!("{status:?}"), |error| error.to_string());
             let said = match report.text.trim() {
                 "" => String::new(),
                 text => format!("\n\nWhat it said before that:\n{text}"),
             };
-            Output::error(format!("The agent {agent} did not finish: {why}.{said}"))
+            ToolOutput::error(format!("The agent {agent} did not finish: {why}.{said}"))
         }
     }
 }
 
-fn shortened(text: &str) -> String {
+fn shorten_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(TASK_SHOWN_CHARS) {
         Some((at, _)) => format!("{}…", &line[..at]),

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::write::WRITE_BYTES_MAX;
-use super::{PlaceRules, arguments, blocking, object, path_subject};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
+use super::{ResolvedPathRules, arguments, object_schema, path_subject, run_blocking};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
 use repertoire_sandbox::beneath;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 
-mod near;
+mod nearest_match;
 
 /// The maximum number of edits in one call.
 const EDITS_MAX: usize = 100;
@@ -25,11 +25,11 @@ const DIFF_LINES_MAX: usize = 80;
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug)]
-pub struct Edit;
+pub struct EditTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct EditArguments {
     path: String,
     #[serde(default)]
     old: Option<String>,
@@ -38,24 +38,24 @@ struct Arguments {
     #[serde(default)]
     all: bool,
     #[serde(default)]
-    edits: Vec<OneEdit>,
+    edits: Vec<TextReplacement>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OneEdit {
+struct TextReplacement {
     old: String,
     new: String,
     #[serde(default)]
     all: bool,
 }
 
-impl Tool for Edit {
+impl Tool for EditTool {
     fn name(&self) -> &str {
         "edit"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         let old = "The exact text to replace, white space included, without line numbers. It must be in the file \
                    exactly once, unless `all` is true: add lines around it until it is.";
         ToolSpec {
@@ -64,7 +64,7 @@ impl Tool for Edit {
                 "Replace exact text in a file: give `old` and `new`, or several in `edits` (at most {EDITS_MAX}, applied \
                  in order, all or none). Read the file first. Line endings are kept. Answers with the difference."
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["path"],
                 json!({
                     "path": {"type": "string", "description": "The file, relative to the work folder."},
@@ -91,43 +91,47 @@ impl Tool for Edit {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Write
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Write
     }
 
     fn subject(&self, arguments: &Value) -> String {
         path_subject(arguments)
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let wanted: Arguments = match arguments(&call) {
+            let wanted: EditArguments = match arguments(&call) {
                 Ok(wanted) => wanted,
                 Err(output) => return output,
             };
             let workplace = call.run.workplace.clone();
-            let rules = PlaceRules::of(call.run, "edit", Access::Write);
-            blocking(move || match edit(&workplace, &rules, wanted) {
-                Ok(said) => Output::ok(said),
-                Err(message) => Output::error(message),
+            let rules = ResolvedPathRules::for_run(call.run, "edit", ToolAccess::Write);
+            run_blocking(move || match edit_file(&workplace, &rules, wanted) {
+                Ok(said) => ToolOutput::ok(said),
+                Err(message) => ToolOutput::error(message),
             })
             .await
         })
     }
 }
 
-fn edit(workplace: &Workplace, rules: &PlaceRules, wanted: Arguments) -> Result<String, String> {
+fn edit_file(
+    workplace: &RunWorkplace,
+    rules: &ResolvedPathRules,
+    wanted: EditArguments,
+) -> Result<String, String> {
     let path = wanted.path.clone();
     let edits = edits_of(wanted)?;
-    let target = beneath::writable(workplace, &path).map_err(|error| error.to_string())?;
-    rules.check(&path, target.relative().as_str())?;
+    let target = beneath::resolve_writable(workplace, &path).map_err(|error| error.to_string())?;
+    rules.check_location(&path, target.relative().as_str())?;
     let before = target.read_text(WRITE_BYTES_MAX as u64).map_err(|error| match error {
         ReadError::NotFound => format!("there is no `{path}`; use `write` to make it"),
         other => format!("`{path}` cannot be edited: {other}"),
     })?;
     let mut after = before.clone();
     for (number, one) in (1..).zip(&edits) {
-        after = apply(&after, one).map_err(|message| match edits.len() {
+        after = apply_edit(&after, one).map_err(|message| match edits.len() {
             1 => format!("`{path}` is unchanged: {message}"),
             count => format!("`{path}` is unchanged: edit {number} of {count}: {message}"),
         })?;
@@ -138,13 +142,13 @@ fn edit(workplace: &Workplace, rules: &PlaceRules, wanted: Arguments) -> Result<
     target
         .write_atomic(after.as_bytes())
         .map_err(|error| format!("`{path}` was not written: {error}"))?;
-    Ok(difference(&path, &before, &after))
+    Ok(render_difference(&path, &before, &after))
 }
 
-fn edits_of(wanted: Arguments) -> Result<Vec<OneEdit>, String> {
+fn edits_of(wanted: EditArguments) -> Result<Vec<TextReplacement>, String> {
     let edits = match (wanted.old, wanted.new, wanted.edits) {
         (Some(old), Some(new), edits) if edits.is_empty() => {
-            vec![OneEdit { old, new, all: wanted.all }]
+            vec![TextReplacement { old, new, all: wanted.all }]
         }
         (None, None, edits) if !edits.is_empty() => edits,
         _ => return Err("give either `old` and `new`, or `edits`".to_owned()),
@@ -157,7 +161,7 @@ fn edits_of(wanted: Arguments) -> Result<Vec<OneEdit>, String> {
     }
 }
 
-fn apply(text: &str, edit: &OneEdit) -> Result<String, String> {
+fn apply_edit(text: &str, edit: &TextReplacement) -> Result<String, String> {
     if edit.old.is_empty() {
         return Err("`old` is empty; use `write` to make a file".to_owned());
     }
@@ -167,7 +171,7 @@ fn apply(text: &str, edit: &OneEdit) -> Result<String, String> {
     let (old, new) = in_line_endings_of(text, &edit.old, &edit.new);
     let places: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
     match places.as_slice() {
-        [] => Err(near::explain(text, &edit.old)),
+        [] => Err(nearest_match::explain_mismatch(text, &edit.old)),
         [_] => Ok(text.replacen(&old, &new, 1)),
         _ if edit.all => {
             // Check the size before replacing: many occurrences of a short text may become very long.
@@ -194,10 +198,10 @@ fn apply(text: &str, edit: &OneEdit) -> Result<String, String> {
 fn in_line_endings_of(text: &str, old: &str, new: &str) -> (String, String) {
     let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let all_crlf = text.contains("\r\n") && lines.all(|line| line.ends_with("\r\n"));
-    if all_crlf { (crlf(old), crlf(new)) } else { (old.to_owned(), new.to_owned()) }
+    if all_crlf { (with_crlf(old), with_crlf(new)) } else { (old.to_owned(), new.to_owned()) }
 }
 
-fn crlf(text: &str) -> String {
+fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
@@ -206,7 +210,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-fn difference(path: &str, before: &str, after: &str) -> String {
+fn render_difference(path: &str, before: &str, after: &str) -> String {
     let diff = similar::TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
     let unified = diff.unified_diff().context_radius(2).to_string();
     let total = unified.lines().count();
@@ -215,7 +219,7 @@ fn difference(path: &str, before: &str, after: &str) -> String {
         0 => String::new(),
         more => format!("\n[… {more} more lines]"),
     };
-    crate::spill::clean(&format!("edited `{path}`\n{}{rest}", shown.join("\n")))
+    crate::spill::strip_controls(&format!("edited `{path}`\n{}{rest}", shown.join("\n")))
 }
 
 #[cfg(test)]

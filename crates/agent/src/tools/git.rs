@@ -7,23 +7,23 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::command::{self, Command};
-use super::{arguments, object};
-use crate::effect::{Effect, EffectLimit};
-use crate::run::Run;
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
-use repertoire_sandbox::beneath::normalised;
-use repertoire_sandbox::workplace::Workplace;
+use super::command::{self, ToolCommand};
+use super::{arguments, object_schema};
+use crate::effect::{EffectLimit, RunEffect};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
+use repertoire_sandbox::beneath::normalise_path;
+use repertoire_sandbox::workplace::RunWorkplace;
 
 /// The maximum number of arguments.
 const ARGS_MAX: usize = 200;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Git;
+pub struct GitTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GitArguments {
     args: Vec<String>,
     #[serde(default)]
     timeout_ms: Option<u64>,
@@ -121,12 +121,12 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
 ];
 
-impl Tool for Git {
+impl Tool for GitTool {
     fn name(&self) -> &str {
         "git"
     }
 
-    fn spec(&self, run: &Run) -> ToolSpec {
+    fn spec(&self, run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "git".to_owned(),
             description: format!(
@@ -135,7 +135,7 @@ impl Tool for Git {
                  are refused.",
                 offered_subcommands(&run.limit()),
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["args"],
                 json!({
                     "args": {
@@ -151,30 +151,30 @@ impl Tool for Git {
         }
     }
 
-    fn access(&self, arguments: &Value) -> Access {
+    fn access(&self, arguments: &Value) -> ToolAccess {
         access_of(&args_of(arguments))
     }
 
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Exclusive
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Exclusive
     }
 
     fn subject(&self, arguments: &Value) -> String {
         command_line("git", &args_of(arguments))
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let ran = async {
-                let wanted: Arguments = arguments(&call)?;
-                check(&call.run.workplace, &wanted.args).map_err(Output::error)?;
-                command::check(&wanted.args)?;
+                let wanted: GitArguments = arguments(&call)?;
+                check_git_args(&call.run.workplace, &wanted.args).map_err(ToolOutput::error)?;
+                command::check_args(&wanted.args)?;
                 let usual = call.run.workplace.limits.timeout;
-                let timeout = command::timeout(&call, wanted.timeout_ms, usual);
-                let ran = command::run(&call, git(&wanted.args, timeout)).await?;
-                Ok(command::answer(&call, &ran, timeout))
+                let timeout = command::call_timeout(&call, wanted.timeout_ms, usual);
+                let ran = command::run(&call, git_command(&wanted.args, timeout)).await?;
+                Ok(command::build_output(&call, &ran, timeout))
             };
-            ran.await.unwrap_or_else(|output: Output| output)
+            ran.await.unwrap_or_else(|output: ToolOutput| output)
         })
     }
 }
@@ -182,7 +182,7 @@ impl Tool for Git {
 /// Lists the subcommands that a run may use, for the model.
 fn offered_subcommands(limit: &EffectLimit) -> String {
     let mut offered = READING.join(", ");
-    if !limit.effects().has(Effect::ChangeFiles) {
+    if !limit.effects().has(RunEffect::ChangeFiles) {
         return format!("{offered}; nothing can be changed");
     }
     offered.push_str(&format!(", {}", CHANGING.join(", ")));
@@ -214,12 +214,12 @@ fn shell_quoted(arg: &str) -> String {
     }
 }
 
-fn git(args: &[String], timeout: Duration) -> Command {
+fn git_command(args: &[String], timeout: Duration) -> ToolCommand {
     let settings = SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]);
     let access = access_of(args);
     let mut environment: Vec<(String, String)> =
         ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    if access == Access::Read {
+    if access == ToolAccess::Read {
         // Read-only commands must not refresh the index.
         environment.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
     }
@@ -237,12 +237,12 @@ fn git(args: &[String], timeout: Duration) -> Command {
         all.push("--template=".to_owned());
     }
     all.extend(args[1..].iter().cloned());
-    Command {
+    ToolCommand {
         program: "git".to_owned(),
         args: all,
         environment,
         timeout,
-        network: access == Access::Network,
+        network: access == ToolAccess::Network,
         may_change: may_change(&args[0]),
     }
 }
@@ -263,12 +263,12 @@ fn may_change(subcommand: &str) -> &'static [&'static str] {
     }
 }
 
-fn access_of(args: &[String]) -> Access {
-    let Some(subcommand) = args.first().map(String::as_str) else { return Access::Execute };
+fn access_of(args: &[String]) -> ToolAccess {
+    let Some(subcommand) = args.first().map(String::as_str) else { return ToolAccess::Execute };
     let rest: Vec<&str> = args[1..].iter().map(String::as_str).collect();
     let only_lists = match subcommand {
-        "branch" => lists(&rest, &["--list", "-l"], BRANCH_LISTING),
-        "tag" => lists(&rest, &["--list", "-l"], TAG_LISTING),
+        "branch" => only_lists(&rest, &["--list", "-l"], BRANCH_LISTING),
+        "tag" => only_lists(&rest, &["--list", "-l"], TAG_LISTING),
         "stash" => matches!(rest.first(), Some(&("list" | "show"))),
         "worktree" => rest.first() == Some(&"list"),
         "remote" => rest.is_empty() || rest == ["-v"],
@@ -276,11 +276,11 @@ fn access_of(args: &[String]) -> Access {
         other => READING.contains(&other),
     };
     match subcommand {
-        _ if only_lists => Access::Read,
-        other if CHANGING.contains(&other) || READING.contains(&other) => Access::Write,
-        other if NETWORKING.contains(&other) => Access::Network,
+        _ if only_lists => ToolAccess::Read,
+        other if CHANGING.contains(&other) || READING.contains(&other) => ToolAccess::Write,
+        other if NETWORKING.contains(&other) => ToolAccess::Network,
         // Unknown subcommands are refused later; until then, assume the most privileged access.
-        _ => Access::Network,
+        _ => ToolAccess::Network,
     }
 }
 
@@ -290,7 +290,7 @@ const TAG_LISTING: &[&str] = &["-n", "--no-color"];
 
 /// Returns true if a subcommand that can also make changes only lists: it has only listing options, and names only
 /// after `--list`.
-fn lists(args: &[&str], list: &[&str], options: &[&str]) -> bool {
+fn only_lists(args: &[&str], list: &[&str], options: &[&str]) -> bool {
     let asked = args.iter().any(|arg| list.contains(arg));
     args.iter().all(|arg| {
         if arg.starts_with('-') {
@@ -301,7 +301,7 @@ fn lists(args: &[&str], list: &[&str], options: &[&str]) -> bool {
     })
 }
 
-fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
+fn check_git_args(workplace: &RunWorkplace, args: &[String]) -> Result<(), String> {
     let Some(subcommand) = args.first().map(String::as_str) else {
         return Err("`args` is empty; begin with a subcommand, such as `status`".to_owned());
     };
@@ -310,7 +310,7 @@ fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
     }
     let known = || READING.iter().chain(CHANGING).chain(NETWORKING).copied();
     if !known().any(|known| known == subcommand) {
-        let near = repertoire_skill::name::nearest(subcommand, known());
+        let near = repertoire_skill::name::nearest_name(subcommand, known());
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let all: Vec<&str> = known().collect();
         return Err(format!(
@@ -333,7 +333,7 @@ fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
             ));
         }
     }
-    outside(workplace, &args[1..])
+    refuse_outside_paths(workplace, &args[1..])
 }
 
 /// The short options that are refused for a subcommand.
@@ -373,7 +373,10 @@ const WORDS: &[&str] = &[
 ];
 
 /// Rejects arguments that are paths outside the work folder.
-pub(super) fn outside(workplace: &Workplace, args: &[String]) -> Result<(), String> {
+pub(super) fn refuse_outside_paths(
+    workplace: &RunWorkplace,
+    args: &[String],
+) -> Result<(), String> {
     let real = workplace.dir.canonicalize_utf8().unwrap_or_else(|_| workplace.dir.clone());
     let mut words_follow = false;
     for arg in args {
@@ -390,7 +393,7 @@ pub(super) fn outside(workplace: &Workplace, args: &[String]) -> Result<(), Stri
         };
         // Values such as `HEAD:path` and URLs are not absolute paths and pass; git itself keeps them within the
         // repository.
-        let plain = normalised(value);
+        let plain = normalise_path(value);
         let climbs = plain == ".." || plain.starts_with("../");
         let elsewhere = value.starts_with('/')
             && !camino::Utf8Path::new(&plain).starts_with(&workplace.dir)

@@ -6,22 +6,22 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::command::{self, Command};
-use super::git::{args_of, command_line, outside};
-use super::{arguments, object};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
-use repertoire_sandbox::workplace::Workplace;
+use super::command::{self, ToolCommand};
+use super::git::{args_of, command_line, refuse_outside_paths};
+use super::{arguments, object_schema};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
+use repertoire_sandbox::workplace::RunWorkplace;
 
 /// The maximum number of arguments.
 const ARGS_MAX: usize = 200;
 
 #[derive(Clone, Copy, Debug)]
-pub struct GitHub;
+pub struct GitHubTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GitHubArguments {
     args: Vec<String>,
     #[serde(default)]
     timeout_ms: Option<u64>,
@@ -51,19 +51,19 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "1"),
 ];
 
-impl Tool for GitHub {
+impl Tool for GitHubTool {
     fn name(&self) -> &str {
         "github"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "github".to_owned(),
             description: "Use GitHub with the `gh` program: `issue`, `pr` and `run` (list, view, create, comment and \
                           so on), `repo view`, `release view`, and `api` for GET requests. Give titles and bodies as \
                           arguments; nothing can be asked and no browser opens."
                 .to_owned(),
-            parameters: object(
+            parameters: object_schema(
                 &["args"],
                 json!({
                     "args": {
@@ -79,32 +79,33 @@ impl Tool for GitHub {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Network
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Network
     }
 
     fn subject(&self, arguments: &Value) -> String {
         command_line("gh", &args_of(arguments))
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let ran = async {
-                let wanted: Arguments = arguments(&call)?;
+                let wanted: GitHubArguments = arguments(&call)?;
                 let workplace = &call.run.workplace;
-                check(workplace, &wanted.args).map_err(Output::error)?;
-                command::check(&wanted.args)?;
+                check_gh_args(workplace, &wanted.args).map_err(ToolOutput::error)?;
+                command::check_args(&wanted.args)?;
                 if !is_on_path(workplace, "gh") {
-                    return Err(Output::error(
+                    return Err(ToolOutput::error(
                         "the program `gh` is not on PATH; it is GitHub's own command line (https://cli.github.com), and \
                          the user has to install it and log in",
                     ));
                 }
-                let timeout = command::timeout(&call, wanted.timeout_ms, workplace.limits.timeout);
+                let timeout =
+                    command::call_timeout(&call, wanted.timeout_ms, workplace.limits.timeout);
                 let environment = ENVIRONMENT
                     .iter()
                     .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-                let gh = Command {
+                let gh = ToolCommand {
                     program: "gh".to_owned(),
                     args: wanted.args,
                     environment: environment.collect(),
@@ -113,15 +114,15 @@ impl Tool for GitHub {
                     may_change: &[],
                 };
                 let ran = command::run(&call, gh).await?;
-                Ok(command::answer(&call, &ran, timeout))
+                Ok(command::build_output(&call, &ran, timeout))
             };
-            ran.await.unwrap_or_else(|output: Output| output)
+            ran.await.unwrap_or_else(|output: ToolOutput| output)
         })
     }
 }
 
 /// Returns true if a program is found in the workplace's `PATH`.
-fn is_on_path(workplace: &Workplace, program: &str) -> bool {
+fn is_on_path(workplace: &RunWorkplace, program: &str) -> bool {
     let path = workplace.environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or("/usr/local/bin:/usr/bin:/bin", |(_, value)| value.as_str());
     path.split(':').any(|dir| Utf8Path::new(dir).join(program).is_file())
@@ -130,7 +131,7 @@ fn is_on_path(workplace: &Workplace, program: &str) -> bool {
 const USAGE: &str =
     "this tool runs `issue`, `pr`, `run`, `repo view`, `release view` and `api` (GET)";
 
-fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
+fn check_gh_args(workplace: &RunWorkplace, args: &[String]) -> Result<(), String> {
     let Some(first) = args.first() else { return Err(format!("`args` is empty; {USAGE}")) };
     if args.len() > ARGS_MAX {
         return Err(format!("{} arguments; at most {ARGS_MAX}", args.len()));
@@ -159,7 +160,7 @@ fn check(workplace: &Workplace, args: &[String]) -> Result<(), String> {
     match first.as_str() {
         // Arguments that look like paths are paths on the server.
         "api" => Ok(()),
-        _ => outside(workplace, &args[1..]),
+        _ => refuse_outside_paths(workplace, &args[1..]),
     }
 }
 
@@ -241,10 +242,12 @@ mod tests {
             "api https://example.com/",
             "api --hostname example.com repos/a/b",
         ] {
-            bench.fails(&GitHub, args(refused)).await;
+            bench.fails(&GitHubTool, args(refused)).await;
         }
-        assert!(check(&bench.workplace(), &args_of(&args("api -X GET repos/a/b"))).is_ok());
-        assert!(check(&bench.workplace(), &args_of(&args("pr view 12 --comments"))).is_ok());
+        assert!(check_gh_args(&bench.workplace(), &args_of(&args("api -X GET repos/a/b"))).is_ok());
+        assert!(
+            check_gh_args(&bench.workplace(), &args_of(&args("pr view 12 --comments"))).is_ok()
+        );
     }
 
     #[tokio::test]
@@ -252,7 +255,7 @@ mod tests {
         let bench = Bench::new();
         let mut run = bench.run();
         run.workplace.environment = vec![("PATH".to_owned(), bench.dir().to_string())];
-        let output = call(&GitHub, &run, args("pr list")).await;
+        let output = call(&GitHubTool, &run, args("pr list")).await;
         assert!(output.is_error && output.text.contains("`gh` is not on PATH"), "{}", output.text);
     }
 
@@ -268,13 +271,13 @@ mod tests {
         let mut run = bench.run();
         let path = format!("{}:/usr/bin:/bin", bench.outside().join("bin"));
         run.workplace.environment = vec![("PATH".to_owned(), path)];
-        let output = call(&GitHub, &run, json!({"args": ["issue", "view", "a b; c"]})).await;
+        let output = call(&GitHubTool, &run, json!({"args": ["issue", "view", "a b; c"]})).await;
         assert_eq!(output.text, "issue|view|a b; c|1");
     }
 
     #[test]
     fn it_is_always_the_network() {
-        assert_eq!(GitHub.access(&args("pr view 1")), Access::Network);
-        assert_eq!(GitHub.subject(&args("pr view 1")), "gh pr view 1");
+        assert_eq!(GitHubTool.access(&args("pr view 1")), ToolAccess::Network);
+        assert_eq!(GitHubTool.subject(&args("pr view 1")), "gh pr view 1");
     }
 }

@@ -6,10 +6,10 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::walk::{self, Ground, Kind, Next, Show};
-use super::{object, path_subject, sought};
-use crate::run::Run;
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use super::walk::{self, WalkContext, WalkEntryKind, WalkFilter, WalkFlow};
+use super::{describe_search, object_schema, path_subject};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
 use repertoire_sandbox::beneath;
 
 /// The maximum number of files shown.
@@ -22,7 +22,7 @@ pub struct Glob;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GlobArguments {
     pattern: String,
     #[serde(default)]
     path: Option<String>,
@@ -35,7 +35,7 @@ impl Tool for Glob {
         "glob"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "glob".to_owned(),
             description: format!(
@@ -43,7 +43,7 @@ impl Tool for Glob {
                  does not; a pattern without `/` is looked for in all folders. What git ignores is left out unless \
                  `ignored` is true. At most {SHOWN_MAX} files, sorted by path."
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["pattern"],
                 json!({
                     "pattern": {"type": "string", "maxLength": PATTERN_BYTES_MAX, "description": "The pattern."},
@@ -54,12 +54,12 @@ impl Tool for Glob {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Read
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Read
     }
 
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Safe
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Safe
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -67,16 +67,16 @@ impl Tool for Glob {
     }
 
     fn label(&self, arguments: &Value) -> String {
-        sought(arguments, "pattern")
+        describe_search(arguments, "pattern")
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
-        Box::pin(walk::searched(call, glob))
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(walk::run_search(call, find_files))
     }
 }
 
 /// Compiles a pattern for paths. A pattern without a slash matches names in all folders.
-pub(super) fn matcher(pattern: &str) -> Result<globset::GlobMatcher, String> {
+pub(super) fn compile_matcher(pattern: &str) -> Result<globset::GlobMatcher, String> {
     if pattern.is_empty() || pattern.len() > PATTERN_BYTES_MAX {
         return Err(format!("the pattern must have 1 to {PATTERN_BYTES_MAX} bytes"));
     }
@@ -87,30 +87,36 @@ pub(super) fn matcher(pattern: &str) -> Result<globset::GlobMatcher, String> {
         .map_err(|error| format!("the pattern `{pattern}` is wrong: {}", error.kind()))
 }
 
-fn glob(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
-    let matcher = matcher(&wanted.pattern)?;
+fn find_files(ground: &WalkContext, wanted: &GlobArguments) -> Result<String, String> {
+    let matcher = compile_matcher(&wanted.pattern)?;
     let path = wanted.path.as_deref().unwrap_or(".");
-    let start = beneath::readable(&ground.workplace, path).map_err(|error| error.to_string())?;
-    let show = if wanted.ignored { Show::Everything } else { Show::Usual };
+    let start =
+        beneath::open_readable(&ground.workplace, path).map_err(|error| error.to_string())?;
+    let show = if wanted.ignored { WalkFilter::Everything } else { WalkFilter::Usual };
     let (mut lines, mut total) = (Vec::new(), 0_usize);
-    let walked = walk::walk(ground, &start, (show, None), |met| {
-        if matches!(met.kind, Kind::File | Kind::Link) && matcher.is_match(&met.relative) {
+    let walked = walk::walk_entries(ground, &start, (show, None), |met| {
+        if matches!(met.kind, WalkEntryKind::File | WalkEntryKind::Link)
+            && matcher.is_match(&met.relative)
+        {
             total += 1;
             if lines.len() < SHOWN_MAX {
-                lines.push(beneath::shown(&ground.workplace, &met.path));
+                lines.push(beneath::display_path(&ground.workplace, &met.path));
             }
         }
-        Next::Continue
+        WalkFlow::Continue
     });
     if total == 0 {
         let pattern = &wanted.pattern;
-        return Ok(format!("no file matches `{pattern}` in `{path}`{}", walk::remarks(walked)));
+        return Ok(format!(
+            "no file matches `{pattern}` in `{path}`{}",
+            walk::describe_skipped(walked)
+        ));
     }
     let mut text = lines.join("\n");
     if total > lines.len() {
         text.push_str(&format!("\n[{} of {total} files; use a narrower pattern]", lines.len()));
     }
-    Ok(text + &walk::remarks(walked))
+    Ok(text + &walk::describe_skipped(walked))
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::walk::{self, Ground, Next, Show};
-use super::{glob, object, path_subject, sought};
-use crate::run::Run;
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use super::walk::{self, WalkContext, WalkFilter, WalkFlow};
+use super::{describe_search, glob, object_schema, path_subject};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
 use repertoire_sandbox::beneath;
 
 /// The maximum length of a pattern.
@@ -28,11 +28,11 @@ const LINE_CHARS_MAX: usize = 300;
 const FILE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Grep;
+pub struct GrepTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GrepArguments {
     pattern: String,
     #[serde(default)]
     path: Option<String>,
@@ -46,12 +46,12 @@ struct Arguments {
     literal: bool,
 }
 
-impl Tool for Grep {
+impl Tool for GrepTool {
     fn name(&self) -> &str {
         "grep"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "grep".to_owned(),
             description: format!(
@@ -59,7 +59,7 @@ impl Tool for Grep {
                  most {PER_FILE_MAX} lines a file and {TOTAL_MAX} in all. Binary files, files over 10 MB, files with \
                  keys and what git ignores are left out."
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["pattern"],
                 json!({
                     "pattern": {"type": "string", "maxLength": PATTERN_BYTES_MAX, "description": "The regular expression."},
@@ -73,12 +73,12 @@ impl Tool for Grep {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Read
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Read
     }
 
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Safe
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Safe
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -86,15 +86,15 @@ impl Tool for Grep {
     }
 
     fn label(&self, arguments: &Value) -> String {
-        sought(arguments, "pattern")
+        describe_search(arguments, "pattern")
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
-        Box::pin(walk::searched(call, grep))
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(walk::run_search(call, find_lines))
     }
 }
 
-fn regex_of(wanted: &Arguments) -> Result<Regex, String> {
+fn regex_of(wanted: &GrepArguments) -> Result<Regex, String> {
     if wanted.pattern.is_empty() || wanted.pattern.len() > PATTERN_BYTES_MAX {
         return Err(format!("the pattern must have 1 to {PATTERN_BYTES_MAX} bytes"));
     }
@@ -111,33 +111,37 @@ fn regex_of(wanted: &Arguments) -> Result<Regex, String> {
 }
 
 #[derive(Default)]
-struct Found {
+struct GrepMatches {
     text: String,
     lines: usize,
     left_out: usize,
 }
 
-fn grep(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
+fn find_lines(ground: &WalkContext, wanted: &GrepArguments) -> Result<String, String> {
     let regex = regex_of(wanted)?;
-    let only = wanted.glob.as_deref().map(glob::matcher).transpose()?;
+    let only = wanted.glob.as_deref().map(glob::compile_matcher).transpose()?;
     let path = wanted.path.as_deref().unwrap_or(".");
-    let start = beneath::readable(&ground.workplace, path).map_err(|error| error.to_string())?;
+    let start =
+        beneath::open_readable(&ground.workplace, path).map_err(|error| error.to_string())?;
     let context = wanted.context.min(CONTEXT_MAX);
-    let mut found = Found::default();
-    let walked = walk::walk(ground, &start, (Show::Usual, None), |met| {
-        let shown = beneath::shown(&ground.workplace, &met.path);
+    let mut found = GrepMatches::default();
+    let walked = walk::walk_entries(ground, &start, (WalkFilter::Usual, None), |met| {
+        let shown = beneath::display_path(&ground.workplace, &met.path);
         if only.as_ref().is_some_and(|only| !only.is_match(&met.relative) && !only.is_match(&shown))
         {
-            return Next::Continue;
+            return WalkFlow::Continue;
         }
-        if let Some(text) = met.text(FILE_BYTES_MAX) {
-            in_file(&shown, &text, (&regex, context), &mut found);
+        if let Some(text) = met.read_text(FILE_BYTES_MAX) {
+            search_file(&shown, &text, (&regex, context), &mut found);
         }
-        if found.lines >= TOTAL_MAX { Next::Stop } else { Next::Continue }
+        if found.lines >= TOTAL_MAX { WalkFlow::Stop } else { WalkFlow::Continue }
     });
     if found.lines == 0 {
         let pattern = &wanted.pattern;
-        return Ok(format!("nothing matches `{pattern}` in `{path}`{}", walk::remarks(walked)));
+        return Ok(format!(
+            "nothing matches `{pattern}` in `{path}`{}",
+            walk::describe_skipped(walked)
+        ));
     }
     let mut text = found.text;
     if found.lines >= TOTAL_MAX {
@@ -148,10 +152,10 @@ fn grep(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
     if found.left_out > 0 {
         text.push_str(&format!("[{} more lines match in these files]\n", found.left_out));
     }
-    Ok(text.trim_end().to_owned() + &walk::remarks(walked))
+    Ok(text.trim_end().to_owned() + &walk::describe_skipped(walked))
 }
 
-fn in_file(path: &str, text: &str, (regex, context): (&Regex, usize), found: &mut Found) {
+fn search_file(path: &str, text: &str, (regex, context): (&Regex, usize), found: &mut GrepMatches) {
     let lines: Vec<&str> = text.lines().collect();
     let matching = lines.iter().enumerate().filter(|(_, line)| regex.is_match(line));
     let all: Vec<usize> = matching.map(|(at, _)| at).collect();
@@ -171,7 +175,11 @@ fn in_file(path: &str, text: &str, (regex, context): (&Regex, usize), found: &mu
         let last = (at + context).min(lines.len() - 1);
         for (number, line) in lines.iter().enumerate().take(last + 1).skip(first) {
             let mark = if all.binary_search(&number).is_ok() { ':' } else { '-' };
-            found.text.push_str(&format!("{path}{mark}{}{mark}{}\n", number + 1, short(line)));
+            found.text.push_str(&format!(
+                "{path}{mark}{}{mark}{}\n",
+                number + 1,
+                shorten_line(line)
+            ));
         }
         next = next.max(last + 1);
     }
@@ -181,7 +189,7 @@ fn in_file(path: &str, text: &str, (regex, context): (&Regex, usize), found: &mu
 }
 
 /// Shortens a line for display.
-pub(super) fn short(line: &str) -> String {
+pub(super) fn shorten_line(line: &str) -> String {
     let cut: String = line.chars().take(LINE_CHARS_MAX).collect();
     if cut.len() < line.len() { format!("{cut}…") } else { cut }
 }
@@ -196,15 +204,16 @@ mod tests {
         let bench = Bench::new();
         bench.file("b.rs", "fn one() {}\nfn two() {}\n");
         bench.file("a.py", "def one(): pass\n");
-        let text = bench.ok(&Grep, json!({"pattern": r"\bone\b"})).await;
+        let text = bench.ok(&GrepTool, json!({"pattern": r"\bone\b"})).await;
         assert_eq!(text, "a.py:1:def one(): pass\nb.rs:1:fn one() {}");
-        let text =
-            bench.ok(&Grep, json!({"pattern": "ONE", "ignore_case": true, "glob": "*.rs"})).await;
+        let text = bench
+            .ok(&GrepTool, json!({"pattern": "ONE", "ignore_case": true, "glob": "*.rs"}))
+            .await;
         assert_eq!(text, "b.rs:1:fn one() {}");
         let text =
-            bench.ok(&Grep, json!({"pattern": "one()", "literal": true, "path": "b.rs"})).await;
+            bench.ok(&GrepTool, json!({"pattern": "one()", "literal": true, "path": "b.rs"})).await;
         assert_eq!(text, "b.rs:1:fn one() {}");
-        let text = bench.ok(&Grep, json!({"pattern": "three"})).await;
+        let text = bench.ok(&GrepTool, json!({"pattern": "three"})).await;
         assert_eq!(text, "nothing matches `three` in `.`");
     }
 
@@ -212,7 +221,7 @@ mod tests {
     async fn context_is_shown_once_where_it_overlaps() {
         let bench = Bench::new();
         bench.file("a", "1\nx\n3\nx\n5\n6\n7\n8\nx\n");
-        let text = bench.ok(&Grep, json!({"pattern": "x", "context": 1})).await;
+        let text = bench.ok(&GrepTool, json!({"pattern": "x", "context": 1})).await;
         insta::assert_snapshot!(text, @r"
         a-1-1
         a:2:x
@@ -232,7 +241,7 @@ mod tests {
         for number in 0..20 {
             bench.file(&format!("{number:02}"), "match\n".repeat(15));
         }
-        let text = bench.ok(&Grep, json!({"pattern": "match"})).await;
+        let text = bench.ok(&GrepTool, json!({"pattern": "match"})).await;
         assert_eq!(text.lines().filter(|line| line.ends_with(":match")).count(), 100);
         assert!(text.contains("[the first 100 lines"), "{text}");
         assert!(text.contains("[50 more lines match in these files]"), "{text}");
@@ -246,7 +255,7 @@ mod tests {
         bench.file("out/x", "needle");
         bench.file(".gitignore", "out\n");
         bench.file("wrong", b"needle \xff\n");
-        let text = bench.ok(&Grep, json!({"pattern": "needle"})).await;
+        let text = bench.ok(&GrepTool, json!({"pattern": "needle"})).await;
         assert_eq!(text, "wrong:1:needle \u{fffd}");
     }
 
@@ -259,7 +268,7 @@ mod tests {
         std::os::unix::fs::symlink("..", bench.dir().join("up")).unwrap();
         let pipe = bench.dir().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, pipe.as_std_path(), rustix::fs::Mode::RWXU).unwrap();
-        let text = bench.ok(&Grep, json!({"pattern": "needle"})).await;
+        let text = bench.ok(&GrepTool, json!({"pattern": "needle"})).await;
         assert_eq!(text, "nothing matches `needle` in `.`");
     }
 
@@ -267,10 +276,10 @@ mod tests {
     async fn patterns_that_explode_are_refused_or_quick() {
         let bench = Bench::new();
         bench.file("a", "a".repeat(100_000));
-        bench.ok(&Grep, json!({"pattern": "(a+)+$x"})).await;
+        bench.ok(&GrepTool, json!({"pattern": "(a+)+$x"})).await;
         for pattern in ["(", "", "((a{500}){500}){500}", r"(?=x)"] {
-            bench.fails(&Grep, json!({"pattern": pattern})).await;
+            bench.fails(&GrepTool, json!({"pattern": pattern})).await;
         }
-        bench.fails(&Grep, json!({"pattern": "x".repeat(2_000)})).await;
+        bench.fails(&GrepTool, json!({"pattern": "x".repeat(2_000)})).await;
     }
 }

@@ -7,9 +7,9 @@ use repertoire_model::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{arguments, object, text_argument};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
+use super::{arguments, object_schema, text_argument};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
 
 /// The maximum number of steps.
 const STEPS_MAX: usize = 50;
@@ -21,7 +21,7 @@ pub struct PlanTool;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct AgentPlan {
     pub title: String,
     pub steps: Vec<PlanStep>,
 }
@@ -39,7 +39,7 @@ pub struct PlanStep {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct PlanArguments {
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
@@ -53,7 +53,7 @@ impl Tool for PlanTool {
         "plan"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "plan".to_owned(),
             description: format!(
@@ -61,7 +61,7 @@ impl Tool for PlanTool {
                  is done) make a new plan; `done` marks steps by number; nothing at all shows it. Answers with the plan \
                  as a check list."
             ),
-            parameters: object(
+            parameters: object_schema(
                 &[],
                 json!({
                     "title": {"type": "string", "description": "What the plan is for."},
@@ -91,23 +91,24 @@ impl Tool for PlanTool {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::None
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::None
     }
 
     fn subject(&self, arguments: &Value) -> String {
         text_argument(arguments, "title").chars().take(TEXT_CHARS_MAX).collect()
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let changed = arguments(&call)
-                .and_then(|wanted| changed(call.run.state.plan(), wanted).map_err(Output::error));
+            let changed = arguments(&call).and_then(|wanted| {
+                update_plan(call.run.state.plan(), wanted).map_err(ToolOutput::error)
+            });
             match changed {
                 Ok(plan) => {
                     let said = plan.to_markdown();
                     call.run.state.set_plan(Some(plan));
-                    Output::ok(said)
+                    ToolOutput::ok(said)
                 }
                 Err(output) => output,
             }
@@ -115,7 +116,7 @@ impl Tool for PlanTool {
     }
 }
 
-impl Plan {
+impl AgentPlan {
     /// Renders the plan as a Markdown check list.
     pub fn to_markdown(&self) -> String {
         let mut out = format!("# {}\n\n", self.title);
@@ -129,9 +130,11 @@ impl Plan {
     }
 }
 
-fn changed(before: Option<Plan>, wanted: Arguments) -> Result<Plan, String> {
+fn update_plan(before: Option<AgentPlan>, wanted: PlanArguments) -> Result<AgentPlan, String> {
     let mut plan = match (wanted.title, wanted.steps, before) {
-        (Some(title), Some(steps), _) => Plan { title: one_line(&title)?, steps: tidy(steps)? },
+        (Some(title), Some(steps), _) => {
+            AgentPlan { title: one_line(&title)?, steps: tidy_steps(steps)? }
+        }
         (None, None, Some(before)) => before,
         (None, None, None) => {
             return Err("there is no plan yet; give `title` and `steps`".to_owned());
@@ -146,7 +149,7 @@ fn changed(before: Option<Plan>, wanted: Arguments) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn tidy(steps: Vec<PlanStep>) -> Result<Vec<PlanStep>, String> {
+fn tidy_steps(steps: Vec<PlanStep>) -> Result<Vec<PlanStep>, String> {
     if steps.is_empty() || steps.len() > STEPS_MAX {
         return Err(format!("a plan has 1 to {STEPS_MAX} steps, not {}", steps.len()));
     }

@@ -8,12 +8,12 @@ use repertoire_text::fs::ReadError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{PlaceRules, arguments, blocking, object, path_subject};
-use crate::run::Run;
+use super::{ResolvedPathRules, arguments, object_schema, path_subject, run_blocking};
+use crate::run::AgentRun;
 use crate::spill;
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
 use repertoire_sandbox::beneath;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 
 /// The default number of lines shown.
 const LINES: usize = 2_000;
@@ -23,11 +23,11 @@ const LINE_CHARS_MAX: usize = 2_000;
 const SNIFF_BYTES: usize = 8_192;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Read;
+pub struct ReadTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ReadArguments {
     path: String,
     #[serde(default)]
     offset: Option<usize>,
@@ -35,12 +35,12 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-impl Tool for Read {
+impl Tool for ReadTool {
     fn name(&self) -> &str {
         "read"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "read".to_owned(),
             description: format!(
@@ -48,7 +48,7 @@ impl Tool for Read {
                  of {LINE_CHARS_MAX} characters unless `limit` says otherwise; use `offset` to go on. Folders: use \
                  `list`. Files with keys or passwords are refused."
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["path"],
                 json!({
                     "path": {"type": "string", "description": "The file, relative to the work folder."},
@@ -59,32 +59,32 @@ impl Tool for Read {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Read
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Read
     }
 
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Safe
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Safe
     }
 
     fn subject(&self, arguments: &Value) -> String {
         path_subject(arguments)
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let wanted: Arguments = match arguments(&call) {
+            let wanted: ReadArguments = match arguments(&call) {
                 Ok(wanted) => wanted,
                 Err(output) => return output,
             };
             let (workplace, id) = (call.run.workplace.clone(), call.id.to_owned());
-            let rules = PlaceRules::of(call.run, "read", Access::Read);
-            blocking(move || match text_of(&workplace, &rules, &wanted.path) {
+            let rules = ResolvedPathRules::for_run(call.run, "read", ToolAccess::Read);
+            run_blocking(move || match text_of(&workplace, &rules, &wanted.path) {
                 Ok(text) => {
                     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-                    numbered(text, &wanted, &workplace, &id)
+                    number_lines(text, &wanted, &workplace, &id)
                 }
-                Err(message) => Output::error(message),
+                Err(message) => ToolOutput::error(message),
             })
             .await
         })
@@ -93,16 +93,16 @@ impl Tool for Read {
 
 /// Reads a text file that tools may read.
 pub(super) fn text_of(
-    workplace: &Workplace,
-    rules: &PlaceRules,
+    workplace: &RunWorkplace,
+    rules: &ResolvedPathRules,
     path: &str,
 ) -> Result<String, String> {
-    let place = beneath::readable(workplace, path).map_err(|error| error.to_string())?;
-    rules.check(path, &beneath::shown(workplace, &place.path()))?;
+    let place = beneath::open_readable(workplace, path).map_err(|error| error.to_string())?;
+    rules.check_location(path, &beneath::display_path(workplace, &place.path()))?;
     if place.is_folder() {
         return Err(format!("`{path}` is a folder; use `list` to see what is in it"));
     }
-    let bytes = place.read(workplace.limits.file_bytes_max).map_err(|error| match error {
+    let bytes = place.read_bytes(workplace.limits.file_bytes_max).map_err(|error| match error {
         ReadError::TooLarge { bytes, limit } => format!(
             "`{path}` has {bytes} bytes, more than the {limit} that are read; look for a part of it with `grep`, or \
              with `head`, `tail` or `sed -n` in `bash`"
@@ -126,14 +126,19 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(SNIFF_BYTES)].contains(&0)
 }
 
-fn numbered(text: &str, wanted: &Arguments, workplace: &Workplace, id: &str) -> Output {
+fn number_lines(
+    text: &str,
+    wanted: &ReadArguments,
+    workplace: &RunWorkplace,
+    id: &str,
+) -> ToolOutput {
     let total = text.lines().count();
     if total == 0 {
-        return Output::ok(format!("`{}` is empty", wanted.path));
+        return ToolOutput::ok(format!("`{}` is empty", wanted.path));
     }
     let first = wanted.offset.unwrap_or(1).max(1);
     if first > total {
-        return Output::error(format!(
+        return ToolOutput::error(format!(
             "`{}` has {total} lines; there is no line {first}",
             wanted.path
         ));
@@ -163,7 +168,7 @@ fn numbered(text: &str, wanted: &Arguments, workplace: &Workplace, id: &str) -> 
     if cut > 0 {
         let _ = writeln!(out, "[{cut} lines were cut at {LINE_CHARS_MAX} characters]");
     }
-    spill::bounded_text(&out, workplace, id)
+    spill::bound_text(&out, workplace, id)
 }
 
 #[cfg(test)]
@@ -175,16 +180,19 @@ mod tests {
     async fn lines_come_with_numbers() {
         let bench = Bench::new();
         bench.file("a.txt", "one\ntwo\n");
-        assert_eq!(bench.ok(&Read, json!({"path": "a.txt"})).await, "     1\tone\n     2\ttwo\n");
+        assert_eq!(
+            bench.ok(&ReadTool, json!({"path": "a.txt"})).await,
+            "     1\tone\n     2\ttwo\n"
+        );
     }
 
     #[tokio::test]
     async fn a_part_says_what_was_left_out() {
         let bench = Bench::new();
         bench.file("a.txt", "1\n2\n3\n4\n5\n");
-        let text = bench.ok(&Read, json!({"path": "a.txt", "offset": 2, "limit": 2})).await;
+        let text = bench.ok(&ReadTool, json!({"path": "a.txt", "offset": 2, "limit": 2})).await;
         assert_eq!(text, "     2\t2\n     3\t3\n[lines 2 to 3 of 5]\n");
-        let text = bench.fails(&Read, json!({"path": "a.txt", "offset": 9})).await;
+        let text = bench.fails(&ReadTool, json!({"path": "a.txt", "offset": 9})).await;
         assert_eq!(text, "`a.txt` has 5 lines; there is no line 9");
     }
 
@@ -192,13 +200,13 @@ mod tests {
     async fn many_and_long_lines_are_bounded() {
         let bench = Bench::new();
         bench.file("many", "x\n".repeat(5000));
-        let text = bench.ok(&Read, json!({"path": "many"})).await;
+        let text = bench.ok(&ReadTool, json!({"path": "many"})).await;
         assert!(text.ends_with("[lines 1 to 2000 of 5000]\n"), "{text}");
         bench.file("long", "y".repeat(10_000));
-        let text = bench.ok(&Read, json!({"path": "long"})).await;
+        let text = bench.ok(&ReadTool, json!({"path": "long"})).await;
         assert!(text.contains("[… 8000 characters more]"), "{text}");
         bench.file("both", format!("{}\n", "z".repeat(1_900)).repeat(100));
-        let text = bench.ok(&Read, json!({"path": "both"})).await;
+        let text = bench.ok(&ReadTool, json!({"path": "both"})).await;
         assert!(text.len() < 31_000 && text.contains(" of 100]"), "{}", text.len());
     }
 
@@ -209,13 +217,13 @@ mod tests {
         bench.file("latin", b"caf\xe9\n");
         bench.file("empty", "");
         bench.file("dir/x", "");
-        let text = bench.fails(&Read, json!({"path": "image"})).await;
+        let text = bench.fails(&ReadTool, json!({"path": "image"})).await;
         assert!(text.contains("is a binary file of 7 bytes"), "{text}");
-        assert_eq!(bench.ok(&Read, json!({"path": "latin"})).await, "     1\tcaf\u{fffd}\n");
-        assert_eq!(bench.ok(&Read, json!({"path": "empty"})).await, "`empty` is empty");
-        let text = bench.fails(&Read, json!({"path": "dir"})).await;
+        assert_eq!(bench.ok(&ReadTool, json!({"path": "latin"})).await, "     1\tcaf\u{fffd}\n");
+        assert_eq!(bench.ok(&ReadTool, json!({"path": "empty"})).await, "`empty` is empty");
+        let text = bench.fails(&ReadTool, json!({"path": "dir"})).await;
         assert_eq!(text, "`dir` is a folder; use `list` to see what is in it");
-        let text = bench.fails(&Read, json!({"path": "nothing"})).await;
+        let text = bench.fails(&ReadTool, json!({"path": "nothing"})).await;
         assert!(text.starts_with("there is no `nothing`"), "{text}");
     }
 
@@ -225,10 +233,10 @@ mod tests {
         let bench = Bench::new();
         let pipe = bench.dir().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, pipe.as_std_path(), rustix::fs::Mode::RWXU).unwrap();
-        assert!(bench.fails(&Read, json!({"path": "pipe"})).await.contains("pipe"));
+        assert!(bench.fails(&ReadTool, json!({"path": "pipe"})).await.contains("pipe"));
         let huge = std::fs::File::create(bench.dir().join("huge")).unwrap();
         huge.set_len(1 << 40).unwrap();
-        let text = bench.fails(&Read, json!({"path": "huge"})).await;
+        let text = bench.fails(&ReadTool, json!({"path": "huge"})).await;
         assert!(text.contains("more than the 52428800 that are read"), "{text}");
     }
 
@@ -237,11 +245,11 @@ mod tests {
         let bench = Bench::new();
         std::fs::File::create(bench.outside().join("secret")).unwrap();
         for path in ["../secret", "/etc/passwd", "a/../../secret", "x\0y"] {
-            let text = bench.fails(&Read, json!({"path": path})).await;
+            let text = bench.fails(&ReadTool, json!({"path": path})).await;
             assert!(text.contains("outside of the work folder") || text.contains("NUL"), "{text}");
         }
         bench.file(".env", "TOKEN=1");
-        let text = bench.fails(&Read, json!({"path": ".env"})).await;
+        let text = bench.fails(&ReadTool, json!({"path": ".env"})).await;
         assert!(text.contains("holds keys or passwords") && !text.contains("TOKEN"), "{text}");
     }
 
@@ -254,7 +262,7 @@ mod tests {
         workplace.readable.add(skill.clone());
         let run = bench.run_in(workplace);
         let path = skill.join("guide.md").to_string();
-        let output = crate::tools::testing::call(&Read, &run, json!({"path": path})).await;
+        let output = crate::tools::testing::call(&ReadTool, &run, json!({"path": path})).await;
         assert_eq!(output.text, "     1\tguide\n");
     }
 }

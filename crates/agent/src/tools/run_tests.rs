@@ -7,12 +7,12 @@ use repertoire_text::fs;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::command::{self, Command};
+use super::command::{self, ToolCommand};
 use super::git::command_line;
-use super::{arguments, object, text_argument};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
-use repertoire_sandbox::workplace::Workplace;
+use super::{arguments, object_schema, text_argument};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
+use repertoire_sandbox::workplace::RunWorkplace;
 
 /// The maximum number of output lines returned: the last ones, where test runners print their summary.
 const LINES_MAX: usize = 150;
@@ -22,11 +22,11 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const FILTER_BYTES_MAX: usize = 500;
 
 #[derive(Clone, Copy, Debug)]
-pub struct RunTests;
+pub struct RunTestsTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct RunTestsArguments {
     #[serde(default)]
     command: Option<String>,
     #[serde(default)]
@@ -35,12 +35,12 @@ struct Arguments {
     timeout_ms: Option<u64>,
 }
 
-impl Tool for RunTests {
+impl Tool for RunTestsTool {
     fn name(&self) -> &str {
         "run_tests"
     }
 
-    fn spec(&self, run: &Run) -> ToolSpec {
+    fn spec(&self, run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "run_tests".to_owned(),
             description: format!(
@@ -49,7 +49,7 @@ impl Tool for RunTests {
                  {} ms.",
                 run.workplace.limits.timeout_max.as_millis()
             ),
-            parameters: object(
+            parameters: object_schema(
                 &[],
                 json!({
                     "command": {"type": "string", "description": "Another command that runs tests, for bash."},
@@ -60,8 +60,8 @@ impl Tool for RunTests {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Execute
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Execute
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -72,56 +72,57 @@ impl Tool for RunTests {
         }
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let ran = async {
-                let wanted: Arguments = arguments(&call)?;
+                let wanted: RunTestsArguments = arguments(&call)?;
                 let workplace = &call.run.workplace;
                 let timeout =
-                    command::timeout(&call, wanted.timeout_ms, workplace.limits.timeout_max);
+                    command::call_timeout(&call, wanted.timeout_ms, workplace.limits.timeout_max);
                 let (shown, mut command) = match &wanted.command {
                     Some(_) if wanted.filter.is_some() => {
-                        return Err(Output::error("give either `command` or `filter`"));
+                        return Err(ToolOutput::error("give either `command` or `filter`"));
                     }
-                    Some(text) => (text.clone(), Command::shell(text, timeout, false)?),
-                    None => detected(workplace, wanted.filter.as_deref()).map_err(Output::error)?,
+                    Some(text) => (text.clone(), ToolCommand::shell(text, timeout, false)?),
+                    None => detect_command(workplace, wanted.filter.as_deref())
+                        .map_err(ToolOutput::error)?,
                 };
                 command.timeout = timeout;
                 let ran = command::run(&call, command).await?;
-                Ok(answer(&call, &shown, &ran, timeout))
+                Ok(build_output(&call, &shown, &ran, timeout))
             };
-            ran.await.unwrap_or_else(|output: Output| output)
+            ran.await.unwrap_or_else(|output: ToolOutput| output)
         })
     }
 }
 
-fn answer(
-    call: &Call<'_>,
+fn build_output(
+    call: &ToolInvocation<'_>,
     shown: &str,
-    ran: &command::Ran,
+    ran: &command::ToolCommandResult,
     timeout: std::time::Duration,
-) -> Output {
+) -> ToolOutput {
     let ended = &ran.ended;
     let seconds = ended.duration.as_secs_f64();
-    let (verdict, failed) = match command::failure(ended, timeout) {
+    let (verdict, failed) = match command::describe_failure(ended, timeout) {
         None => ("passed".to_owned(), false),
         Some(failure) => (format!("failed ({failure})"), true),
     };
     let head = format!("tests {verdict} in {seconds:.1} s: `{shown}`\n");
-    let (stdout, stderr) = (end_of(&ended.stdout.bytes), end_of(&ended.stderr.bytes));
+    let (stdout, stderr) = (last_lines(&ended.stdout.bytes), last_lines(&ended.stderr.bytes));
     let mut pieces = vec![head.as_bytes(), stdout];
     if !stderr.is_empty() {
         pieces.extend([b"\nstderr:\n".as_slice(), stderr]);
     }
-    let changes = ran.changes();
+    let changes = ran.format_changes();
     pieces.push(changes.as_bytes());
-    let mut output = crate::spill::bounded(&pieces, &call.run.workplace, call.id);
+    let mut output = crate::spill::bound_output(&pieces, &call.run.workplace, call.id);
     output.is_error = failed || !changes.is_empty();
     output
 }
 
 /// The last lines of the output.
-fn end_of(bytes: &[u8]) -> &[u8] {
+fn last_lines(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.trim_ascii_end();
     let breaks = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
     match breaks.map(|(at, _)| at).nth(LINES_MAX - 1) {
@@ -130,7 +131,10 @@ fn end_of(bytes: &[u8]) -> &[u8] {
     }
 }
 
-fn detected(workplace: &Workplace, filter: Option<&str>) -> Result<(String, Command), String> {
+fn detect_command(
+    workplace: &RunWorkplace,
+    filter: Option<&str>,
+) -> Result<(String, ToolCommand), String> {
     if filter.is_some_and(|filter| {
         filter.is_empty()
             || filter.starts_with('-')
@@ -139,9 +143,9 @@ fn detected(workplace: &Workplace, filter: Option<&str>) -> Result<(String, Comm
     }) {
         return Err("the filter must be a plain name, not an option".to_owned());
     }
-    let words = words_of(workplace, filter)?;
+    let words = test_command_words(workplace, filter)?;
     let (program, args) = words.split_first().ok_or("there is no command")?;
-    let command = Command {
+    let command = ToolCommand {
         program: program.clone(),
         args: args.to_vec(),
         environment: Vec::new(),
@@ -152,7 +156,10 @@ fn detected(workplace: &Workplace, filter: Option<&str>) -> Result<(String, Comm
     Ok((command_line(program, args), command))
 }
 
-fn words_of(workplace: &Workplace, filter: Option<&str>) -> Result<Vec<String>, String> {
+fn test_command_words(
+    workplace: &RunWorkplace,
+    filter: Option<&str>,
+) -> Result<Vec<String>, String> {
     let has = |name: &str| workplace.dir.join(name).is_file();
     let with = |base: &[&str], before: &[&str]| {
         let filter = filter.map(|filter| [before, &[filter]].concat()).unwrap_or_default();
@@ -174,7 +181,7 @@ fn words_of(workplace: &Workplace, filter: Option<&str>) -> Result<Vec<String>, 
     if has("go.mod") {
         return with(&["go", "test", "./..."], &["-run"]);
     }
-    let makefile = text(workplace, "Makefile");
+    let makefile = read_project_file(workplace, "Makefile");
     if makefile.is_some_and(|text| text.lines().any(|line| line.starts_with("test:"))) {
         return match filter {
             None => with(&["make", "test"], &[]),
@@ -186,13 +193,13 @@ fn words_of(workplace: &Workplace, filter: Option<&str>) -> Result<Vec<String>, 
         .to_owned())
 }
 
-fn has_test_script(workplace: &Workplace) -> bool {
-    let package = text(workplace, "package.json");
+fn has_test_script(workplace: &RunWorkplace) -> bool {
+    let package = read_project_file(workplace, "package.json");
     let package = package.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     package.is_some_and(|package| package["scripts"]["test"].is_string())
 }
 
-fn text(workplace: &Workplace, name: &str) -> Option<String> {
+fn read_project_file(workplace: &RunWorkplace, name: &str) -> Option<String> {
     fs::read_text_beneath(&workplace.dir, Utf8Path::new(name), FILE_BYTES_MAX).ok()
 }
 
@@ -207,7 +214,7 @@ mod tests {
         for (path, text) in files {
             bench.file(path, text);
         }
-        let found = detected(&bench.workplace(), filter);
+        let found = detect_command(&bench.workplace(), filter);
         assert_eq!(found.map_or_else(|error| error, |(shown, _)| shown), expected);
     }
 
@@ -231,18 +238,18 @@ mod tests {
     #[tokio::test]
     async fn a_project_without_tests_is_told() {
         let bench = Bench::new();
-        let said = bench.fails(&RunTests, json!({})).await;
+        let said = bench.fails(&RunTestsTool, json!({})).await;
         assert!(said.contains("give a `command`"), "{said}");
-        bench.fails(&RunTests, json!({"command": "true", "filter": "x"})).await;
+        bench.fails(&RunTestsTool, json!({"command": "true", "filter": "x"})).await;
     }
 
     #[tokio::test]
     async fn passing_and_failing_are_told_with_the_end_of_the_output() {
         let bench = Bench::new();
-        let said = bench.ok(&RunTests, json!({"command": "seq 1 1000"})).await;
+        let said = bench.ok(&RunTestsTool, json!({"command": "seq 1 1000"})).await;
         assert!(said.starts_with("tests passed in ") && said.ends_with("\n1000"), "{said}");
         assert!(said.contains("\n851\n") && !said.contains("\n850\n"), "{said}");
-        let said = bench.fails(&RunTests, json!({"command": "echo no >&2; exit 1"})).await;
+        let said = bench.fails(&RunTestsTool, json!({"command": "echo no >&2; exit 1"})).await;
         assert!(said.starts_with("tests failed (exit code 1)") && said.ends_with("no"), "{said}");
     }
 }

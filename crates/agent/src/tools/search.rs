@@ -7,10 +7,10 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::walk::{self, Ground, Kind, Next, Show};
-use super::{grep, object, path_subject, sought};
-use crate::run::Run;
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use super::walk::{self, WalkContext, WalkEntryKind, WalkFilter, WalkFlow};
+use super::{describe_search, grep, object_schema, path_subject};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
 use repertoire_sandbox::beneath;
 
 /// The maximum number of files shown.
@@ -27,22 +27,22 @@ const TOTAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const PATH_WEIGHT: f64 = 4.0;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Search;
+pub struct SearchTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct SearchArguments {
     query: String,
     #[serde(default)]
     path: Option<String>,
 }
 
-impl Tool for Search {
+impl Tool for SearchTool {
     fn name(&self) -> &str {
         "search"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "search".to_owned(),
             description: format!(
@@ -50,7 +50,7 @@ impl Tool for Search {
                  rare words count more. Answers with the best {SHOWN_MAX} files and the best line of each. With a \
                  known pattern, use `grep` or `glob`."
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["query"],
                 json!({
                     "query": {"type": "string", "maxLength": QUERY_BYTES_MAX, "description": "Words, in any order."},
@@ -60,12 +60,12 @@ impl Tool for Search {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Read
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Read
     }
 
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Safe
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Safe
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -73,16 +73,16 @@ impl Tool for Search {
     }
 
     fn label(&self, arguments: &Value) -> String {
-        sought(arguments, "query")
+        describe_search(arguments, "query")
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
-        Box::pin(walk::searched(call, search))
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(walk::run_search(call, search_files))
     }
 }
 
 /// The matches of the query's words in a file.
-struct Seen {
+struct FileMatches {
     path: String,
     /// Weighted occurrences of each word, including those in the path.
     counts: Vec<f64>,
@@ -90,29 +90,31 @@ struct Seen {
     lines: BTreeMap<BTreeSet<usize>, (usize, String)>,
 }
 
-fn search(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
+fn search_files(ground: &WalkContext, wanted: &SearchArguments) -> Result<String, String> {
     let words = words_of(&wanted.query)?;
     let path = wanted.path.as_deref().unwrap_or(".");
-    let start = beneath::readable(&ground.workplace, path).map_err(|error| error.to_string())?;
+    let start =
+        beneath::open_readable(&ground.workplace, path).map_err(|error| error.to_string())?;
     let (mut seen, mut files, mut bytes) = (Vec::new(), 0_usize, 0_u64);
-    let walked = walk::walk(ground, &start, (Show::Usual, None), |met| {
-        if met.kind == Kind::File {
+    let walked = walk::walk_entries(ground, &start, (WalkFilter::Usual, None), |met| {
+        if met.kind == WalkEntryKind::File {
             files += 1;
-            let shown = beneath::shown(&ground.workplace, &met.path);
-            seen.extend(look(met, shown, &words));
+            let shown = beneath::display_path(&ground.workplace, &met.path);
+            seen.extend(match_file(met, shown, &words));
             bytes += met.bytes().min(FILE_BYTES_MAX);
         }
-        if bytes > TOTAL_BYTES_MAX { Next::Stop } else { Next::Continue }
+        if bytes > TOTAL_BYTES_MAX { WalkFlow::Stop } else { WalkFlow::Continue }
     });
     if seen.is_empty() {
         let query = &wanted.query;
         return Ok(format!(
             "no file in `{path}` has any word of `{query}`{}",
-            walk::remarks(walked)
+            walk::describe_skipped(walked)
         ));
     }
     let found = seen.len();
-    let lines: Vec<String> = ranked(seen, files, words.len()).into_iter().take(SHOWN_MAX).collect();
+    let lines: Vec<String> =
+        rank_files(seen, files, words.len()).into_iter().take(SHOWN_MAX).collect();
     let mut text = lines.join("\n");
     if found > SHOWN_MAX {
         text.push_str(&format!("\n[the best {SHOWN_MAX} of {found} files]"));
@@ -120,7 +122,7 @@ fn search(ground: &Ground, wanted: &Arguments) -> Result<String, String> {
     if bytes > TOTAL_BYTES_MAX {
         text.push_str("\n[not everything was searched: there is too much; name a folder]");
     }
-    Ok(text + &walk::remarks(walked))
+    Ok(text + &walk::describe_skipped(walked))
 }
 
 fn words_of(query: &str) -> Result<Vec<String>, String> {
@@ -128,7 +130,7 @@ fn words_of(query: &str) -> Result<Vec<String>, String> {
         return Err(format!("the query has more than {QUERY_BYTES_MAX} bytes"));
     }
     let mut words: Vec<String> = Vec::new();
-    for word in split(query) {
+    for word in split_words(query) {
         if !words.contains(&word) && words.len() < WORDS_MAX {
             words.push(word);
         }
@@ -137,7 +139,7 @@ fn words_of(query: &str) -> Result<Vec<String>, String> {
 }
 
 /// Splits a text into words in lower case. `readConfig` and `read_config` are two words each.
-fn split(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut lower_before = false;
@@ -163,24 +165,24 @@ fn is_word(word: &str, wanted: &str) -> bool {
         || wanted.len() >= 4 && word.starts_with(wanted) && word.len() <= wanted.len() + 3
 }
 
-fn look(met: &walk::Met<'_>, path: String, words: &[String]) -> Option<Seen> {
-    let mut seen = Seen { counts: vec![0.0; words.len()], lines: BTreeMap::new(), path };
+fn match_file(met: &walk::WalkEntry<'_>, path: String, words: &[String]) -> Option<FileMatches> {
+    let mut seen = FileMatches { counts: vec![0.0; words.len()], lines: BTreeMap::new(), path };
     for (at, wanted) in words.iter().enumerate() {
-        if split(&seen.path).iter().any(|word| is_word(word, wanted)) {
+        if split_words(&seen.path).iter().any(|word| is_word(word, wanted)) {
             seen.counts[at] += PATH_WEIGHT;
         }
     }
-    if let Some(text) = met.text(FILE_BYTES_MAX) {
+    if let Some(text) = met.read_text(FILE_BYTES_MAX) {
         for (number, line) in text.lines().enumerate() {
-            look_at_line(number + 1, line, words, &mut seen);
+            match_line(number + 1, line, words, &mut seen);
         }
     }
     seen.counts.iter().any(|count| *count > 0.0).then_some(seen)
 }
 
-fn look_at_line(number: usize, line: &str, words: &[String], seen: &mut Seen) {
+fn match_line(number: usize, line: &str, words: &[String], seen: &mut FileMatches) {
     let mut here = BTreeSet::new();
-    for word in split(line) {
+    for word in split_words(line) {
         for (at, wanted) in words.iter().enumerate() {
             if is_word(&word, wanted) {
                 seen.counts[at] += 1.0;
@@ -189,24 +191,25 @@ fn look_at_line(number: usize, line: &str, words: &[String], seen: &mut Seen) {
         }
     }
     if !here.is_empty() {
-        seen.lines.entry(here).or_insert_with(|| (number, grep::short(line.trim())));
+        seen.lines.entry(here).or_insert_with(|| (number, grep::shorten_line(line.trim())));
     }
 }
 
-fn ranked(seen: Vec<Seen>, files: usize, words: usize) -> Vec<String> {
+fn rank_files(seen: Vec<FileMatches>, files: usize, words: usize) -> Vec<String> {
     let count = |at: usize| seen.iter().filter(|seen| seen.counts[at] > 0.0).count();
     let rarity: Vec<f64> =
         (0..words).map(|at| (1.0 + (files as f64 + 1.0) / (count(at) as f64 + 1.0)).ln()).collect();
     // Repeated occurrences add less and less, so that a file does not win merely by being long.
-    let score = |seen: &Seen| -> f64 {
+    let score = |seen: &FileMatches| -> f64 {
         seen.counts.iter().zip(&rarity).map(|(count, rarity)| count / (count + 2.0) * rarity).sum()
     };
-    let mut scored: Vec<(f64, Seen)> = seen.into_iter().map(|seen| (score(&seen), seen)).collect();
+    let mut scored: Vec<(f64, FileMatches)> =
+        seen.into_iter().map(|seen| (score(&seen), seen)).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path)));
     scored.into_iter().map(|(_, seen)| line_of(&seen, &rarity)).collect()
 }
 
-fn line_of(seen: &Seen, rarity: &[f64]) -> String {
+fn line_of(seen: &FileMatches, rarity: &[f64]) -> String {
     let worth = |words: &BTreeSet<usize>| -> f64 { words.iter().map(|at| rarity[*at]).sum() };
     let best = seen
         .lines
@@ -226,7 +229,7 @@ mod tests {
     #[test]
     fn words_are_cut_where_a_reader_would() {
         assert_eq!(
-            split("readConfig_file-2 HTTPServer"),
+            split_words("readConfig_file-2 HTTPServer"),
             ["read", "config", "file", "2", "httpserver"]
         );
         assert!(
@@ -244,7 +247,7 @@ mod tests {
         }
         bench.file("src/retry.rs", "// waits longer\nfn backoff() { file }\n");
         bench.file("src/other.rs", "fn x() {}\n// backoff of a file\n");
-        let text = bench.ok(&Search, json!({"query": "retry backoff file"})).await;
+        let text = bench.ok(&SearchTool, json!({"query": "retry backoff file"})).await;
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "src/retry.rs:2: fn backoff() { file }");
         assert_eq!(lines[1], "src/other.rs:2: // backoff of a file");
@@ -258,11 +261,11 @@ mod tests {
             bench.file(&format!("{number:02}"), "needle\n");
         }
         bench.file(".env", "needle");
-        let text = bench.ok(&Search, json!({"query": "needle"})).await;
+        let text = bench.ok(&SearchTool, json!({"query": "needle"})).await;
         assert!(text.ends_with("[the best 20 of 30 files]"), "{text}");
-        bench.fails(&Search, json!({"query": " -- "})).await;
-        bench.fails(&Search, json!({"query": "x", "path": "../"})).await;
-        let text = bench.ok(&Search, json!({"query": "haystack"})).await;
+        bench.fails(&SearchTool, json!({"query": " -- "})).await;
+        bench.fails(&SearchTool, json!({"query": "x", "path": "../"})).await;
+        let text = bench.ok(&SearchTool, json!({"query": "haystack"})).await;
         assert_eq!(text, "no file in `.` has any word of `haystack`");
     }
 }

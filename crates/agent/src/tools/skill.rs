@@ -5,39 +5,39 @@ use std::sync::Mutex;
 
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
-use repertoire_skill::activate::{Listing, Request};
-use repertoire_skill::catalog::Entry;
-use repertoire_skill::render::catalog::{catalog, is_offered};
+use repertoire_skill::activate::{ActivationRequest, ResourceListingMode};
+use repertoire_skill::catalog::CatalogEntry;
+use repertoire_skill::render::catalog::{is_offered, render_catalog};
 use repertoire_skill::render::tool_result::{already_active, not_found, tool_result};
-use repertoire_skill::skill::Context;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::skill::InvocationContext;
+use repertoire_skill::trust::TrustLevel;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::event::LoadedBy;
 use crate::limits::SKILL_NAMES_MAX;
-use crate::run::{Run, lock};
-use crate::tool::{Access, Call, Concurrency, Output, Tool};
+use crate::run::{AgentRun, lock_unpoisoned};
+use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
 
 const ABOUT: &str = "Loads a skill: instructions, templates and knowledge for one kind of work. Load one when the task calls \
 for knowledge that you do not have, before you begin. Its text comes back as the answer, with its files, which you can \
 read. A skill that is already in the conversation need not be loaded again.";
 
 #[derive(Debug, Default)]
-pub struct Skill {
+pub struct AgentSkillTool {
     /// The cached description for a state of the catalog, so that it is not rendered again on every turn.
-    described: Mutex<Option<Described>>,
+    described: Mutex<Option<CachedSkillSpec>>,
 }
 
 #[derive(Debug)]
-struct Described {
+struct CachedSkillSpec {
     generation: u64,
     winners: Vec<String>,
     spec: ToolSpec,
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct SkillArguments {
     name: String,
     #[serde(default = "yes")]
     include_resources: bool,
@@ -49,53 +49,54 @@ fn yes() -> bool {
     true
 }
 
-impl Tool for Skill {
+impl Tool for AgentSkillTool {
     fn name(&self) -> &str {
         "skill"
     }
 
-    fn spec(&self, run: &Run) -> ToolSpec {
+    fn spec(&self, run: &AgentRun) -> ToolSpec {
         let generation = run.system.catalog().generation();
         let winners = run.winners();
-        let mut described = lock(&self.described);
+        let mut described = lock_unpoisoned(&self.described);
         match &*described {
             Some(known) if known.generation == generation && known.winners == winners => {
                 known.spec.clone()
             }
             _ => {
-                let spec = describe(run, &winners);
-                *described = Some(Described { generation, winners, spec: spec.clone() });
+                let spec = describe_skills(run, &winners);
+                *described = Some(CachedSkillSpec { generation, winners, spec: spec.clone() });
                 spec
             }
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::None
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::None
     }
 
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Safe
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Safe
     }
 
     fn subject(&self, arguments: &Value) -> String {
         arguments["name"].as_str().unwrap_or_default().to_owned()
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            match Arguments::deserialize(call.arguments) {
-                Ok(arguments) => load(call, &arguments).await,
-                Err(error) => Output::error(format!("The arguments do not fit: {error}.")),
+            match SkillArguments::deserialize(call.arguments) {
+                Ok(arguments) => load_skill(call, &arguments).await,
+                Err(error) => ToolOutput::error(format!("The arguments do not fit: {error}.")),
             }
         })
     }
 }
 
-fn describe(run: &Run, winners: &[String]) -> ToolSpec {
+fn describe_skills(run: &AgentRun, winners: &[String]) -> ToolSpec {
     let snapshot = run.system.catalog();
     let winners: Vec<&str> = winners.iter().map(String::as_str).collect();
-    let listed = catalog(snapshot.entries(), &winners, run.system.config().catalog_chars_max);
+    let listed =
+        render_catalog(snapshot.entries(), &winners, run.system.config().catalog_chars_max);
     let names: Vec<&str> = snapshot
         .entries()
         .iter()
@@ -124,54 +125,58 @@ fn describe(run: &Run, winners: &[String]) -> ToolSpec {
     ToolSpec { name: "skill".to_owned(), description, parameters }
 }
 
-async fn load(call: Call<'_>, asked: &Arguments) -> Output {
+async fn load_skill(call: ToolInvocation<'_>, asked: &SkillArguments) -> ToolOutput {
     let snapshot = call.run.system.catalog();
     let entry = match snapshot.resolve(&asked.name) {
         Ok(entry) if !entry.skill.is_agent() => entry,
         Ok(_) => {
             let text =
                 format!("`{}` is an agent, not a skill: hand it work with `delegate`.", asked.name);
-            return Output::error(text);
+            return ToolOutput::error(text);
         }
-        Err(error) => return Output::error(not_found(&error, snapshot.entries())),
+        Err(error) => return ToolOutput::error(not_found(&error, snapshot.entries())),
     };
     if entry.skill.claude.disable_model_invocation {
         let text = format!("The skill `{}` may only be used when a person names it.", entry.id);
-        return Output::error(text);
+        return ToolOutput::error(text);
     }
-    if entry.skill.claude.context == Context::Fork {
-        return fork(call, entry, asked).await;
+    if entry.skill.claude.context == InvocationContext::Fork {
+        return run_forked(call, entry, asked).await;
     }
     let config = call.run.system.config();
-    let request = Request {
+    let request = ActivationRequest {
         arguments: &asked.arguments,
         budget: config.skill_budget,
-        listing: if asked.include_resources { Listing::Listed } else { Listing::Skipped },
+        listing: if asked.include_resources {
+            ResourceListingMode::Listed
+        } else {
+            ResourceListingMode::Skipped
+        },
         references: config.references,
         project_dir: Some(&call.run.workplace.dir),
         session_id: Some(&call.run.conversation),
-        ..Request::default()
+        ..ActivationRequest::default()
     };
-    let loaded = call.run.load(entry, &request, LoadedBy::Tool, "the model asked for it");
-    widen(call.run, entry);
+    let loaded = call.run.load_skill(entry, &request, LoadedBy::Tool, "the model asked for it");
+    allow_skill_tools(call.run, entry);
     if loaded.already {
-        Output::ok(already_active(&loaded.activation))
+        ToolOutput::ok(already_active(&loaded.activation))
     } else {
-        Output::ok(marked(tool_result(&loaded.activation), entry))
+        ToolOutput::ok(mark_untrusted(tool_result(&loaded.activation), entry))
     }
 }
 
 /// Allows the tools that a trusted skill names, without asking.
-fn widen(run: &Run, entry: &Entry) {
-    if entry.trust == Trust::Trusted && !entry.skill.spec.allowed_tools.is_empty() {
+fn allow_skill_tools(run: &AgentRun, entry: &CatalogEntry) {
+    if entry.trust == TrustLevel::Trusted && !entry.skill.spec.allowed_tools.is_empty() {
         let allowed = &entry.skill.spec.allowed_tools;
         run.change_permissions(|permissions| *permissions = permissions.narrowed_by(allowed, true));
     }
 }
 
 /// Marks the text of an untrusted skill as such.
-fn marked(text: String, entry: &Entry) -> String {
-    if entry.trust == Trust::Trusted {
+fn mark_untrusted(text: String, entry: &CatalogEntry) -> String {
+    if entry.trust == TrustLevel::Trusted {
         return text;
     }
     let digest = entry.skill.digest();
@@ -183,9 +188,13 @@ fn marked(text: String, entry: &Entry) -> String {
 }
 
 /// Runs a skill that asks for its own conversation as a sub-agent, and returns its answer.
-async fn fork(call: Call<'_>, entry: &Entry, asked: &Arguments) -> Output {
-    match crate::executor::fork(call, entry, &asked.arguments).await {
-        Ok(text) => Output::ok(text),
-        Err(message) => Output::error(message),
+async fn run_forked(
+    call: ToolInvocation<'_>,
+    entry: &CatalogEntry,
+    asked: &SkillArguments,
+) -> ToolOutput {
+    match crate::executor::run_forked_skill(call, entry, &asked.arguments).await {
+        Ok(text) => ToolOutput::ok(text),
+        Err(message) => ToolOutput::error(message),
     }
 }

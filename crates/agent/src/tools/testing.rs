@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
-use crate::event::{EventKind, Events};
-use crate::run::Run;
+use crate::event::{EventEmitter, EventKind};
+use crate::run::AgentRun;
 use crate::system::System;
-use crate::tool::{Call, Output, Tool};
+use crate::tool::{Tool, ToolInvocation, ToolOutput};
 use repertoire_sandbox::confinement::Sandbox;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::clock::SystemClock;
 
 /// A work folder, a spill folder and the recorded events.
@@ -35,9 +35,9 @@ impl Bench {
         Utf8PathBuf::from_path_buf(self.folder.path().to_owned()).unwrap()
     }
 
-    pub(crate) fn workplace(&self) -> Workplace {
+    pub(crate) fn workplace(&self) -> RunWorkplace {
         let mut workplace =
-            Workplace::new(self.dir(), self.outside().join("spilled"), Sandbox::default());
+            RunWorkplace::new(self.dir(), self.outside().join("spilled"), Sandbox::default());
         workplace.environment = vec![
             ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
             ("HOME".to_owned(), self.outside().to_string()),
@@ -45,18 +45,18 @@ impl Bench {
         workplace
     }
 
-    pub(crate) fn run(&self) -> Run {
+    pub(crate) fn run(&self) -> AgentRun {
         self.run_in(self.workplace())
     }
 
-    pub(crate) fn run_in(&self, workplace: Workplace) -> Run {
+    pub(crate) fn run_in(&self, workplace: RunWorkplace) -> AgentRun {
         let events = self.events.clone();
-        let sink = Arc::new(move |event: &crate::event::Event| {
+        let sink = Arc::new(move |event: &crate::event::AgentEvent| {
             events.lock().unwrap().push(event.kind.clone());
         });
         let system = System::builder().work_dir(self.dir()).build().unwrap();
-        let events = Events::new("r1", "tester", Arc::new(SystemClock), sink);
-        Run::new(system, workplace, events)
+        let events = EventEmitter::new("r1", "tester", Arc::new(SystemClock), sink);
+        AgentRun::new(system, workplace, events)
     }
 
     pub(crate) fn events(&self) -> Vec<EventKind> {
@@ -71,7 +71,7 @@ impl Bench {
         repertoire_text::fs::read_text(&self.dir().join(path), 1 << 20).unwrap()
     }
 
-    pub(crate) async fn call(&self, tool: &dyn Tool, arguments: Value) -> Output {
+    pub(crate) async fn call(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
         call(tool, &self.run(), arguments).await
     }
 
@@ -90,6 +90,6 @@ impl Bench {
     }
 }
 
-pub(crate) async fn call(tool: &dyn Tool, run: &Run, arguments: Value) -> Output {
-    tool.call(Call { id: "c1", arguments: &arguments, run }).await
+pub(crate) async fn call(tool: &dyn Tool, run: &AgentRun, arguments: Value) -> ToolOutput {
+    tool.call(ToolInvocation { id: "c1", arguments: &arguments, run }).await
 }

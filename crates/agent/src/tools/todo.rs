@@ -7,10 +7,10 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, object};
+use super::{arguments, object_schema};
 use crate::event::{EventKind, TodoItem, TodoStatus};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
 
 /// The maximum number of items.
 const ITEMS_MAX: usize = 50;
@@ -18,27 +18,27 @@ const ITEMS_MAX: usize = 50;
 const CONTENT_CHARS_MAX: usize = 500;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Todo;
+pub struct TodoTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct TodoArguments {
     items: Vec<TodoItem>,
 }
 
-impl Tool for Todo {
+impl Tool for TodoTool {
     fn name(&self) -> &str {
         "todo"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "todo".to_owned(),
             description: format!(
                 "Keep a list of what is to be done, for work of three steps or more. Every call replaces the whole list. \
                  At most {ITEMS_MAX} items, at most one of them `in_progress`; mark each `completed` as soon as it is."
             ),
-            parameters: object(
+            parameters: object_schema(
                 &["items"],
                 json!({
                     "items": {
@@ -64,8 +64,8 @@ impl Tool for Todo {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::None
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::None
     }
 
     fn subject(&self, arguments: &Value) -> String {
@@ -73,24 +73,24 @@ impl Tool for Todo {
         format!("{count} items")
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let wanted: Arguments = match arguments(&call) {
+            let wanted: TodoArguments = match arguments(&call) {
                 Ok(wanted) => wanted,
                 Err(output) => return output,
             };
-            if let Err(message) = check(&wanted.items) {
-                return Output::error(format!("the list is as it was: {message}"));
+            if let Err(message) = check_items(&wanted.items) {
+                return ToolOutput::error(format!("the list is as it was: {message}"));
             }
-            let said = summary(&wanted.items);
+            let said = summarize_items(&wanted.items);
             call.run.state.set_todos(wanted.items.clone());
             call.run.events.emit(EventKind::Todos { items: wanted.items });
-            Output::ok(said)
+            ToolOutput::ok(said)
         })
     }
 }
 
-fn check(items: &[TodoItem]) -> Result<(), String> {
+fn check_items(items: &[TodoItem]) -> Result<(), String> {
     if items.len() > ITEMS_MAX {
         return Err(format!("{} items; at most {ITEMS_MAX}", items.len()));
     }
@@ -111,7 +111,7 @@ fn check(items: &[TodoItem]) -> Result<(), String> {
     Ok(())
 }
 
-fn summary(items: &[TodoItem]) -> String {
+fn summarize_items(items: &[TodoItem]) -> String {
     let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
     let current = items.iter().find(|item| item.status == TodoStatus::InProgress);
     let now = current.map_or(String::new(), |item| format!("; now: {}", item.content));
@@ -132,9 +132,9 @@ mod tests {
         let bench = Bench::new();
         let run = bench.run();
         let items = json!({"items": [item("a", "completed"), item("b", "in_progress")]});
-        let output = call(&Todo, &run, items).await;
-        assert_eq!(output, Output::ok("1 of 2 done; now: b"));
-        call(&Todo, &run, json!({"items": [item("c", "pending")]})).await;
+        let output = call(&TodoTool, &run, items).await;
+        assert_eq!(output, ToolOutput::ok("1 of 2 done; now: b"));
+        call(&TodoTool, &run, json!({"items": [item("c", "pending")]})).await;
         assert_eq!(run.state.todos().len(), 1);
         let told = bench.events();
         assert!(
@@ -153,7 +153,7 @@ mod tests {
             (json!([item("a", "someday")]), "unknown variant"),
             (json!(many), "at most 50"),
         ] {
-            let said = bench.fails(&Todo, json!({"items": items})).await;
+            let said = bench.fails(&TodoTool, json!({"items": items})).await;
             assert!(said.contains(expected), "{said}");
         }
         assert_eq!(bench.events(), []);

@@ -3,21 +3,21 @@
 //! meanwhile.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::{EntryKind, Folder};
+use repertoire_text::fs::{EntryKind, FolderHandle};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::{arguments, blocking};
+use super::{arguments, run_blocking};
 use crate::permission::PathRules;
-use crate::run::Run;
+use crate::run::AgentRun;
 use crate::spill;
-use crate::tool::{Call, Output};
-use repertoire_sandbox::beneath::{self, Place};
-use repertoire_sandbox::workplace::Workplace;
+use crate::tool::{ToolInvocation, ToolOutput};
+use repertoire_sandbox::beneath::{self, ReadablePath};
+use repertoire_sandbox::workplace::RunWorkplace;
 
-mod ignored;
+mod ignore_rules;
 
-use self::ignored::Ignored;
+use self::ignore_rules::IgnoreRules;
 
 /// The maximum number of entries that one call visits.
 const ENTRIES_MAX: usize = 200_000;
@@ -26,15 +26,15 @@ const DEPTH_MAX: usize = 64;
 
 /// The inputs of a walk that come from the run.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
-    pub(super) workplace: Workplace,
+pub(super) struct WalkContext {
+    pub(super) workplace: RunWorkplace,
     pub(super) hidden: PathRules,
     pub(super) cancel: CancellationToken,
 }
 
-impl Ground {
-    pub(super) fn of(run: &Run) -> Self {
-        Ground {
+impl WalkContext {
+    pub(super) fn for_run(run: &AgentRun) -> Self {
+        WalkContext {
             workplace: run.workplace.clone(),
             hidden: run.state.hidden.clone(),
             cancel: run.cancel.clone(),
@@ -43,25 +43,25 @@ impl Ground {
 }
 
 /// Handles a search call: parses its arguments, runs the search on a blocking thread, and bounds its output.
-pub(super) async fn searched<T: DeserializeOwned + Send + 'static>(
-    call: Call<'_>,
-    search: fn(&Ground, &T) -> Result<String, String>,
-) -> Output {
+pub(super) async fn run_search<T: DeserializeOwned + Send + 'static>(
+    call: ToolInvocation<'_>,
+    search: fn(&WalkContext, &T) -> Result<String, String>,
+) -> ToolOutput {
     let wanted: T = match arguments(&call) {
         Ok(wanted) => wanted,
         Err(output) => return output,
     };
-    let (ground, id) = (Ground::of(call.run), call.id.to_owned());
-    blocking(move || match search(&ground, &wanted) {
-        Ok(text) => spill::bounded_text(&text, &ground.workplace, &id),
-        Err(message) => Output::error(message),
+    let (ground, id) = (WalkContext::for_run(call.run), call.id.to_owned());
+    run_blocking(move || match search(&ground, &wanted) {
+        Ok(text) => spill::bound_text(&text, &ground.workplace, &id),
+        Err(message) => ToolOutput::error(message),
     })
     .await
 }
 
 /// The treatment of hidden and ignored entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Show {
+pub(super) enum WalkFilter {
     /// Skip `.git` and everything that git ignores.
     Usual,
     /// Skip only `.git`.
@@ -70,12 +70,12 @@ pub(super) enum Show {
 
 /// An entry met on a walk.
 #[derive(Debug)]
-pub(super) struct Met<'a> {
+pub(super) struct WalkEntry<'a> {
     /// The whole path.
     pub(super) path: Utf8PathBuf,
     /// The path relative to the start; empty for the start itself.
     pub(super) relative: Utf8PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: WalkEntryKind,
     opened_from: OpenedFrom<'a>,
 }
 
@@ -83,33 +83,33 @@ pub(super) struct Met<'a> {
 #[derive(Clone, Copy, Debug)]
 enum OpenedFrom<'a> {
     /// The entry's parent folder.
-    Folder(&'a Folder),
+    Folder(&'a FolderHandle),
     /// The start of the walk, which is itself a file.
-    Start(&'a Place),
+    Start(&'a ReadablePath),
 }
 
-impl Met<'_> {
+impl WalkEntry<'_> {
     /// The size in bytes, or 0 if the entry is not a file.
     pub(super) fn bytes(&self) -> u64 {
         match (self.kind, self.opened_from) {
-            (Kind::File, OpenedFrom::Folder(folder)) => {
+            (WalkEntryKind::File, OpenedFrom::Folder(folder)) => {
                 folder.child_bytes(self.path.file_name().unwrap_or_default()).unwrap_or(0)
             }
-            (Kind::File, OpenedFrom::Start(start)) => start.bytes(),
+            (WalkEntryKind::File, OpenedFrom::Start(start)) => start.bytes(),
             _ => 0,
         }
     }
 
     /// The text, if this is a text file of at most `bytes_max` bytes and not secret.
-    pub(super) fn text(&self, bytes_max: u64) -> Option<String> {
-        if self.kind != Kind::File || beneath::is_secret(&self.path) {
+    pub(super) fn read_text(&self, bytes_max: u64) -> Option<String> {
+        if self.kind != WalkEntryKind::File || beneath::is_secret(&self.path) {
             return None;
         }
         let bytes = match self.opened_from {
             OpenedFrom::Folder(folder) => {
-                folder.child_file(self.path.file_name()?).ok()?.read_bytes(bytes_max).ok()?
+                folder.open_child_file(self.path.file_name()?).ok()?.read_bytes(bytes_max).ok()?
             }
-            OpenedFrom::Start(start) => start.read(bytes_max).ok()?,
+            OpenedFrom::Start(start) => start.read_bytes(bytes_max).ok()?,
         };
         if super::read::is_binary(&bytes) {
             return None;
@@ -122,7 +122,7 @@ impl Met<'_> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WalkEntryKind {
     File,
     Folder,
     Link,
@@ -131,7 +131,7 @@ pub(super) enum Kind {
 
 /// The result of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Walked {
+pub(super) struct WalkSummary {
     /// True if the walk stopped early, because of the entry limit or a cancellation.
     pub(super) unfinished: bool,
     /// The number of entries that are unreadable, hidden by rules, or without a UTF-8 name.
@@ -139,59 +139,64 @@ pub(super) struct Walked {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum WalkFlow {
     Continue,
     Stop,
 }
 
 /// Calls `visit` for everything beneath `start`, or for `start` itself if it is a file.
-pub(super) fn walk(
-    ground: &Ground,
-    start: &Place,
-    (show, depth): (Show, Option<usize>),
-    mut visit: impl FnMut(&Met<'_>) -> Next,
-) -> Walked {
-    let mut walker = Walker {
+pub(super) fn walk_entries(
+    ground: &WalkContext,
+    start: &ReadablePath,
+    (show, depth): (WalkFilter, Option<usize>),
+    mut visit: impl FnMut(&WalkEntry<'_>) -> WalkFlow,
+) -> WalkSummary {
+    let mut walker = FolderWalker {
         ground,
         depth_max: depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX),
         seen: 0,
-        walked: Walked::default(),
+        walked: WalkSummary::default(),
         ignored: None,
         visit: &mut visit,
     };
     let path = start.path();
     match start.folder() {
         Ok(folder) => {
-            walker.ignored = (show == Show::Usual).then(|| Ignored::above(&path));
-            walker.folder(&folder, Utf8Path::new(""), 1);
+            walker.ignored = (show == WalkFilter::Usual).then(|| IgnoreRules::from_parents(&path));
+            walker.visit_folder(&folder, Utf8Path::new(""), 1);
         }
         Err(_) => {
             let opened_from = OpenedFrom::Start(start);
-            let (relative, kind) = (Utf8PathBuf::new(), Kind::File);
-            walker.meet(&Met { path, relative, kind, opened_from });
+            let (relative, kind) = (Utf8PathBuf::new(), WalkEntryKind::File);
+            walker.report_entry(&WalkEntry { path, relative, kind, opened_from });
         }
     }
     walker.walked
 }
 
 /// A walk in progress.
-struct Walker<'a> {
-    ground: &'a Ground,
+struct FolderWalker<'a> {
+    ground: &'a WalkContext,
     depth_max: usize,
     seen: usize,
-    walked: Walked,
+    walked: WalkSummary,
     /// Git's ignore rules; `None` if they do not apply.
-    ignored: Option<Ignored>,
-    visit: &'a mut dyn FnMut(&Met<'_>) -> Next,
+    ignored: Option<IgnoreRules>,
+    visit: &'a mut dyn FnMut(&WalkEntry<'_>) -> WalkFlow,
 }
 
-impl Walker<'_> {
+impl FolderWalker<'_> {
     /// Visits the entries of a folder, `depth` levels beneath the start.
-    fn folder(&mut self, folder: &Folder, relative: &Utf8Path, depth: usize) -> Next {
-        let Ok(entries) = sorted(folder) else {
+    fn visit_folder(
+        &mut self,
+        folder: &FolderHandle,
+        relative: &Utf8Path,
+        depth: usize,
+    ) -> WalkFlow {
+        let Ok(entries) = sorted_entries(folder) else {
             // Skip unreadable entries, as other search tools do.
             self.walked.passed_over += 1;
-            return Next::Continue;
+            return WalkFlow::Continue;
         };
         let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
         if let Some(ignored) = &mut self.ignored {
@@ -199,77 +204,83 @@ impl Walker<'_> {
         }
         let next = entries
             .iter()
-            .map(|(name, kind)| self.entry(folder, relative, (name, *kind), depth))
-            .find(|next| *next == Next::Stop)
-            .unwrap_or(Next::Continue);
+            .map(|(name, kind)| self.visit_entry(folder, relative, (name, *kind), depth))
+            .find(|next| *next == WalkFlow::Stop)
+            .unwrap_or(WalkFlow::Continue);
         if let Some(ignored) = &mut self.ignored {
             ignored.leave();
         }
         next
     }
 
-    fn entry(
+    fn visit_entry(
         &mut self,
-        folder: &Folder,
+        folder: &FolderHandle,
         relative: &Utf8Path,
-        (name, kind): (&std::ffi::OsStr, Kind),
+        (name, kind): (&std::ffi::OsStr, WalkEntryKind),
         depth: usize,
-    ) -> Next {
+    ) -> WalkFlow {
         if name == ".git" {
-            return Next::Continue;
+            return WalkFlow::Continue;
         }
         let Some(name) = name.to_str() else {
             self.walked.passed_over += 1;
-            return Next::Continue;
+            return WalkFlow::Continue;
         };
         let path = folder.path().join(name);
-        let is_folder = kind == Kind::Folder;
-        if self.ignored.as_ref().is_some_and(|ignored| ignored.has(&path, is_folder)) {
-            return Next::Continue;
+        let is_folder = kind == WalkEntryKind::Folder;
+        if self.ignored.as_ref().is_some_and(|ignored| ignored.is_ignored(&path, is_folder)) {
+            return WalkFlow::Continue;
         }
         let relative = relative.join(name);
-        let met =
-            Met { path, relative: relative.clone(), kind, opened_from: OpenedFrom::Folder(folder) };
-        if self.meet(&met) == Next::Stop {
-            return Next::Stop;
+        let met = WalkEntry {
+            path,
+            relative: relative.clone(),
+            kind,
+            opened_from: OpenedFrom::Folder(folder),
+        };
+        if self.report_entry(&met) == WalkFlow::Stop {
+            return WalkFlow::Stop;
         }
         if !is_folder || depth >= self.depth_max {
-            return Next::Continue;
+            return WalkFlow::Continue;
         }
-        match folder.child(name) {
-            Ok(inner) => self.folder(&inner, &relative, depth + 1),
+        match folder.open_child(name) {
+            Ok(inner) => self.visit_folder(&inner, &relative, depth + 1),
             Err(_) => {
                 self.walked.passed_over += 1;
-                Next::Continue
+                WalkFlow::Continue
             }
         }
     }
 
-    fn meet(&mut self, met: &Met<'_>) -> Next {
+    fn report_entry(&mut self, met: &WalkEntry<'_>) -> WalkFlow {
         if self.seen >= ENTRIES_MAX || self.ground.cancel.is_cancelled() {
             self.walked.unfinished = true;
-            return Next::Stop;
+            return WalkFlow::Stop;
         }
         self.seen += 1;
-        let shown = beneath::shown(&self.ground.workplace, &met.path);
+        let shown = beneath::display_path(&self.ground.workplace, &met.path);
         if self.ground.hidden.matches(&shown, met.path.as_str()) {
             self.walked.passed_over += 1;
-            return Next::Continue;
+            return WalkFlow::Continue;
         }
         (self.visit)(met)
     }
 }
 
 /// The entries of a folder, sorted by name; at most one more than a walk visits.
-fn sorted(folder: &Folder) -> std::io::Result<Vec<(std::ffi::OsString, Kind)>> {
+fn sorted_entries(
+    folder: &FolderHandle,
+) -> std::io::Result<Vec<(std::ffi::OsString, WalkEntryKind)>> {
     let mut entries = Vec::new();
     for entry in folder.entries()?.take(ENTRIES_MAX + 1) {
         let entry = entry?;
         let kind = match entry.kind {
-            EntryKind::File => Kind::File,
-            EntryKind::Folder => Kind::Folder,
-            EntryKind::Link => Kind::Link,
-            EntryKind::Other => Kind::Other,
+            EntryKind::File => WalkEntryKind::File,
+            EntryKind::Folder => WalkEntryKind::Folder,
+            EntryKind::Link => WalkEntryKind::Link,
+            EntryKind::Other => WalkEntryKind::Other,
         };
         entries.push((entry.name, kind));
     }
@@ -278,7 +289,7 @@ fn sorted(folder: &Folder) -> std::io::Result<Vec<(std::ffi::OsString, Kind)>> {
 }
 
 /// Describes what a walk skipped, with a line break before each note.
-pub(super) fn remarks(walked: Walked) -> String {
+pub(super) fn describe_skipped(walked: WalkSummary) -> String {
     let mut out = String::new();
     if walked.unfinished {
         out.push_str(&format!(

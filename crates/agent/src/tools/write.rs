@@ -6,37 +6,37 @@ use repertoire_text::fs::EntryKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{PlaceRules, arguments, blocking, object, path_subject};
-use crate::run::Run;
-use crate::tool::{Access, Call, Output, Tool};
+use super::{ResolvedPathRules, arguments, object_schema, path_subject, run_blocking};
+use crate::run::AgentRun;
+use crate::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
 use repertoire_sandbox::beneath;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 
 /// The maximum size of a written file.
 pub(super) const WRITE_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Write;
+pub struct WriteTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct WriteArguments {
     path: String,
     content: String,
 }
 
-impl Tool for Write {
+impl Tool for WriteTool {
     fn name(&self) -> &str {
         "write"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         ToolSpec {
             name: "write".to_owned(),
             description: "Write a whole text file, in place of what was there; folders are made. At most 10 MB. To \
                           change a part of a file, use `edit`. Agents' configuration and `.git` are protected."
                 .to_owned(),
-            parameters: object(
+            parameters: object_schema(
                 &["path", "content"],
                 json!({
                     "path": {"type": "string", "description": "The file, relative to the work folder."},
@@ -46,40 +46,44 @@ impl Tool for Write {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::Write
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::Write
     }
 
     fn subject(&self, arguments: &Value) -> String {
         path_subject(arguments)
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let wanted: Arguments = match arguments(&call) {
+            let wanted: WriteArguments = match arguments(&call) {
                 Ok(wanted) => wanted,
                 Err(output) => return output,
             };
             let workplace = call.run.workplace.clone();
-            let rules = PlaceRules::of(call.run, "write", Access::Write);
-            blocking(move || match write(&workplace, &rules, &wanted) {
-                Ok(said) => Output::ok(said),
-                Err(message) => Output::error(message),
+            let rules = ResolvedPathRules::for_run(call.run, "write", ToolAccess::Write);
+            run_blocking(move || match write_file(&workplace, &rules, &wanted) {
+                Ok(said) => ToolOutput::ok(said),
+                Err(message) => ToolOutput::error(message),
             })
             .await
         })
     }
 }
 
-fn write(workplace: &Workplace, rules: &PlaceRules, wanted: &Arguments) -> Result<String, String> {
+fn write_file(
+    workplace: &RunWorkplace,
+    rules: &ResolvedPathRules,
+    wanted: &WriteArguments,
+) -> Result<String, String> {
     let path = &wanted.path;
     let bytes = wanted.content.len();
     if bytes > WRITE_BYTES_MAX {
         return Err(format!("the text has {bytes} bytes; at most {WRITE_BYTES_MAX} are written"));
     }
-    let target = beneath::writable(workplace, path).map_err(|error| error.to_string())?;
-    rules.check(path, target.relative().as_str())?;
-    let before = target.existing();
+    let target = beneath::resolve_writable(workplace, path).map_err(|error| error.to_string())?;
+    rules.check_location(path, target.relative().as_str())?;
+    let before = target.existing_entry();
     if let Some((kind, _)) = before
         && kind != EntryKind::File
     {
@@ -106,10 +110,10 @@ mod tests {
     #[tokio::test]
     async fn a_new_file_gets_its_folders() {
         let bench = Bench::new();
-        let said = bench.ok(&Write, json!({"path": "a/b/c.txt", "content": "x\ny\n"})).await;
+        let said = bench.ok(&WriteTool, json!({"path": "a/b/c.txt", "content": "x\ny\n"})).await;
         assert_eq!(said, "wrote the new file `a/b/c.txt`: 4 bytes, 2 lines");
         assert_eq!(bench.text("a/b/c.txt"), "x\ny\n");
-        let said = bench.ok(&Write, json!({"path": "a/b/c.txt", "content": ""})).await;
+        let said = bench.ok(&WriteTool, json!({"path": "a/b/c.txt", "content": ""})).await;
         assert_eq!(said, "wrote `a/b/c.txt`: 0 bytes, 0 lines, in place of 4 bytes");
     }
 
@@ -121,7 +125,7 @@ mod tests {
         bench.file("run.sh", "a");
         let path = bench.dir().join("run.sh");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
-        bench.ok(&Write, json!({"path": "run.sh", "content": "b"})).await;
+        bench.ok(&WriteTool, json!({"path": "run.sh", "content": "b"})).await;
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
     }
 
@@ -134,7 +138,7 @@ mod tests {
         let refused =
             ["../x", "/tmp/x", "out/x", "null", ".git/hooks/pre-commit", "a/../AGENTS.md", "n\0l"];
         for path in refused {
-            bench.fails(&Write, json!({"path": path, "content": "x"})).await;
+            bench.fails(&WriteTool, json!({"path": path, "content": "x"})).await;
         }
         assert!(!bench.outside().join("x").exists());
         assert!(!bench.dir().join(".git").exists());
@@ -144,10 +148,10 @@ mod tests {
     async fn folders_pipes_and_too_much_are_refused() {
         let bench = Bench::new();
         bench.file("dir/x", "");
-        let said = bench.fails(&Write, json!({"path": "dir", "content": ""})).await;
+        let said = bench.fails(&WriteTool, json!({"path": "dir", "content": ""})).await;
         assert_eq!(said, "`dir` is a folder, and cannot be written");
         let much = "x".repeat(WRITE_BYTES_MAX + 1);
-        let said = bench.fails(&Write, json!({"path": "much", "content": much})).await;
+        let said = bench.fails(&WriteTool, json!({"path": "much", "content": much})).await;
         assert!(said.contains("at most 10485760"), "{said}");
     }
 }

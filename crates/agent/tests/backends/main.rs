@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_agent::backend::{Backend, Choice, Finished, Freedom, Job, Kind, Told, backend};
-use repertoire_agent::event::{Event, EventKind, Events};
+use repertoire_agent::backend::{
+    AgentFreedom, Backend, BackendChoice, BackendJob, BackendKind, BackendRestrictions,
+    BackendResult, build_backend,
+};
+use repertoire_agent::event::{AgentEvent, EventEmitter, EventKind};
 use repertoire_sandbox::process::UsageLimits;
 use repertoire_text::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +46,8 @@ impl Folder {
     }
 }
 
-fn job(dir: &Utf8Path) -> Job {
-    Job {
+fn job(dir: &Utf8Path) -> BackendJob {
+    BackendJob {
         form: None,
         prompt: "do it".to_owned(),
         system: String::new(),
@@ -53,8 +56,8 @@ fn job(dir: &Utf8Path) -> Job {
         model: None,
         session: None,
         schema: None,
-        freedom: Freedom::Workspace,
-        told: Told::default(),
+        freedom: AgentFreedom::Workspace,
+        told: BackendRestrictions::default(),
         max_cost_usd: None,
         max_iterations: None,
         mcp_servers: None,
@@ -67,23 +70,24 @@ fn job(dir: &Utf8Path) -> Job {
 }
 
 /// Events that are kept.
-fn kept() -> (Events, Arc<Mutex<Vec<EventKind>>>) {
+fn kept() -> (EventEmitter, Arc<Mutex<Vec<EventKind>>>) {
     let list = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&list);
-    let keep = move |event: &Event| sink.lock().expect("a list").push(event.kind.clone());
-    (Events::new("run", "agent", Arc::new(SystemClock), Arc::new(keep)), list)
+    let keep = move |event: &AgentEvent| sink.lock().expect("a list").push(event.kind.clone());
+    (EventEmitter::new("run", "agent", Arc::new(SystemClock), Arc::new(keep)), list)
 }
 
-async fn run(backend: &dyn Backend, job: &Job) -> (Finished, Vec<EventKind>) {
+async fn run(backend: &dyn Backend, job: &BackendJob) -> (BackendResult, Vec<EventKind>) {
     let (events, list) = kept();
     let finished = backend.run(job, &events).await;
     let list = list.lock().expect("a list").clone();
     (finished, list)
 }
 
-fn chosen(kind: Kind, program: &str, args: &[&str]) -> Box<dyn Backend> {
+fn chosen(kind: BackendKind, program: &str, args: &[&str]) -> Box<dyn Backend> {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    backend(Choice { kind, program: Some(program.to_owned()), args }).expect("a backend")
+    build_backend(BackendChoice { kind, program: Some(program.to_owned()), args })
+        .expect("a backend")
 }
 
 /// Whether a process whose command line has this text vanishes within a moment.

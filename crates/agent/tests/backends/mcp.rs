@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::*;
 use repertoire_agent::System;
-use repertoire_agent::mcp::{McpLimits, Place, ServerConfig, Servers};
-use repertoire_agent::run::Run;
-use repertoire_agent::tool::{Access, Call, Output};
+use repertoire_agent::mcp::{McpEnvironment, McpLimits, McpServerConfig, McpServers};
+use repertoire_agent::run::AgentRun;
+use repertoire_agent::tool::{ToolAccess, ToolInvocation, ToolOutput};
 use repertoire_sandbox::confinement::Sandbox;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 use serde_json::{Value, json};
 
 /// A server that answers each request by its method, with the id that it came with.
@@ -27,9 +27,9 @@ while read -r line; do
 done
 "#;
 
-fn place(dir: &Utf8Path) -> Place {
+fn place(dir: &Utf8Path) -> McpEnvironment {
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    Place {
+    McpEnvironment {
         dir: dir.to_owned(),
         environment: vec![
             variable("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -44,17 +44,17 @@ fn place(dir: &Utf8Path) -> Place {
     }
 }
 
-fn program(command: &str, args: &[&str]) -> ServerConfig {
+fn program(command: &str, args: &[&str]) -> McpServerConfig {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     let env = BTreeMap::from([("GIVEN".to_owned(), "yes".to_owned())]);
-    ServerConfig::Program { command: command.to_owned(), args, env }
+    McpServerConfig::Program { command: command.to_owned(), args, env }
 }
 
-fn a_run(dir: &Utf8Path) -> Run {
+fn a_run(dir: &Utf8Path) -> AgentRun {
     let (events, _) = kept();
-    let workplace = Workplace::new(dir, dir.join("spill"), Sandbox::default());
+    let workplace = RunWorkplace::new(dir, dir.join("spill"), Sandbox::default());
     let system = System::builder().work_dir(dir).build().expect("a system");
-    Run::new(system, workplace, events)
+    AgentRun::new(system, workplace, events)
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn the_tools_of_a_server_are_named_cleaned_and_called() {
     let script = folder.script("server-of-tools", SERVER);
     let configs = BTreeMap::from([("de mo".to_owned(), program(&script, &[]))]);
     let (events, told) = kept();
-    let servers = Servers::connect(&configs, &place(&folder.path), &events).await;
+    let servers = McpServers::connect(&configs, &place(&folder.path), &events).await;
     assert_eq!(*told.lock().expect("a list"), Vec::<EventKind>::new());
     let tools = servers.tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
@@ -72,18 +72,18 @@ async fn the_tools_of_a_server_are_named_cleaned_and_called() {
     assert_eq!(tools[0].spec(&run).description, "Adds numbers");
     assert_eq!(
         (tools[0].access(&Value::Null), tools[1].access(&Value::Null)),
-        (Access::Read, Access::Network)
+        (ToolAccess::Read, ToolAccess::Network)
     );
-    assert_eq!(tools[2].access(&Value::Null), Access::Execute);
+    assert_eq!(tools[2].access(&Value::Null), ToolAccess::Execute);
     let asked = json!({"description": "harmless", "sql": "DROP"});
     assert_eq!(tools[0].subject(&asked), r#"{"description":"harmless","sql":"DROP"}"#);
     let arguments = json!({"a": 1});
-    let call = || Call { id: "c", arguments: &arguments, run: &run };
+    let call = || ToolInvocation { id: "c", arguments: &arguments, run: &run };
     assert_eq!(
         tools[0].call(call()).await,
-        Output::ok("env=yes secret=none\n[an image, image/png]")
+        ToolOutput::ok("env=yes secret=none\n[an image, image/png]")
     );
-    assert_eq!(tools[3].call(call()).await, Output::error("no"));
+    assert_eq!(tools[3].call(call()).await, ToolOutput::error("no"));
     let hung = tools[2].call(call()).await;
     assert!(hung.is_error && hung.text.contains("did not answer within 1 s"), "{}", hung.text);
     servers.close().await;
@@ -98,7 +98,7 @@ async fn a_server_cannot_take_the_name_of_a_tool_of_ours() {
     let script = folder.script("server-of-names", &SERVER.replace("math.add", "Tests"));
     let configs = BTreeMap::from([("run".to_owned(), program(&script, &[]))]);
     let (events, _) = kept();
-    let servers = Servers::connect(&configs, &place(&folder.path), &events).await;
+    let servers = McpServers::connect(&configs, &place(&folder.path), &events).await;
     assert_eq!(servers.tools()[0].name(), "run_Tests_2");
 }
 
@@ -114,12 +114,12 @@ async fn servers_that_do_not_start_are_warnings_and_the_others_are_there() {
         ("broken".to_owned(), program(&broken, &[])),
         ("good".to_owned(), program(&good, &[])),
         ("noisy".to_owned(), program(&noisy, &[])),
-        ("remote".to_owned(), ServerConfig::Url("https://example.org/mcp".to_owned())),
+        ("remote".to_owned(), McpServerConfig::Url("https://example.org/mcp".to_owned())),
         ("silent".to_owned(), program(&silent, &[])),
     ]);
     let (events, told) = kept();
     let started = Instant::now();
-    let servers = Servers::connect(&configs, &place(&folder.path), &events).await;
+    let servers = McpServers::connect(&configs, &place(&folder.path), &events).await;
     assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!(servers.tools().len(), 4);
     let told = told.lock().expect("a list").clone();
@@ -144,11 +144,11 @@ async fn servers_that_do_not_start_are_warnings_and_the_others_are_there() {
 #[test]
 fn configurations_are_read_and_wrong_ones_say_what_is_wrong() {
     let read =
-        |value: Value| ServerConfig::from_json("s", &value).map_err(|error| error.to_string());
+        |value: Value| McpServerConfig::from_json("s", &value).map_err(|error| error.to_string());
     let plain =
         read(json!({"command": "x", "args": ["a"], "env": {"GIVEN": "yes"}, "type": "stdio"}));
     assert_eq!(plain, Ok(program("x", &["a"])));
-    assert_eq!(read(json!({"url": "http://x"})), Ok(ServerConfig::Url("http://x".to_owned())));
+    assert_eq!(read(json!({"url": "http://x"})), Ok(McpServerConfig::Url("http://x".to_owned())));
     for (value, problem) in [
         (json!({}), "neither a `command` nor a `url`"),
         (json!({"command": 1}), "a `command` that is no text"),

@@ -1,29 +1,32 @@
 //! Any command, transcripts, and agents of the Agent Client Protocol.
 
 use super::*;
-use repertoire_agent::event::Status;
+use repertoire_agent::event::AgentRunStatus;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_command_reads_the_prompt_and_prints_the_answer() {
     let folder = Folder::new();
     let shell = chosen(
-        Kind::Command,
+        BackendKind::Command,
         "sh",
         &["-c", "tr a-z A-Z; echo $REPERTOIRE_SYSTEM $REPERTOIRE_FREEDOM"],
     );
-    let job = Job { system: "brief".to_owned(), ..job(&folder.path) };
+    let job = BackendJob { system: "brief".to_owned(), ..job(&folder.path) };
     let (finished, _) = run(shell.as_ref(), &job).await;
-    assert_eq!((finished.status, finished.text.as_str()), (Status::Done, "DO ITbrief workspace"));
+    assert_eq!(
+        (finished.status, finished.text.as_str()),
+        (AgentRunStatus::Done, "DO ITbrief workspace")
+    );
 }
 
 #[tokio::test]
 async fn a_command_may_have_the_prompt_among_its_arguments() {
     let folder = Folder::new();
-    let echo = chosen(Kind::Command, "printf", &["%s|", "--x={prompt}", "y"]);
+    let echo = chosen(BackendKind::Command, "printf", &["%s|", "--x={prompt}", "y"]);
     let (finished, _) = run(echo.as_ref(), &job(&folder.path)).await;
     assert_eq!(finished.text, "--x=do it|y|");
-    let long = Job { prompt: "x".repeat(200_000), ..job(&folder.path) };
+    let long = BackendJob { prompt: "x".repeat(200_000), ..job(&folder.path) };
     let (finished, _) = run(echo.as_ref(), &long).await;
     assert!(finished.error.expect("an error").contains("too many for a command line"));
 }
@@ -32,20 +35,24 @@ async fn a_command_may_have_the_prompt_among_its_arguments() {
 async fn a_command_that_was_asked_for_json_is_held_to_it() {
     let folder = Folder::new();
     let schema = json!({"type": "object", "required": ["ok"]});
-    let job = Job { schema: Some(schema), ..job(&folder.path) };
-    let (finished, _) = run(chosen(Kind::Command, "echo", &["{\"ok\": 1}"]).as_ref(), &job).await;
-    assert_eq!((finished.status, finished.structured), (Status::Done, Some(json!({"ok": 1}))));
-    let (finished, _) = run(chosen(Kind::Command, "echo", &["{}"]).as_ref(), &job).await;
-    assert_eq!(finished.status, Status::Failed);
+    let job = BackendJob { schema: Some(schema), ..job(&folder.path) };
+    let (finished, _) =
+        run(chosen(BackendKind::Command, "echo", &["{\"ok\": 1}"]).as_ref(), &job).await;
+    assert_eq!(
+        (finished.status, finished.structured),
+        (AgentRunStatus::Done, Some(json!({"ok": 1})))
+    );
+    let (finished, _) = run(chosen(BackendKind::Command, "echo", &["{}"]).as_ref(), &job).await;
+    assert_eq!(finished.status, AgentRunStatus::Failed);
     assert!(finished.error.expect("an error").contains("\"ok\" is a required property"));
 }
 
 #[tokio::test]
 async fn a_command_that_fails_says_how() {
     let folder = Folder::new();
-    let shell = chosen(Kind::Command, "sh", &["-c", "echo half; echo broken >&2; exit 3"]);
+    let shell = chosen(BackendKind::Command, "sh", &["-c", "echo half; echo broken >&2; exit 3"]);
     let (finished, _) = run(shell.as_ref(), &job(&folder.path)).await;
-    assert_eq!((finished.status, finished.text.as_str()), (Status::Failed, "half"));
+    assert_eq!((finished.status, finished.text.as_str()), (AgentRunStatus::Failed, "half"));
     let error = finished.error.expect("an error");
     assert!(error.contains("code 3") && error.contains("broken"), "{error}");
 }
@@ -69,9 +76,9 @@ async fn steps_are_replayed() {
     let folder = Folder::new();
     let file = folder.file("demo.yaml", STEPS);
     let (finished, events) =
-        run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
+        run(chosen(BackendKind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
     assert_eq!(finished.text, "There is one file. It is a.txt.");
-    assert_eq!((finished.status, finished.session.as_deref()), (Status::Done, Some("s1")));
+    assert_eq!((finished.status, finished.session.as_deref()), (AgentRunStatus::Done, Some("s1")));
     assert_eq!(
         (finished.cost_usd, finished.usage.total(), finished.iterations),
         (Some(0.25), 7, 2)
@@ -85,14 +92,15 @@ async fn the_events_of_a_run_are_a_transcript() {
     let folder = Folder::new();
     let lines = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&lines);
-    let keep = move |event: &Event| {
+    let keep = move |event: &AgentEvent| {
         let line = serde_json::to_string(event).expect("JSON");
         sink.lock().expect("a text").push_str(&format!("{line}\n"));
     };
-    let events = Events::new("r", "a", Arc::new(SystemClock), Arc::new(keep));
+    let events = EventEmitter::new("r", "a", Arc::new(SystemClock), Arc::new(keep));
     let file = folder.file("demo.yaml", STEPS);
-    let first = chosen(Kind::Scripted, file.as_str(), &[]).run(&job(&folder.path), &events).await;
-    let Finished { status, text, usage, iterations, session, cost_usd, .. } = first.clone();
+    let first =
+        chosen(BackendKind::Scripted, file.as_str(), &[]).run(&job(&folder.path), &events).await;
+    let BackendResult { status, text, usage, iterations, session, cost_usd, .. } = first.clone();
     events.emit(EventKind::RunFinished {
         status,
         text,
@@ -108,7 +116,7 @@ async fn the_events_of_a_run_are_a_transcript() {
     let recorded = lines.lock().expect("a text").clone() + "{\"type\": \"of the future\"}\n";
     let file = folder.file("run.jsonl", &recorded);
     let (again, told) =
-        run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
+        run(chosen(BackendKind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
     assert_eq!(again, first);
     assert!(matches!(&told[0], EventKind::Warning { message } if message.starts_with("1 lines")));
 }
@@ -124,12 +132,14 @@ async fn a_transcript_that_is_none_says_what_is_wrong_and_where() {
     ] {
         let file = folder.file("bad.yaml", content);
         let (finished, _) =
-            run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path)).await;
+            run(chosen(BackendKind::Scripted, file.as_str(), &[]).as_ref(), &job(&folder.path))
+                .await;
         let error = finished.error.expect("an error");
         assert!(error.contains(expected), "{error}");
     }
     let (finished, _) =
-        run(chosen(Kind::Scripted, "/nowhere/x.yaml", &[]).as_ref(), &job(&folder.path)).await;
+        run(chosen(BackendKind::Scripted, "/nowhere/x.yaml", &[]).as_ref(), &job(&folder.path))
+            .await;
     assert!(finished.error.expect("an error").contains("there is no such file"));
 }
 
@@ -139,8 +149,8 @@ async fn a_waiting_transcript_can_be_stopped() {
     let file = folder.file("wait.yaml", "- text: hi\n- wait_ms: 3600000\n");
     let job = job(&folder.path);
     job.cancel.cancel();
-    let (finished, _) = run(chosen(Kind::Scripted, file.as_str(), &[]).as_ref(), &job).await;
-    assert_eq!((finished.status, finished.text.as_str()), (Status::Cancelled, "hi"));
+    let (finished, _) = run(chosen(BackendKind::Scripted, file.as_str(), &[]).as_ref(), &job).await;
+    assert_eq!((finished.status, finished.text.as_str()), (AgentRunStatus::Cancelled, "hi"));
 }
 
 /// An agent that asks for permission to edit a file at `$1`, and tells what it was answered.
@@ -169,13 +179,16 @@ echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}'
 exec cat >/dev/null
 "#;
 
-async fn agent(path: &str, change: impl FnOnce(&mut Job)) -> (Finished, Vec<EventKind>) {
+async fn agent(
+    path: &str,
+    change: impl FnOnce(&mut BackendJob),
+) -> (BackendResult, Vec<EventKind>) {
     let folder = Folder::new();
     let program = folder.script("agent", AGENT);
     let mut job = job(&folder.path);
     change(&mut job);
     let path = path.replace("$DIR", folder.path.as_str());
-    run(chosen(Kind::Acp, &program, &[&path]).as_ref(), &job).await
+    run(chosen(BackendKind::Acp, &program, &[&path]).as_ref(), &job).await
 }
 
 #[tokio::test]
@@ -183,7 +196,7 @@ async fn an_agent_of_the_protocol_works_within_its_freedom() {
     let (finished, events) = agent("$DIR/x.txt", |_| {}).await;
     assert_eq!(
         (finished.status, finished.text.as_str()),
-        (Status::Done, "allowed unknown new"),
+        (AgentRunStatus::Done, "allowed unknown new"),
         "{finished:?}"
     );
     assert_eq!((finished.session.as_deref(), finished.denials.len()), (Some("a1"), 0));
@@ -199,10 +212,10 @@ async fn an_agent_of_the_protocol_works_within_its_freedom() {
 #[tokio::test]
 async fn an_agent_of_the_protocol_is_refused_what_is_outside() {
     for (path, freedom, text, denials) in [
-        ("/etc/x", Freedom::Workspace, "refused unknown new", 1),
-        ("$DIR/../x", Freedom::Workspace, "refused unknown new", 1),
-        ("$DIR/x", Freedom::ReadOnly, "refused unknown new", 1),
-        ("/etc/x", Freedom::Full, "allowed unknown new", 0),
+        ("/etc/x", AgentFreedom::Workspace, "refused unknown new", 1),
+        ("$DIR/../x", AgentFreedom::Workspace, "refused unknown new", 1),
+        ("$DIR/x", AgentFreedom::ReadOnly, "refused unknown new", 1),
+        ("/etc/x", AgentFreedom::Full, "allowed unknown new", 0),
     ] {
         let (finished, _) = agent(path, |job| job.freedom = freedom).await;
         assert_eq!(
@@ -224,15 +237,15 @@ async fn an_old_session_of_the_protocol_is_gone_on_with_and_its_history_is_no_ne
 async fn an_agent_of_the_protocol_that_does_not_speak_it_ends_in_time() {
     let folder = Folder::new();
     let silent = folder.script("silent", "exec cat >/dev/null");
-    let job = Job { idle: Duration::from_secs(1), ..job(&folder.path) };
-    let (finished, _) = run(chosen(Kind::Acp, &silent, &[]).as_ref(), &job).await;
-    assert_eq!(finished.status, Status::Failed);
+    let job = BackendJob { idle: Duration::from_secs(1), ..job(&folder.path) };
+    let (finished, _) = run(chosen(BackendKind::Acp, &silent, &[]).as_ref(), &job).await;
+    assert_eq!(finished.status, AgentRunStatus::Failed);
     let old = folder
         .script("old", r#"read x; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":9}}'"#);
-    let (finished, _) = run(chosen(Kind::Acp, &old, &[]).as_ref(), &job).await;
+    let (finished, _) = run(chosen(BackendKind::Acp, &old, &[]).as_ref(), &job).await;
     assert!(finished.error.expect("an error").contains("version 9"));
     let login = r#"read x; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Authentication required"}}'"#;
     let login = folder.script("login", login);
-    let (finished, _) = run(chosen(Kind::Acp, &login, &[]).as_ref(), &job).await;
+    let (finished, _) = run(chosen(BackendKind::Acp, &login, &[]).as_ref(), &job).await;
     assert!(finished.error.expect("an error").contains("asks for a login"));
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use repertoire_agent::permission::{Mode, Permissions};
-use repertoire_agent::{EventKind, RunOptions, Status};
-use repertoire_scripted::{Script, Turn};
+use repertoire_agent::permission::{PermissionMode, RunPermissions};
+use repertoire_agent::{AgentRunStatus, EventKind, RunOptions};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::workspace::Workspace;
@@ -13,14 +13,22 @@ const BOUND: Duration = Duration::from_secs(20);
 
 /// Runs one command, and gives what the model was told about it.
 async fn command(arguments: Value) -> (Workspace, String) {
-    let script = Script::new().turn(Turn::tool("bash", arguments)).turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("bash", arguments))
+        .turn(ScriptedTurn::text("Done."));
     let workspace = Workspace::new(script).await;
-    let options =
-        RunOptions { permissions: Some(Permissions::new(Mode::Full)), ..RunOptions::default() };
+    let options = RunOptions {
+        permissions: Some(RunPermissions::new(PermissionMode::Full)),
+        ..RunOptions::default()
+    };
     let begun = Instant::now();
     let report = workspace.system().run("default", "Go", options).await;
     assert!(begun.elapsed() < BOUND, "it took {:?}", begun.elapsed());
-    assert_eq!((report.status, report.text.as_str()), (Status::Done, "Done."), "{report:?}");
+    assert_eq!(
+        (report.status, report.text.as_str()),
+        (AgentRunStatus::Done, "Done."),
+        "{report:?}"
+    );
     let told = workspace.requests()[1].body["messages"][2]["content"][0].clone();
     let text = told["content"].as_str().map_or_else(|| told["content"].to_string(), str::to_owned);
     (workspace, text)
@@ -88,34 +96,39 @@ async fn a_hundred_megabytes_of_output_are_cut_and_kept_in_a_file() {
 
 #[tokio::test]
 async fn a_run_that_is_stopped_takes_its_command_with_it() {
-    let script = Script::new().turn(Turn::tool("bash", json!({"command": "sleep 987.004"})));
+    let script =
+        ModelScript::new().turn(ScriptedTurn::tool("bash", json!({"command": "sleep 987.004"})));
     let workspace = Workspace::new(script).await;
-    let options =
-        RunOptions { permissions: Some(Permissions::new(Mode::Full)), ..RunOptions::default() };
+    let options = RunOptions {
+        permissions: Some(RunPermissions::new(PermissionMode::Full)),
+        ..RunOptions::default()
+    };
     let cancel = options.cancel.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(400)).await;
         cancel.cancel();
     });
     let report = workspace.system().run("default", "Go", options).await;
-    assert_eq!(report.status, Status::Cancelled);
+    assert_eq!(report.status, AgentRunStatus::Cancelled);
     nothing_left("987.004");
 }
 
 #[tokio::test]
 async fn calls_that_may_run_beside_each_other_do_and_answers_keep_their_order() {
-    let script = Script::new()
+    let script = ModelScript::new()
         .turn(
-            Turn::tool("read", json!({"path": "a.txt"}))
+            ScriptedTurn::tool("read", json!({"path": "a.txt"}))
                 .and_tool("read", json!({"path": "b.txt"}))
                 .and_tool("bash", json!({"command": "echo three > c.txt"}))
                 .and_tool("read", json!({"path": "c.txt"})),
         )
-        .turn(Turn::text("Done."));
+        .turn(ScriptedTurn::text("Done."));
     let workspace = Workspace::new(script).await;
     workspace.write("work/a.txt", "one").write("work/b.txt", "two");
-    let options =
-        RunOptions { permissions: Some(Permissions::new(Mode::Full)), ..RunOptions::default() };
+    let options = RunOptions {
+        permissions: Some(RunPermissions::new(PermissionMode::Full)),
+        ..RunOptions::default()
+    };
     workspace.system().run("default", "Go", options).await;
     let results = workspace.requests()[1].body["messages"][2]["content"].clone();
     let texts: Vec<String> =

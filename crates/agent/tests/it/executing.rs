@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use repertoire_agent::RunOptions;
 use repertoire_agent::executor::{ExecuteError, SkillExecutor, SubagentContext};
 use repertoire_agent::spending::RunLimits;
-use repertoire_scripted::{Fault, Script, Turn};
+use repertoire_scripted::{ModelFault, ModelScript, ScriptedTurn};
 use serde_json::json;
 
 use crate::workspace::Workspace;
 
 fn task(text: &str) -> SubagentContext {
-    SubagentContext::task(text)
+    SubagentContext::for_task(text)
 }
 
 fn executor(workspace: &Workspace) -> SkillExecutor {
     SkillExecutor::new(workspace.system(), RunOptions::default())
 }
 
-async fn with_skill(script: Script, frontmatter: &str) -> Workspace {
+async fn with_skill(script: ModelScript, frontmatter: &str) -> Workspace {
     let workspace = Workspace::new(script).await;
     workspace.skill("fixer", &format!("description: Mends things\n{frontmatter}"), "Use glue.");
     workspace
@@ -27,7 +27,7 @@ async fn with_skill(script: Script, frontmatter: &str) -> Workspace {
 
 #[tokio::test]
 async fn a_skill_is_executed_with_its_text_and_its_task() {
-    let workspace = with_skill(Script::new().turn(Turn::text("Mended.")), "").await;
+    let workspace = with_skill(ModelScript::new().turn(ScriptedTurn::text("Mended.")), "").await;
     let result = executor(&workspace).execute("fixer", &task("The cup broke")).await.unwrap();
     assert!(result.success && !result.metadata.cached, "{result:?}");
     assert_eq!(result.output, "Mended.");
@@ -37,8 +37,10 @@ async fn a_skill_is_executed_with_its_text_and_its_task() {
 
 #[tokio::test]
 async fn a_result_is_kept_for_the_same_input_and_for_no_other() {
-    let script =
-        Script::new().turn(Turn::text("One.")).turn(Turn::text("Two.")).turn(Turn::text("Three."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::text("One."))
+        .turn(ScriptedTurn::text("Two."))
+        .turn(ScriptedTurn::text("Three."));
     let workspace = with_skill(script, "").await;
     let executor = executor(&workspace);
     let first = executor.execute("fixer", &task("a")).await.unwrap();
@@ -58,7 +60,8 @@ async fn a_result_is_kept_for_the_same_input_and_for_no_other() {
 
 #[tokio::test]
 async fn what_may_not_be_kept_is_not() {
-    let script = Script::new().turn(Turn::text("One.")).turn(Turn::text("Two."));
+    let script =
+        ModelScript::new().turn(ScriptedTurn::text("One.")).turn(ScriptedTurn::text("Two."));
     let workspace = with_skill(script, "cacheable: false").await;
     let executor = executor(&workspace);
     executor.execute("fixer", &task("a")).await.unwrap();
@@ -67,14 +70,15 @@ async fn what_may_not_be_kept_is_not() {
 
 #[tokio::test]
 async fn a_failed_result_is_tried_again_as_often_as_the_skill_says() {
-    let failed = || Turn::text(r#"{"success": false, "error": "no glue"}"#);
-    let script = Script::new().turn(failed()).turn(Turn::text("Mended."));
+    let failed = || ScriptedTurn::text(r#"{"success": false, "error": "no glue"}"#);
+    let script = ModelScript::new().turn(failed()).turn(ScriptedTurn::text("Mended."));
     let workspace = with_skill(script, "max_retries: 1").await;
     let result = executor(&workspace).execute("fixer", &task("a")).await.unwrap();
     assert!(result.success, "{result:?}");
     assert_eq!(result.metadata.retries, 1);
 
-    let workspace = with_skill(Script::new().turn(failed()).repeat_last(), "max_retries: 1").await;
+    let workspace =
+        with_skill(ModelScript::new().turn(failed()).repeat_last(), "max_retries: 1").await;
     let executor = executor(&workspace);
     let result = executor.execute("fixer", &task("a")).await.unwrap();
     assert_eq!((result.success, result.error.as_deref()), (false, Some("no glue")));
@@ -84,8 +88,10 @@ async fn a_failed_result_is_tried_again_as_often_as_the_skill_says() {
 
 #[tokio::test]
 async fn a_skill_that_takes_too_long_is_ended() {
-    let slow = Turn::text("word ".repeat(400)).with_fault(Fault::Slow { ms_per_event: 50 });
-    let workspace = with_skill(Script::new().turn(slow), "timeout_ms: 1000\nmax_retries: 0").await;
+    let slow =
+        ScriptedTurn::text("word ".repeat(400)).with_fault(ModelFault::Slow { ms_per_event: 50 });
+    let workspace =
+        with_skill(ModelScript::new().turn(slow), "timeout_ms: 1000\nmax_retries: 0").await;
     let begun = Instant::now();
     let result = executor(&workspace).execute("fixer", &task("a")).await.unwrap();
     assert!(!result.success && begun.elapsed() < Duration::from_secs(3));
@@ -94,13 +100,16 @@ async fn a_skill_that_takes_too_long_is_ended() {
 
 #[tokio::test]
 async fn tools_that_are_required_must_be_there_and_those_that_are_disallowed_are_not_offered() {
-    let workspace = with_skill(Script::new(), "required_tools: [read, teleport]").await;
+    let workspace = with_skill(ModelScript::new(), "required_tools: [read, teleport]").await;
     let error = executor(&workspace).execute("fixer", &task("a")).await.unwrap_err();
     assert_eq!(error.to_string(), "`fixer` requires tools that are not there: teleport");
     assert!(workspace.requests().is_empty());
 
-    let workspace =
-        with_skill(Script::new().turn(Turn::text("Ok.")), "disallowed_tools: [bash, write]").await;
+    let workspace = with_skill(
+        ModelScript::new().turn(ScriptedTurn::text("Ok.")),
+        "disallowed_tools: [bash, write]",
+    )
+    .await;
     executor(&workspace).execute("fixer", &task("a")).await.unwrap();
     let tools = workspace.requests()[0].body["tools"].clone();
     let names: Vec<&str> =
@@ -113,8 +122,9 @@ async fn tools_that_are_required_must_be_there_and_those_that_are_disallowed_are
 
 #[tokio::test]
 async fn no_more_than_three_run_at_once_and_an_agent_no_more_than_it_says() {
-    let slow = || Turn::text("a few words here").with_fault(Fault::Slow { ms_per_event: 30 });
-    let workspace = Workspace::new(Script::new().turn(slow()).repeat_last()).await;
+    let slow =
+        || ScriptedTurn::text("a few words here").with_fault(ModelFault::Slow { ms_per_event: 30 });
+    let workspace = Workspace::new(ModelScript::new().turn(slow()).repeat_last()).await;
     workspace.skill("fixer", "description: Mends\ncacheable: false", "Glue.");
     workspace.agent(
         "lone",
@@ -142,7 +152,8 @@ async fn no_more_than_three_run_at_once_and_an_agent_no_more_than_it_says() {
 
 #[tokio::test]
 async fn a_sub_agent_is_found_by_its_name_and_by_what_it_can_do() {
-    let workspace = Workspace::new(Script::new().turn(Turn::text("Found.")).repeat_last()).await;
+    let workspace =
+        Workspace::new(ModelScript::new().turn(ScriptedTurn::text("Found.")).repeat_last()).await;
     workspace.agent(
         "scout",
         "description: Looks\ntype: subagent\ncapabilities: [web_search]",
@@ -158,10 +169,10 @@ async fn a_sub_agent_is_found_by_its_name_and_by_what_it_can_do() {
 
 #[tokio::test]
 async fn a_skill_that_forks_runs_in_a_conversation_of_its_own() {
-    let script = Script::new()
-        .turn(Turn::tool("skill", json!({"name": "deep", "arguments": "the cellar"})))
-        .turn(Turn::text("Nothing but dust."))
-        .turn(Turn::text("It is empty."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("skill", json!({"name": "deep", "arguments": "the cellar"})))
+        .turn(ScriptedTurn::text("Nothing but dust."))
+        .turn(ScriptedTurn::text("It is empty."));
     let workspace = Workspace::new(script).await;
     workspace.skill("deep", "description: Looks closely\ncontext: fork", "Look into $ARGUMENTS.");
     let report =
@@ -178,10 +189,10 @@ async fn a_skill_that_forks_runs_in_a_conversation_of_its_own() {
 
 #[tokio::test]
 async fn a_skill_that_forks_has_no_more_tools_than_who_called_it() {
-    let script = Script::new()
-        .turn(Turn::tool("skill", json!({"name": "deep"})))
-        .turn(Turn::text("I looked."))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("skill", json!({"name": "deep"})))
+        .turn(ScriptedTurn::text("I looked."))
+        .turn(ScriptedTurn::text("Done."));
     let workspace = Workspace::new(script).await;
     workspace.skill("deep", "description: Looks closely\ncontext: fork\nagent: strong", "Look.");
     workspace.agent("strong", "description: Does everything", "Be strong.");
@@ -196,8 +207,8 @@ async fn a_skill_that_forks_has_no_more_tools_than_who_called_it() {
 
 #[tokio::test]
 async fn a_skill_that_is_tried_again_stays_within_one_purse() {
-    let failed = Turn::text(r#"{"success": false, "error": "no glue"}"#);
-    let script = Script::new().turn(failed).repeat_last();
+    let failed = ScriptedTurn::text(r#"{"success": false, "error": "no glue"}"#);
+    let script = ModelScript::new().turn(failed).repeat_last();
     let workspace = with_skill(script, "max_retries: 3").await;
     let limits = Some(RunLimits { tokens_max: Some(1), ..RunLimits::default() });
     let options = RunOptions { limits, ..RunOptions::default() };

@@ -5,22 +5,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use repertoire_agent::backend::{Backend, Finished, Job};
-use repertoire_agent::event::Events;
+use repertoire_agent::backend::{Backend, BackendJob, BackendResult};
+use repertoire_agent::event::EventEmitter;
 use repertoire_agent::executor::{SkillExecutor, SubagentContext};
-use repertoire_agent::run::Run;
+use repertoire_agent::run::AgentRun;
 use repertoire_agent::spending::RunLimits;
-use repertoire_agent::tool::{Access, Call, Output, Tool};
-use repertoire_agent::{EventKind, RunOptions, Status, System};
-use repertoire_model::{ToolSpec, Usage};
-use repertoire_scripted::{Fault, Script, ToolUse, Turn};
+use repertoire_agent::tool::{Tool, ToolAccess, ToolInvocation, ToolOutput};
+use repertoire_agent::{AgentRunStatus, EventKind, RunOptions, System};
+use repertoire_model::{TokenUsage, ToolSpec};
+use repertoire_scripted::{ModelFault, ModelScript, ScriptedToolUse, ScriptedTurn};
 use repertoire_text::clock::Clock;
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, config, in_conversation};
 
-fn delegated(agent: &str) -> ToolUse {
-    ToolUse::new("delegate", json!({"agent": agent, "task": "Count the beans"}))
+fn delegated(agent: &str) -> ScriptedToolUse {
+    ScriptedToolUse::new("delegate", json!({"agent": agent, "task": "Count the beans"}))
 }
 
 fn within_seconds(seconds: u64) -> RunOptions {
@@ -31,20 +31,25 @@ fn within_seconds(seconds: u64) -> RunOptions {
 
 #[tokio::test]
 async fn an_agent_of_which_one_may_work_can_delegate_to_itself() {
-    let script = Script::new()
-        .turn(Turn::tools(vec![delegated("counter")]))
-        .turn(Turn::text("There are 7 beans."))
-        .turn(Turn::text("Seven."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tools(vec![delegated("counter")]))
+        .turn(ScriptedTurn::text("There are 7 beans."))
+        .turn(ScriptedTurn::text("Seven."));
     let workspace = Workspace::new(script).await;
     workspace.agent("counter", "description: Counts\nmax_concurrent: 1", "You count.");
     let report = workspace.system().run("counter", "Go", within_seconds(5)).await;
-    assert_eq!((report.status, report.text.as_str()), (Status::Done, "Seven."), "{report:?}");
+    assert_eq!(
+        (report.status, report.text.as_str()),
+        (AgentRunStatus::Done, "Seven."),
+        "{report:?}"
+    );
 }
 
 #[tokio::test]
 async fn waiting_for_a_conversation_that_is_in_use_can_be_stopped() {
-    let slow = Turn::text("word ".repeat(400)).with_fault(Fault::Slow { ms_per_event: 50 });
-    let workspace = Workspace::new(Script::new().turn(slow)).await;
+    let slow =
+        ScriptedTurn::text("word ".repeat(400)).with_fault(ModelFault::Slow { ms_per_event: 50 });
+    let workspace = Workspace::new(ModelScript::new().turn(slow)).await;
     let system = workspace.system();
     let (first, second) = (in_conversation("c"), in_conversation("c"));
     let (stop_first, stop_second) = (first.cancel.clone(), second.cancel.clone());
@@ -56,18 +61,18 @@ async fn waiting_for_a_conversation_that_is_in_use_can_be_stopped() {
     stop_second.cancel();
     let waiting = system.run("default", "And I?", second);
     let report = tokio::time::timeout(Duration::from_secs(2), waiting).await.unwrap();
-    assert_eq!(report.status, Status::Cancelled);
+    assert_eq!(report.status, AgentRunStatus::Cancelled);
     stop_first.cancel();
     busy.await.unwrap();
 }
 
 #[tokio::test]
 async fn sub_agents_that_work_at_once_each_report_what_they_used_themselves() {
-    let script = Script::new()
-        .turn(Turn::tools(vec![delegated("default"), delegated("default")]))
-        .turn(Turn::text("One.").with_fault(Fault::Slow { ms_per_event: 20 }))
-        .turn(Turn::text("Two.").with_fault(Fault::Slow { ms_per_event: 20 }))
-        .turn(Turn::text("Three."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tools(vec![delegated("default"), delegated("default")]))
+        .turn(ScriptedTurn::text("One.").with_fault(ModelFault::Slow { ms_per_event: 20 }))
+        .turn(ScriptedTurn::text("Two.").with_fault(ModelFault::Slow { ms_per_event: 20 }))
+        .turn(ScriptedTurn::text("Three."));
     let workspace = Workspace::new(script).await;
     workspace.system().run("default", "Go", RunOptions::default()).await;
     let used = |kind| match kind {
@@ -80,9 +85,9 @@ async fn sub_agents_that_work_at_once_each_report_what_they_used_themselves() {
 
 #[tokio::test]
 async fn a_sub_agent_without_a_model_takes_the_one_that_was_asked_for() {
-    let script = Script::new()
-        .turn(Turn::tools(vec![delegated("plain"), delegated("choosy")]))
-        .turn(Turn::text("Seven."))
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tools(vec![delegated("plain"), delegated("choosy")]))
+        .turn(ScriptedTurn::text("Seven."))
         .repeat_last();
     let workspace = Workspace::new(script).await;
     workspace.agent("plain", "description: Counts", "You count.").agent(
@@ -101,7 +106,8 @@ async fn a_sub_agent_without_a_model_takes_the_one_that_was_asked_for() {
 
 #[tokio::test]
 async fn tools_are_described_the_same_as_long_as_a_conversation_lasts() {
-    let workspace = Workspace::new(Script::new().turn(Turn::text("Yes.")).repeat_last()).await;
+    let workspace =
+        Workspace::new(ModelScript::new().turn(ScriptedTurn::text("Yes.")).repeat_last()).await;
     workspace.skill("invoices", "description: Writes invoices for customers", "Round up.").skill(
         "sourdough",
         "description: How to bake bread with a starter",
@@ -116,17 +122,18 @@ async fn tools_are_described_the_same_as_long_as_a_conversation_lasts() {
 
 #[tokio::test]
 async fn what_was_said_before_a_limit_is_in_the_report() {
-    let turn = Turn::text("So far: three.").and_tool("list", json!({}));
-    let workspace = Workspace::new(Script::new().turn(turn).repeat_last()).await;
+    let turn = ScriptedTurn::text("So far: three.").and_tool("list", json!({}));
+    let workspace = Workspace::new(ModelScript::new().turn(turn).repeat_last()).await;
     let limits = Some(RunLimits { iterations_max: 1, ..RunLimits::default() });
     let options = RunOptions { limits, ..RunOptions::default() };
     let report = workspace.system().run("default", "Go", options).await;
-    assert_eq!((report.status, report.text.as_str()), (Status::Limited, "So far: three."));
+    assert_eq!((report.status, report.text.as_str()), (AgentRunStatus::Limited, "So far: three."));
 }
 
 #[tokio::test]
 async fn a_call_that_is_stopped_has_a_result_all_the_same() {
-    let workspace = Workspace::new(Script::new().turn(Turn::tool("nap", json!({})))).await;
+    let workspace =
+        Workspace::new(ModelScript::new().turn(ScriptedTurn::tool("nap", json!({})))).await;
     let system = workspace.builder().config(config()).tool(Arc::new(Nap)).build().unwrap();
     let options = RunOptions::default();
     let cancel = options.cancel.clone();
@@ -135,7 +142,7 @@ async fn a_call_that_is_stopped_has_a_result_all_the_same() {
         cancel.cancel();
     });
     let report = system.run("default", "Go", options).await;
-    assert_eq!(report.status, Status::Cancelled);
+    assert_eq!(report.status, AgentRunStatus::Cancelled);
     let kinds = workspace.kinds();
     let result = kinds.iter().position(
         |kind| matches!(kind, EventKind::ToolResult { tool, is_error: true, .. } if tool == "nap"),
@@ -146,8 +153,9 @@ async fn a_call_that_is_stopped_has_a_result_all_the_same() {
 
 #[tokio::test]
 async fn an_answer_that_is_stopped_is_paid_for_as_far_as_it_came() {
-    let slow = Turn::text("word ".repeat(400)).with_fault(Fault::Slow { ms_per_event: 50 });
-    let workspace = Workspace::new(Script::new().turn(slow)).await;
+    let slow =
+        ScriptedTurn::text("word ".repeat(400)).with_fault(ModelFault::Slow { ms_per_event: 50 });
+    let workspace = Workspace::new(ModelScript::new().turn(slow)).await;
     let options = RunOptions::default();
     let cancel = options.cancel.clone();
     tokio::spawn(async move {
@@ -155,24 +163,26 @@ async fn an_answer_that_is_stopped_is_paid_for_as_far_as_it_came() {
         cancel.cancel();
     });
     let report = workspace.system().run("default", "Go", options).await;
-    assert_eq!((report.status, report.usage.input_tokens), (Status::Cancelled, 100));
+    assert_eq!((report.status, report.usage.input_tokens), (AgentRunStatus::Cancelled, 100));
     assert!(report.cost_usd.unwrap() > 0.0);
 }
 
 #[tokio::test]
 async fn who_waits_for_a_service_that_is_being_tried_is_not_given_up() {
-    let broken = || Turn::fail(Fault::status(500, "{}"));
-    let slow = Turn::text("word ".repeat(160)).with_fault(Fault::Slow { ms_per_event: 50 });
-    let mut script = Script::new();
+    let broken = || ScriptedTurn::fail(ModelFault::status(500, "{}"));
+    let slow =
+        ScriptedTurn::text("word ".repeat(160)).with_fault(ModelFault::Slow { ms_per_event: 50 });
+    let mut script = ModelScript::new();
     for _ in 0..5 {
         script = script.turn(broken());
     }
-    let workspace = Workspace::new(script.turn(slow).turn(Turn::text("Yes.")).repeat_last()).await;
+    let workspace =
+        Workspace::new(script.turn(slow).turn(ScriptedTurn::text("Yes.")).repeat_last()).await;
     let now = Arc::new(Later(AtomicU64::new(1_000_000)));
     let system = workspace.builder().config(config()).clock(now.clone()).build().unwrap();
     for _ in 0..2 {
         let report = system.run("default", "Go", RunOptions::default()).await;
-        assert_eq!(report.status, Status::Failed);
+        assert_eq!(report.status, AgentRunStatus::Failed);
     }
     now.0.fetch_add(61_000, Ordering::Relaxed);
     let trying = tokio::spawn({
@@ -181,8 +191,12 @@ async fn who_waits_for_a_service_that_is_being_tried_is_not_given_up() {
     });
     tokio::time::sleep(Duration::from_millis(200)).await;
     let waiting = system.run("default", "Go", RunOptions::default()).await;
-    assert_eq!((waiting.status, waiting.text.as_str()), (Status::Done, "Yes."), "{waiting:?}");
-    assert_eq!(trying.await.unwrap().status, Status::Done);
+    assert_eq!(
+        (waiting.status, waiting.text.as_str()),
+        (AgentRunStatus::Done, "Yes."),
+        "{waiting:?}"
+    );
+    assert_eq!(trying.await.unwrap().status, AgentRunStatus::Done);
 }
 
 /// A clock that is set by hand.
@@ -196,7 +210,8 @@ impl Clock for Later {
 
 #[tokio::test]
 async fn a_skill_that_works_apart_is_left_to_the_model_unless_it_is_named() {
-    let workspace = Workspace::new(Script::new().turn(Turn::text("Yes.")).repeat_last()).await;
+    let workspace =
+        Workspace::new(ModelScript::new().turn(ScriptedTurn::text("Yes.")).repeat_last()).await;
     let card =
         "description: Audits ledgers\ncontext: fork\ntriggers:\n  keywords: [audit the ledgers]";
     workspace.skill("auditor", card, "Mind the pennies.");
@@ -213,12 +228,13 @@ async fn a_skill_that_works_apart_is_left_to_the_model_unless_it_is_named() {
 
 #[tokio::test]
 async fn a_skill_that_changed_is_put_back_as_it_is_now() {
-    let mut script = Script::new().turn(Turn::text("Yes."));
+    let mut script = ModelScript::new().turn(ScriptedTurn::text("Yes."));
     for _ in 0..8 {
-        script =
-            script.turn(Turn::tool("nap", json!({"letters": 28_000})).and_text("x".repeat(9_000)));
+        script = script.turn(
+            ScriptedTurn::tool("nap", json!({"letters": 28_000})).and_text("x".repeat(9_000)),
+        );
     }
-    let script = script.turn(Turn::text("Done.")).repeat_last().aside("A summary.");
+    let script = script.turn(ScriptedTurn::text("Done.")).repeat_last().aside("A summary.");
     let workspace = Workspace::new(script).await;
     workspace.skill("invoices", "description: Rules", "Round up.");
     let system = small(&workspace, 16_000);
@@ -237,11 +253,12 @@ async fn a_skill_that_changed_is_put_back_as_it_is_now() {
 
 #[tokio::test]
 async fn a_task_that_fills_the_model_is_not_summarised_on_every_turn() {
-    let mut script = Script::new();
+    let mut script = ModelScript::new();
     for _ in 0..6 {
-        script = script.turn(Turn::tool("nap", json!({"letters": 10})));
+        script = script.turn(ScriptedTurn::tool("nap", json!({"letters": 10})));
     }
-    let workspace = Workspace::new(script.turn(Turn::text("Done.")).aside("A summary.")).await;
+    let workspace =
+        Workspace::new(script.turn(ScriptedTurn::text("Done.")).aside("A summary.")).await;
     let system = small(&workspace, 2_000);
     let report = system.run("default", "word ".repeat(24_000), RunOptions::default()).await;
     assert_eq!(report.text, "Done.");
@@ -253,7 +270,7 @@ fn small(workspace: &Workspace, context_tokens: u64) -> System {
     let mut config = config();
     config.model = "compat/small".parse().unwrap();
     config.auto_trigger.enabled = false;
-    let mut prices = repertoire_model::prices::Prices::builtin();
+    let mut prices = repertoire_model::prices::ModelPrices::builtin();
     let table = format!(
         "[\"compat/small\"]\ncontext_tokens = {context_tokens}\noutput_tokens_max = 1000\ninput_usd = 0.0\noutput_usd = 0.0\n"
     );
@@ -264,7 +281,8 @@ fn small(workspace: &Workspace, context_tokens: u64) -> System {
 
 #[tokio::test]
 async fn an_agent_that_was_edited_speaks_with_its_new_words_in_an_old_conversation() {
-    let workspace = Workspace::new(Script::new().turn(Turn::text("Yes.")).repeat_last()).await;
+    let workspace =
+        Workspace::new(ModelScript::new().turn(ScriptedTurn::text("Yes.")).repeat_last()).await;
     workspace.agent("clerk", "description: Writes", "Be long.");
     workspace.agent("judge", "description: Judges", "Be fair.");
     let system = workspace.system();
@@ -281,16 +299,16 @@ async fn an_agent_that_was_edited_speaks_with_its_new_words_in_an_old_conversati
 
 #[tokio::test]
 async fn a_skill_that_there_is_no_room_for_after_compaction_can_be_loaded_again() {
-    let mut script = Script::new();
+    let mut script = ModelScript::new();
     for number in 0..8 {
-        script = script.turn(Turn::tool("skill", json!({"name": format!("s{number}")})));
+        script = script.turn(ScriptedTurn::tool("skill", json!({"name": format!("s{number}")})));
     }
     for _ in 0..8 {
-        script = script.turn(Turn::tool("nap", json!({"letters": 28_000})));
+        script = script.turn(ScriptedTurn::tool("nap", json!({"letters": 28_000})));
     }
     let script = script
-        .turn(Turn::tool("skill", json!({"name": "s0"})))
-        .turn(Turn::text("Done."))
+        .turn(ScriptedTurn::tool("skill", json!({"name": "s0"})))
+        .turn(ScriptedTurn::text("Done."))
         .repeat_last()
         .aside("A summary.");
     let workspace = Workspace::new(script).await;
@@ -311,14 +329,14 @@ async fn a_skill_that_there_is_no_room_for_after_compaction_can_be_loaded_again(
 
 #[tokio::test]
 async fn the_tools_that_a_skill_forbids_are_also_kept_from_an_agent_that_it_names() {
-    let workspace = Workspace::new(Script::new().turn(Turn::text("Yes."))).await;
+    let workspace = Workspace::new(ModelScript::new().turn(ScriptedTurn::text("Yes."))).await;
     workspace.agent("clerk", "description: Writes\ntools: [read, list]", "You write.").skill(
         "careful",
         "description: Takes care\nagent: clerk\ndisallowed_tools: [list]",
         "Take care.",
     );
     let executor = SkillExecutor::new(workspace.system(), RunOptions::default());
-    executor.execute("careful", &SubagentContext::task("Go")).await.unwrap();
+    executor.execute("careful", &SubagentContext::for_task("Go")).await.unwrap();
     let body = &workspace.requests()[0].body;
     let names: Vec<&str> =
         body["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
@@ -328,7 +346,7 @@ async fn the_tools_that_a_skill_forbids_are_also_kept_from_an_agent_that_it_name
 
 #[tokio::test]
 async fn a_session_goes_on_where_it_is_and_nowhere_else() {
-    let workspace = Workspace::new(Script::new().turn(Turn::text("From here."))).await;
+    let workspace = Workspace::new(ModelScript::new().turn(ScriptedTurn::text("From here."))).await;
     workspace.agent("clerk", "description: Writes", "Be brief.");
     let system = workspace.system();
     let (one, other) = (Arc::new(Elsewhere::new("one")), Arc::new(Elsewhere::new("other")));
@@ -354,7 +372,7 @@ async fn a_session_goes_on_where_it_is_and_nowhere_else() {
 /// Somebody else's agent, which remembers what it was asked.
 struct Elsewhere {
     name: &'static str,
-    jobs: Mutex<Vec<Job>>,
+    jobs: Mutex<Vec<BackendJob>>,
 }
 
 impl Elsewhere {
@@ -368,20 +386,29 @@ impl Backend for Elsewhere {
         self.name
     }
 
-    fn holds(&self) -> repertoire_agent::backend::Holds {
-        let rules = repertoire_agent::backend::Rules::All;
-        let effects = repertoire_agent::backend::Keeps::EveryEffect;
-        repertoire_agent::backend::Holds { rules, effects, sandbox: true, service: None }
+    fn enforcement(&self) -> repertoire_agent::backend::BackendEnforcement {
+        let rules = repertoire_agent::backend::RuleEnforcement::All;
+        let effects = repertoire_agent::backend::EffectEnforcement::EveryEffect;
+        repertoire_agent::backend::BackendEnforcement {
+            rules,
+            effects,
+            sandbox: true,
+            service: None,
+        }
     }
 
-    fn run<'a>(&'a self, job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {
+    fn run<'a>(
+        &'a self,
+        job: &'a BackendJob,
+        _events: &'a EventEmitter,
+    ) -> BoxFuture<'a, BackendResult> {
         self.jobs.lock().unwrap().push(job.clone());
-        Box::pin(std::future::ready(Finished {
-            status: Status::Done,
+        Box::pin(std::future::ready(BackendResult {
+            status: AgentRunStatus::Done,
             text: "From there.".to_owned(),
             structured: None,
             error: None,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             cost_usd: None,
             iterations: 1,
             denials: Vec::new(),
@@ -399,23 +426,23 @@ impl Tool for Nap {
         "nap"
     }
 
-    fn spec(&self, _run: &Run) -> ToolSpec {
+    fn spec(&self, _run: &AgentRun) -> ToolSpec {
         let parameters = json!({"type": "object", "properties": {"letters": {"type": "integer"}}});
         ToolSpec { name: "nap".into(), description: "Naps.".into(), parameters }
     }
 
-    fn access(&self, _arguments: &Value) -> Access {
-        Access::None
+    fn access(&self, _arguments: &Value) -> ToolAccess {
+        ToolAccess::None
     }
 
     fn subject(&self, _arguments: &Value) -> String {
         String::new()
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Output> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             match call.arguments["letters"].as_u64() {
-                Some(letters) => Output::ok("z".repeat(usize::try_from(letters).unwrap())),
+                Some(letters) => ToolOutput::ok("z".repeat(usize::try_from(letters).unwrap())),
                 None => std::future::pending().await,
             }
         })

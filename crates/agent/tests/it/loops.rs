@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use repertoire_agent::spending::RunLimits;
-use repertoire_agent::{EventKind, RunOptions, Status};
-use repertoire_scripted::{Script, Turn, Usage};
+use repertoire_agent::{AgentRunStatus, EventKind, RunOptions};
+use repertoire_scripted::{ModelScript, ScriptedTurn, ScriptedUsage};
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, config, in_conversation};
@@ -17,42 +17,46 @@ fn limits(change: impl FnOnce(&mut RunLimits)) -> RunOptions {
     RunOptions { limits: Some(limits), ..RunOptions::default() }
 }
 
-fn error(report: &repertoire_agent::Report) -> String {
+fn error(report: &repertoire_agent::RunReport) -> String {
     report.error.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
 #[tokio::test]
 async fn an_agent_that_never_ends_is_ended_by_its_turns() {
-    let script =
-        Script::new().turn(Turn::tool("skill_search", json!({"query": "x"}))).repeat_last();
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("skill_search", json!({"query": "x"})))
+        .repeat_last();
     let workspace = Workspace::new(script).await;
     workspace.skill("invoices", CARD, "Round up.");
     let report =
         workspace.system().run("default", "Go", limits(|limits| limits.iterations_max = 4)).await;
-    assert_eq!((report.status, workspace.requests().len()), (Status::Limited, 4));
+    assert_eq!((report.status, workspace.requests().len()), (AgentRunStatus::Limited, 4));
     assert!(error(&report).contains("4 turns"), "{}", error(&report));
 }
 
 #[tokio::test]
 async fn tokens_and_money_end_a_run_before_the_next_call() {
-    let script =
-        || Script::new().turn(Turn::tool("skill_search", json!({"query": "x"}))).repeat_last();
+    let script = || {
+        ModelScript::new()
+            .turn(ScriptedTurn::tool("skill_search", json!({"query": "x"})))
+            .repeat_last()
+    };
     let workspace = Workspace::new(script()).await;
     workspace.skill("invoices", CARD, "Round up.");
     let system = workspace.system();
     let report = system.run("default", "Go", limits(|limits| limits.tokens_max = Some(300))).await;
-    assert_eq!(report.status, Status::Limited);
+    assert_eq!(report.status, AgentRunStatus::Limited);
     assert!(report.usage.total() >= 300 && report.usage.total() < 500, "{:?}", report.usage);
     let report =
         system.run("default", "Go", limits(|limits| limits.cost_usd_max = Some(0.0005))).await;
-    assert_eq!(report.status, Status::Limited, "{report:?}");
+    assert_eq!(report.status, AgentRunStatus::Limited, "{report:?}");
     assert!(error(&report).contains("--max-cost"), "{}", error(&report));
     assert!(report.cost_usd.unwrap() < 0.001);
 }
 
 #[tokio::test]
 async fn a_limit_on_cost_with_a_model_of_unknown_price_is_refused() {
-    let workspace = Workspace::new(Script::new()).await;
+    let workspace = Workspace::new(ModelScript::new()).await;
     let options = RunOptions {
         model: Some("compat/unknown".parse().unwrap()),
         ..limits(|limits| limits.cost_usd_max = Some(1.0))
@@ -64,21 +68,22 @@ async fn a_limit_on_cost_with_a_model_of_unknown_price_is_refused() {
 
 #[tokio::test]
 async fn time_ends_a_run_in_the_middle_of_an_answer() {
-    let slow = Turn::text("word ".repeat(400))
-        .with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 50 });
-    let workspace = Workspace::new(Script::new().turn(slow)).await;
+    let slow = ScriptedTurn::text("word ".repeat(400))
+        .with_fault(repertoire_scripted::ModelFault::Slow { ms_per_event: 50 });
+    let workspace = Workspace::new(ModelScript::new().turn(slow)).await;
     let options = limits(|limits| limits.duration_max = Duration::from_millis(300));
     let begun = std::time::Instant::now();
     let report = workspace.system().run("default", "Go", options).await;
-    assert_eq!(report.status, Status::Limited);
+    assert_eq!(report.status, AgentRunStatus::Limited);
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test]
 async fn a_run_that_is_stopped_says_so_and_can_go_on() {
-    let slow = Turn::text("word ".repeat(400))
-        .with_fault(repertoire_scripted::Fault::Slow { ms_per_event: 50 });
-    let workspace = Workspace::new(Script::new().turn(slow).turn(Turn::text("Here."))).await;
+    let slow = ScriptedTurn::text("word ".repeat(400))
+        .with_fault(repertoire_scripted::ModelFault::Slow { ms_per_event: 50 });
+    let workspace =
+        Workspace::new(ModelScript::new().turn(slow).turn(ScriptedTurn::text("Here."))).await;
     let system = workspace.system();
     let options = in_conversation("c");
     let cancel = options.cancel.clone();
@@ -87,7 +92,7 @@ async fn a_run_that_is_stopped_says_so_and_can_go_on() {
         cancel.cancel();
     });
     let report = system.run("default", "Go", options).await;
-    assert_eq!(report.status, Status::Cancelled);
+    assert_eq!(report.status, AgentRunStatus::Cancelled);
     let report = system.run("default", "Still there?", in_conversation("c")).await;
     assert_eq!(report.text, "Here.");
 }
@@ -95,7 +100,8 @@ async fn a_run_that_is_stopped_says_so_and_can_go_on() {
 #[tokio::test]
 async fn both_protocols_place_skills_where_they_belong() {
     for model in ["openai/gpt-5-mini", "compat/llama3"] {
-        let workspace = Workspace::new(Script::new().turn(Turn::text("Yes.")).repeat_last()).await;
+        let workspace =
+            Workspace::new(ModelScript::new().turn(ScriptedTurn::text("Yes.")).repeat_last()).await;
         workspace.skill("invoices", CARD, "Round up.").skill(
             "letters",
             "description: Writes letters",
@@ -123,29 +129,31 @@ async fn both_protocols_place_skills_where_they_belong() {
 #[tokio::test]
 async fn an_answer_of_the_wrong_shape_is_sent_back_and_then_refused() {
     let schema = "description: Judges\njson_schema: {type: object, required: [ok], properties: {ok: {type: boolean}}}";
-    let call = |arguments: Value| Turn::tool("structured_output", arguments);
-    let script = Script::new().turn(call(json!({"ok": "maybe"}))).turn(call(json!({"ok": true})));
+    let call = |arguments: Value| ScriptedTurn::tool("structured_output", arguments);
+    let script =
+        ModelScript::new().turn(call(json!({"ok": "maybe"}))).turn(call(json!({"ok": true})));
     let workspace = Workspace::new(script).await;
     workspace.agent("judge", schema, "Judge.");
     let report = workspace.system().run("judge", "Is it?", RunOptions::default()).await;
     assert_eq!(report.structured, Some(json!({"ok": true})), "{report:?}");
 
-    let workspace = Workspace::new(Script::new().turn(call(json!({"ok": 1}))).repeat_last()).await;
+    let workspace =
+        Workspace::new(ModelScript::new().turn(call(json!({"ok": 1}))).repeat_last()).await;
     workspace.agent("judge", schema, "Judge.");
     let report = workspace.system().run("judge", "Is it?", RunOptions::default()).await;
-    assert_eq!((report.status, workspace.requests().len()), (Status::Failed, 3));
+    assert_eq!((report.status, workspace.requests().len()), (AgentRunStatus::Failed, 3));
 }
 
 #[tokio::test]
 async fn a_sub_agent_sees_nothing_but_its_task_and_its_answer_comes_back() {
-    let script = Script::new()
-        .turn(Turn::tool("delegate", json!({"agent": "helper", "task": "Count the beans"})))
-        .turn(Turn::text("There are 7 beans."))
-        .turn(Turn::text("Seven."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("delegate", json!({"agent": "helper", "task": "Count the beans"})))
+        .turn(ScriptedTurn::text("There are 7 beans."))
+        .turn(ScriptedTurn::text("Seven."));
     let workspace = Workspace::new(script).await;
     workspace.agent("helper", "description: Counts", "You count.");
     let report = workspace.system().run("default", "A secret wish", RunOptions::default()).await;
-    assert_eq!((report.status, report.text.as_str()), (Status::Done, "Seven."));
+    assert_eq!((report.status, report.text.as_str()), (AgentRunStatus::Done, "Seven."));
     let requests = workspace.requests();
     let child = requests[1].body.to_string();
     assert!(child.contains("Count the beans") && child.contains("You count."), "{child}");
@@ -156,8 +164,8 @@ async fn a_sub_agent_sees_nothing_but_its_task_and_its_answer_comes_back() {
 
 #[tokio::test]
 async fn delegation_ends_at_its_depth() {
-    let script = Script::new()
-        .turn(Turn::tool("delegate", json!({"agent": "default", "task": "Go deeper"})))
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("delegate", json!({"agent": "default", "task": "Go deeper"})))
         .repeat_last();
     let workspace = Workspace::new(script).await;
     let options = limits(|limits| {
@@ -165,7 +173,7 @@ async fn delegation_ends_at_its_depth() {
         limits.iterations_max = 2;
     });
     let report = workspace.system().run("default", "Go", options).await;
-    assert_eq!(report.status, Status::Limited);
+    assert_eq!(report.status, AgentRunStatus::Limited);
     let deepest = workspace
         .requests()
         .iter()
@@ -180,20 +188,21 @@ async fn delegation_ends_at_its_depth() {
 
 #[tokio::test]
 async fn a_long_conversation_is_made_shorter_and_keeps_its_skills() {
-    let mut script = Script::new().turn(Turn::tool("skill", json!({"name": "invoices"})));
+    let mut script =
+        ModelScript::new().turn(ScriptedTurn::tool("skill", json!({"name": "invoices"})));
     for _ in 0..30 {
-        script = script.turn(Turn::respond(|request| {
+        script = script.turn(ScriptedTurn::respond(|request| {
             let input_tokens = request.body.to_string().len() as u64 / 4;
-            let usage = Usage { input_tokens, ..Usage::default() };
-            Turn::tool("echo", json!({"times": 40_000})).with_usage(usage)
+            let usage = ScriptedUsage { input_tokens, ..ScriptedUsage::default() };
+            ScriptedTurn::tool("echo", json!({"times": 40_000})).with_usage(usage)
         }));
     }
-    let script = script.turn(Turn::text("Done."));
+    let script = script.turn(ScriptedTurn::text("Done."));
     let workspace = Workspace::new(script).await;
     workspace.skill("invoices", CARD, "Always round up, never down.");
     let mut config = config();
     config.model = "compat/small".parse().unwrap();
-    let mut prices = repertoire_model::prices::Prices::builtin();
+    let mut prices = repertoire_model::prices::ModelPrices::builtin();
     let table = "[\"compat/small\"]\ncontext_tokens = 60000\noutput_tokens_max = 1000\ninput_usd = 0.0\noutput_usd = 0.0\ncache_read_usd = 0.0\ncache_write_usd = 0.0\n";
     prices.extend(&table.parse().unwrap()).unwrap();
     let system = workspace
@@ -204,7 +213,7 @@ async fn a_long_conversation_is_made_shorter_and_keeps_its_skills() {
         .build()
         .unwrap();
     let report = system.run("default", "Send the letters", RunOptions::default()).await;
-    assert!(matches!(report.status, Status::Done), "{report:?}");
+    assert!(matches!(report.status, AgentRunStatus::Done), "{report:?}");
     let compactions =
         workspace.kinds().into_iter().filter(|kind| matches!(kind, EventKind::Compacted { .. }));
     assert!(compactions.count() > 0);
@@ -225,7 +234,7 @@ impl repertoire_agent::tool::Tool for Echo {
         "echo"
     }
 
-    fn spec(&self, _run: &repertoire_agent::run::Run) -> repertoire_model::ToolSpec {
+    fn spec(&self, _run: &repertoire_agent::run::AgentRun) -> repertoire_model::ToolSpec {
         repertoire_model::ToolSpec {
             name: "echo".into(),
             description: "Echoes.".into(),
@@ -233,8 +242,8 @@ impl repertoire_agent::tool::Tool for Echo {
         }
     }
 
-    fn access(&self, _arguments: &Value) -> repertoire_agent::tool::Access {
-        repertoire_agent::tool::Access::None
+    fn access(&self, _arguments: &Value) -> repertoire_agent::tool::ToolAccess {
+        repertoire_agent::tool::ToolAccess::None
     }
 
     fn subject(&self, _arguments: &Value) -> String {
@@ -243,10 +252,10 @@ impl repertoire_agent::tool::Tool for Echo {
 
     fn call<'a>(
         &'a self,
-        call: repertoire_agent::tool::Call<'a>,
-    ) -> futures_util::future::BoxFuture<'a, repertoire_agent::tool::Output> {
+        call: repertoire_agent::tool::ToolInvocation<'a>,
+    ) -> futures_util::future::BoxFuture<'a, repertoire_agent::tool::ToolOutput> {
         let times = call.arguments["times"].as_u64().unwrap_or_default();
         let text = "x".repeat(usize::try_from(times).unwrap_or_default());
-        Box::pin(async move { repertoire_agent::tool::Output::ok(text) })
+        Box::pin(async move { repertoire_agent::tool::ToolOutput::ok(text) })
     }
 }

@@ -3,25 +3,30 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use repertoire_agent::backend::{Backend, Finished, Freedom, Holds, Job, Keeps, Rules};
-use repertoire_agent::event::Events;
-use repertoire_agent::permission::{Answer, Asker, Mode, Permissions, Question};
-use repertoire_agent::{EventKind, Report, RunOptions};
-use repertoire_scripted::{Script, Turn};
+use repertoire_agent::backend::{
+    AgentFreedom, Backend, BackendEnforcement, BackendJob, BackendResult, EffectEnforcement,
+    RuleEnforcement,
+};
+use repertoire_agent::event::EventEmitter;
+use repertoire_agent::permission::{
+    Answer, PermissionAsker, PermissionMode, Question, RunPermissions,
+};
+use repertoire_agent::{EventKind, RunOptions, RunReport};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
 use serde_json::json;
 
 use crate::workspace::Workspace;
 
-fn writing() -> Script {
-    let write = || Turn::tool("write", json!({"path": "new.txt", "content": "hello"}));
-    Script::new().turn(write()).turn(write()).turn(Turn::text("Done."))
+fn writing() -> ModelScript {
+    let write = || ScriptedTurn::tool("write", json!({"path": "new.txt", "content": "hello"}));
+    ModelScript::new().turn(write()).turn(write()).turn(ScriptedTurn::text("Done."))
 }
 
-async fn run(workspace: &Workspace, options: RunOptions) -> Report {
+async fn run(workspace: &Workspace, options: RunOptions) -> RunReport {
     workspace.system().run("default", "Write it", options).await
 }
 
-fn permissions(permissions: Permissions) -> RunOptions {
+fn permissions(permissions: RunPermissions) -> RunOptions {
     RunOptions { permissions: Some(permissions), ..RunOptions::default() }
 }
 
@@ -35,7 +40,7 @@ struct Person {
     asked: Mutex<Vec<Question>>,
 }
 
-impl Asker for Person {
+impl PermissionAsker for Person {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
         self.asked.lock().unwrap().push(question.clone());
         let answer = self.answer.clone();
@@ -63,7 +68,7 @@ async fn without_a_person_nothing_is_written_and_the_denial_says_how_to_allow_it
 #[tokio::test]
 async fn a_rule_allows_and_another_denies_all_the_same() {
     let workspace = Workspace::new(writing()).await;
-    let mut rules = Permissions::default();
+    let mut rules = RunPermissions::default();
     rules.allow.push("write(*.txt)".parse().unwrap());
     run(&workspace, permissions(rules.clone())).await;
     assert!(is_written(&workspace));
@@ -77,7 +82,7 @@ async fn a_rule_allows_and_another_denies_all_the_same() {
 #[tokio::test]
 async fn a_read_only_run_writes_nothing_whatever_the_rules_say() {
     let workspace = Workspace::new(writing()).await;
-    let mut rules = Permissions::new(Mode::ReadOnly);
+    let mut rules = RunPermissions::new(PermissionMode::ReadOnly);
     rules.allow.push("*".parse().unwrap());
     let report = run(&workspace, permissions(rules)).await;
     assert!(!is_written(&workspace) && report.denials.len() == 2);
@@ -101,10 +106,10 @@ async fn a_person_is_asked_once_if_the_answer_is_always() {
 
 #[tokio::test]
 async fn a_trusted_skill_may_use_the_tools_that_it_names() {
-    let script = Script::new()
-        .turn(Turn::tool("skill", json!({"name": "scribe"})))
-        .turn(Turn::tool("write", json!({"path": "new.txt", "content": "hello"})))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("skill", json!({"name": "scribe"})))
+        .turn(ScriptedTurn::tool("write", json!({"path": "new.txt", "content": "hello"})))
+        .turn(ScriptedTurn::text("Done."));
     let workspace = Workspace::new(script).await;
     workspace.skill(
         "scribe",
@@ -117,20 +122,20 @@ async fn a_trusted_skill_may_use_the_tools_that_it_names() {
 
 #[tokio::test]
 async fn a_sub_agent_may_do_no_more_than_the_one_that_sent_it() {
-    let script = Script::new()
-        .turn(Turn::tool("delegate", json!({"agent": "default", "task": "Write it"})))
-        .turn(Turn::tool("write", json!({"path": "new.txt", "content": "hello"})))
-        .turn(Turn::text("I could not."))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("delegate", json!({"agent": "default", "task": "Write it"})))
+        .turn(ScriptedTurn::tool("write", json!({"path": "new.txt", "content": "hello"})))
+        .turn(ScriptedTurn::text("I could not."))
+        .turn(ScriptedTurn::text("Done."));
     let workspace = Workspace::new(script).await;
-    run(&workspace, permissions(Permissions::new(Mode::ReadOnly))).await;
+    run(&workspace, permissions(RunPermissions::new(PermissionMode::ReadOnly))).await;
     assert!(!is_written(&workspace));
 }
 
 /// Somebody else's agent that does nothing but remember what it was asked.
 struct Other {
-    holds: Holds,
-    asked: Mutex<Vec<Job>>,
+    holds: BackendEnforcement,
+    asked: Mutex<Vec<BackendJob>>,
 }
 
 impl Backend for Other {
@@ -138,15 +143,19 @@ impl Backend for Other {
         "other"
     }
 
-    fn holds(&self) -> Holds {
+    fn enforcement(&self) -> BackendEnforcement {
         self.holds
     }
 
-    fn run<'a>(&'a self, job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {
+    fn run<'a>(
+        &'a self,
+        job: &'a BackendJob,
+        _events: &'a EventEmitter,
+    ) -> BoxFuture<'a, BackendResult> {
         self.asked.lock().unwrap().push(job.clone());
         Box::pin(async {
-            Finished {
-                status: repertoire_agent::Status::Done,
+            BackendResult {
+                status: repertoire_agent::AgentRunStatus::Done,
                 text: "Done.".to_owned(),
                 structured: None,
                 error: None,
@@ -161,15 +170,18 @@ impl Backend for Other {
     }
 }
 
-async fn handed_over(rules: Rules, permissions: Permissions) -> (Report, Vec<Job>, Workspace) {
+async fn handed_over(
+    rules: RuleEnforcement,
+    permissions: RunPermissions,
+) -> (RunReport, Vec<BackendJob>, Workspace) {
     let keeps = match rules {
-        Rules::All => Keeps::EveryEffect,
-        Rules::Freedom => Keeps::ToolsOnly,
-        Rules::Nothing => Keeps::Nothing,
+        RuleEnforcement::All => EffectEnforcement::EveryEffect,
+        RuleEnforcement::Freedom => EffectEnforcement::ToolsOnly,
+        RuleEnforcement::Nothing => EffectEnforcement::Nothing,
     };
-    let workspace = Workspace::new(Script::new()).await;
+    let workspace = Workspace::new(ModelScript::new()).await;
     let other = Arc::new(Other {
-        holds: Holds { rules, effects: keeps, sandbox: false, service: None },
+        holds: BackendEnforcement { rules, effects: keeps, sandbox: false, service: None },
         asked: Mutex::default(),
     });
     let options = RunOptions {
@@ -185,35 +197,37 @@ async fn handed_over(rules: Rules, permissions: Permissions) -> (Report, Vec<Job
 #[tokio::test]
 async fn somebody_elses_agent_is_as_free_as_the_run() {
     for (mode, freedom) in [
-        (Mode::Default, Freedom::ReadOnly),
-        (Mode::ReadOnly, Freedom::ReadOnly),
-        (Mode::AcceptEdits, Freedom::Workspace),
-        (Mode::Full, Freedom::Full),
+        (PermissionMode::Default, AgentFreedom::ReadOnly),
+        (PermissionMode::ReadOnly, AgentFreedom::ReadOnly),
+        (PermissionMode::AcceptEdits, AgentFreedom::Workspace),
+        (PermissionMode::Full, AgentFreedom::Full),
     ] {
-        let (_, asked, _) = handed_over(Rules::Freedom, Permissions::new(mode)).await;
+        let (_, asked, _) = handed_over(RuleEnforcement::Freedom, RunPermissions::new(mode)).await;
         assert_eq!(asked[0].freedom, freedom, "{mode:?}");
     }
 }
 
 #[tokio::test]
 async fn rules_that_somebody_elses_agent_cannot_keep_keep_it_from_running() {
-    let mut rules = Permissions::new(Mode::Full);
+    let mut rules = RunPermissions::new(PermissionMode::Full);
     rules.deny.push("bash(rm:*)".parse().unwrap());
-    for keeps in [Rules::Freedom, Rules::Nothing] {
+    for keeps in [RuleEnforcement::Freedom, RuleEnforcement::Nothing] {
         let (report, asked, _) = handed_over(keeps, rules.clone()).await;
         assert!(asked.is_empty());
         let error = report.into_answer().unwrap_err().to_string();
         assert!(error.starts_with("other: it cannot be held to rules that deny"), "{error}");
     }
-    let (_, asked, _) = handed_over(Rules::All, rules).await;
+    let (_, asked, _) = handed_over(RuleEnforcement::All, rules).await;
     assert_eq!(asked[0].told.denied, ["bash(rm:*)"]);
-    let (report, asked, _) = handed_over(Rules::Nothing, Permissions::new(Mode::ReadOnly)).await;
+    let (report, asked, _) =
+        handed_over(RuleEnforcement::Nothing, RunPermissions::new(PermissionMode::ReadOnly)).await;
     assert!(asked.is_empty() && report.error.is_some());
 }
 
 #[tokio::test]
 async fn what_somebody_elses_agent_lacks_is_told() {
-    let (_, _, workspace) = handed_over(Rules::Freedom, Permissions::new(Mode::Full)).await;
+    let (_, _, workspace) =
+        handed_over(RuleEnforcement::Freedom, RunPermissions::new(PermissionMode::Full)).await;
     let told = workspace.kinds().into_iter().find_map(|kind| match kind {
         EventKind::Degraded { message, .. } => Some(message),
         _ => None,
@@ -223,11 +237,11 @@ async fn what_somebody_elses_agent_lacks_is_told() {
 
 #[tokio::test]
 async fn a_rule_also_denies_what_touches_nothing() {
-    let script = Script::new()
-        .turn(Turn::tool("delegate", json!({"agent": "default", "task": "Write it"})))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("delegate", json!({"agent": "default", "task": "Write it"})))
+        .turn(ScriptedTurn::text("Done."));
     let workspace = Workspace::new(script).await;
-    let mut rules = Permissions::default();
+    let mut rules = RunPermissions::default();
     rules.deny.push("Task".parse().unwrap());
     let report = run(&workspace, permissions(rules)).await;
     assert_eq!(report.denials.len(), 1);

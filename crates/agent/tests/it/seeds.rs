@@ -1,8 +1,8 @@
 //! The sentences that the project was asked with, end to end.
 
 use repertoire_agent::event::LoadedBy;
-use repertoire_agent::{EventKind, RunOptions, Status};
-use repertoire_scripted::{Script, Turn};
+use repertoire_agent::{AgentRunStatus, EventKind, RunOptions};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
 use serde_json::json;
 
 use crate::workspace::{Workspace, in_conversation};
@@ -16,7 +16,7 @@ const ANALYST: &str =
     "description: Evaluates software in tenders\ntools: [read, write, grep, skill]";
 const TASK: &str = "Analyze this Danish tender for compliance";
 
-async fn tender(script: Script) -> Workspace {
+async fn tender(script: ModelScript) -> Workspace {
     let workspace = Workspace::new(script).await;
     workspace
         .skill(
@@ -39,9 +39,10 @@ fn loaded(workspace: &Workspace) -> Vec<(String, LoadedBy, bool)> {
 
 #[tokio::test]
 async fn a_danish_tender_loads_its_guidelines_without_a_call_of_a_tool() {
-    let workspace = tender(Script::new().turn(Turn::text("[FAKTA] It complies."))).await;
+    let workspace =
+        tender(ModelScript::new().turn(ScriptedTurn::text("[FAKTA] It complies."))).await;
     let report = workspace.system().run("technical-analyst", TASK, RunOptions::default()).await;
-    assert_eq!(report.status, Status::Done, "{report:?}");
+    assert_eq!(report.status, AgentRunStatus::Done, "{report:?}");
     assert_eq!(report.skills, ["danish-tender-guidelines"]);
     assert_eq!(report.text, "[FAKTA] It complies.");
     let request = &workspace.requests()[0].body;
@@ -55,7 +56,7 @@ async fn a_danish_tender_loads_its_guidelines_without_a_call_of_a_tool() {
 
 #[tokio::test]
 async fn a_second_call_in_the_conversation_uses_the_ledger_and_another_conversation_does_not() {
-    let script = Script::new().turn(Turn::text("Yes.")).repeat_last();
+    let script = ModelScript::new().turn(ScriptedTurn::text("Yes.")).repeat_last();
     let workspace = tender(script).await;
     let system = workspace.system();
     system.run("technical-analyst", TASK, in_conversation("one")).await;
@@ -73,14 +74,14 @@ async fn a_second_call_in_the_conversation_uses_the_ledger_and_another_conversat
 
 #[tokio::test]
 async fn the_model_loads_a_skill_itself_and_a_second_time_gets_a_word_instead_of_the_text() {
-    let ask = || Turn::tool("skill", json!({"name": "danish-tender-guidelines"}));
-    let script = Script::new().turn(ask()).turn(ask()).turn(Turn::text("Done."));
+    let ask = || ScriptedTurn::tool("skill", json!({"name": "danish-tender-guidelines"}));
+    let script = ModelScript::new().turn(ask()).turn(ask()).turn(ScriptedTurn::text("Done."));
     let workspace = tender(script).await;
     let report = workspace
         .system()
         .run("technical-analyst", "Help me with this", RunOptions::default())
         .await;
-    assert_eq!(report.status, Status::Done, "{report:?}");
+    assert_eq!(report.status, AgentRunStatus::Done, "{report:?}");
     let skill = || "danish-tender-guidelines".to_owned();
     assert_eq!(
         loaded(&workspace),
@@ -93,9 +94,9 @@ async fn the_model_loads_a_skill_itself_and_a_second_time_gets_a_word_instead_of
 
 #[tokio::test]
 async fn a_skill_that_is_not_there_is_answered_with_those_that_are() {
-    let script = Script::new()
-        .turn(Turn::tool("skill", json!({"name": "danish-tender-guideline"})))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("skill", json!({"name": "danish-tender-guideline"})))
+        .turn(ScriptedTurn::text("Done."));
     let workspace = tender(script).await;
     workspace.system().run("technical-analyst", "Help me", RunOptions::default()).await;
     let answer = workspace.requests()[1].body["messages"][2].to_string();
@@ -104,7 +105,7 @@ async fn a_skill_that_is_not_there_is_answered_with_those_that_are() {
 
 #[tokio::test]
 async fn an_unknown_agent_is_an_error_with_a_suggestion() {
-    let workspace = tender(Script::new()).await;
+    let workspace = tender(ModelScript::new()).await;
     let report = workspace.system().run("technical-analist", TASK, RunOptions::default()).await;
     let error = report.into_answer().unwrap_err().to_string();
     assert_eq!(error, "there is no agent `technical-analist`; did you mean `technical-analyst`?");
@@ -113,7 +114,7 @@ async fn an_unknown_agent_is_an_error_with_a_suggestion() {
 
 #[tokio::test]
 async fn edits_of_agents_and_skills_are_live() {
-    let script = Script::new().turn(Turn::text("Yes.")).repeat_last();
+    let script = ModelScript::new().turn(ScriptedTurn::text("Yes.")).repeat_last();
     let workspace = tender(script).await;
     let system = workspace.system();
     system.run("technical-analyst", TASK, RunOptions::default()).await;

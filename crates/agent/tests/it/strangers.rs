@@ -2,31 +2,32 @@
 
 use camino::Utf8PathBuf;
 use repertoire_agent::executor::{SkillExecutor, SubagentContext};
-use repertoire_agent::permission::{Mode, Permissions};
+use repertoire_agent::permission::{PermissionMode, RunPermissions};
 use repertoire_agent::{RunOptions, System};
-use repertoire_scripted::{Script, Turn};
-use repertoire_skill::discover::Request;
-use repertoire_skill::profile::{Holds, Places, ProfileId, Root};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
+use repertoire_skill::discover::DiscoveryRequest;
+use repertoire_skill::profile::{ProfileId, Root, RootContents, SearchDirectories};
 use repertoire_skill::skill::Scope;
 use serde_json::json;
 
 use crate::workspace::{Workspace, config};
 
-fn answers() -> Script {
-    Script::new().turn(Turn::text("Done.")).repeat_last()
+fn answers() -> ModelScript {
+    ModelScript::new().turn(ScriptedTurn::text("Done.")).repeat_last()
 }
 
 /// A system that finds agents and skills in a project that nobody has agreed to.
 fn system(workspace: &Workspace) -> System {
     let work = workspace.here.join("work");
-    let places = Places { here: work.clone(), home: work.clone(), pack: work.clone() };
+    let places = SearchDirectories { here: work.clone(), home: work.clone(), pack: work.clone() };
     let root = |name: &str, holds| Root {
         holds,
         scope: Scope::Project,
-        ..Root::extra(Utf8PathBuf::from(&work).join(name))
+        ..Root::named_by_user(Utf8PathBuf::from(&work).join(name))
     };
-    let mut request = Request::new(ProfileId::Repertoire, places);
-    request.roots = Some(vec![root("agents", Holds::Agents), root("skills", Holds::Skills)]);
+    let mut request = DiscoveryRequest::new(ProfileId::Repertoire, places);
+    request.roots =
+        Some(vec![root("agents", RootContents::Agents), root("skills", RootContents::Skills)]);
     request.sync_pack = false;
     workspace.builder().discover(request).config(config()).build().unwrap()
 }
@@ -80,14 +81,16 @@ async fn a_stranger_speaks_as_the_operator_only_if_a_person_named_it() {
 #[tokio::test]
 async fn a_skill_that_is_trusted_for_its_place_is_not_rewritten() {
     let write = json!({"path": "own/scribe/SKILL.md", "content": "Do anything."});
-    let script =
-        Script::new().turn(Turn::tool("write", write)).turn(Turn::text("Done.")).repeat_last();
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("write", write))
+        .turn(ScriptedTurn::text("Done."))
+        .repeat_last();
     let workspace = Workspace::new(script).await;
     let text = "---\nname: scribe\ndescription: Writes\n---\nWrite.\n";
     workspace.write("work/own/scribe/SKILL.md", text);
     let own = workspace.here.join("work/own");
     let system = workspace.builder().skills_from(&own).config(config()).build().unwrap();
-    let permissions = Some(Permissions::new(Mode::Full));
+    let permissions = Some(RunPermissions::new(PermissionMode::Full));
     system.run("default", "Go", RunOptions { permissions, ..RunOptions::default() }).await;
     let kept = repertoire_text::fs::read_text(&own.join("scribe/SKILL.md"), 1000).unwrap();
     assert_eq!(kept, text);

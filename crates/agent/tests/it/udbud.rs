@@ -4,14 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
 use futures_util::future::BoxFuture;
-use repertoire_agent::definition::Definition;
+use repertoire_agent::definition::AgentDefinition;
 use repertoire_agent::event::LoadedBy;
-use repertoire_agent::middleware::{Middleware, Next, Turn as Moment, TurnError};
-use repertoire_agent::{Event, EventKind, RunOptions, Status, System};
-use repertoire_model::{ResponseFormat, Thinking};
-use repertoire_scripted::{Script, Turn};
-use repertoire_skill::limits::Limits;
-use repertoire_skill::lint::{LintRequest, RuleSet, lint};
+use repertoire_agent::middleware::{
+    AgentTurn as Moment, MiddlewareNext, TurnError, TurnMiddleware,
+};
+use repertoire_agent::{AgentEvent, AgentRunStatus, EventKind, RunOptions, System};
+use repertoire_model::{ResponseFormat, ThinkingMode};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
+use repertoire_skill::limits::SkillLimits;
+use repertoire_skill::lint::{LintRequest, LintRuleSet, lint_paths};
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, config};
@@ -26,7 +28,7 @@ fn shipped(part: &str) -> Utf8PathBuf {
 }
 
 /// A workspace whose system has the shipped folders besides its own.
-async fn udbud(script: Script) -> (Workspace, System) {
+async fn udbud(script: ModelScript) -> (Workspace, System) {
     let workspace = Workspace::new(script).await;
     let system = system(&workspace);
     (workspace, system)
@@ -47,9 +49,9 @@ fn loaded(kinds: Vec<EventKind>) -> Vec<(String, LoadedBy)> {
 
 /// The skills that a task loads, and the first request that was sent.
 async fn on_first_turn(agent: &str, task: &str) -> (Vec<String>, Value) {
-    let (workspace, system) = udbud(Script::new().turn(Turn::text("Done."))).await;
+    let (workspace, system) = udbud(ModelScript::new().turn(ScriptedTurn::text("Done."))).await;
     let report = system.run(agent, task, RunOptions::default()).await;
-    assert_eq!(report.status, Status::Done, "{report:?}");
+    assert_eq!(report.status, AgentRunStatus::Done, "{report:?}");
     let calls = workspace
         .kinds()
         .into_iter()
@@ -63,10 +65,10 @@ async fn on_first_turn(agent: &str, task: &str) -> (Vec<String>, Value) {
 
 #[test]
 fn every_shipped_file_passes_lint_without_a_note() {
-    let report = lint(&LintRequest {
+    let report = lint_paths(&LintRequest {
         paths: &[shipped("skills"), shipped("agents")],
-        rules: RuleSet::Repertoire,
-        limits: Limits::default(),
+        rules: LintRuleSet::Repertoire,
+        limits: SkillLimits::default(),
         links_beneath: &|_| None,
         environment: &|| panic!("no shipped file depends on another one"),
         comparison: None,
@@ -84,13 +86,13 @@ fn every_shipped_file_passes_lint_without_a_note() {
 
 #[tokio::test]
 async fn every_shipped_agent_can_be_run() {
-    let (_workspace, system) = udbud(Script::new()).await;
+    let (_workspace, system) = udbud(ModelScript::new()).await;
     let catalog = system.catalog();
     assert!(catalog.diagnostics().is_empty(), "{:?}", catalog.diagnostics());
     let mut names = system.agent_names();
     names.retain(|name| name != "default");
     assert_eq!(names, AGENTS);
-    let read = |name: &str| Definition::read(catalog.agent(name).unwrap()).unwrap();
+    let read = |name: &str| AgentDefinition::from_entry(catalog.get_agent(name).unwrap()).unwrap();
     for name in AGENTS {
         let agent = read(name);
         assert!(agent.tools.has("skill"), "{name}");
@@ -99,7 +101,7 @@ async fn every_shipped_agent_can_be_run() {
         assert!(agent.prompt.contains("AUTO-LOADED SKILL"), "{name} says where skills come from");
     }
     assert!(matches!(read("requirements-extractor").format, ResponseFormat::Schema { .. }));
-    assert_eq!(read("risk-assessor").thinking, Thinking::Budget(4000));
+    assert_eq!(read("risk-assessor").thinking, ThinkingMode::Budget(4000));
     let coordinator = read("tender-coordinator");
     assert!(coordinator.tools.has("delegate"));
     for tool in ["read", "grep", "bash"] {
@@ -124,7 +126,7 @@ async fn a_danish_tender_loads_its_guidelines_first_and_right_after_the_prompt()
 #[tokio::test]
 async fn a_task_of_two_kinds_loads_two_skills_in_the_order_of_their_rank() {
     let task = "Analyze this Danish tender for compliance and estimate the effort in person-days";
-    let (workspace, system) = udbud(Script::new().turn(Turn::text("Done."))).await;
+    let (workspace, system) = udbud(ModelScript::new().turn(ScriptedTurn::text("Done."))).await;
     system.run("technical-analyst", task, RunOptions::default()).await;
     let picks = workspace.kinds().into_iter().find_map(|kind| match kind {
         EventKind::SkillsSelected { picks, .. } => Some(picks),
@@ -151,7 +153,7 @@ async fn each_kind_of_question_loads_its_skill() {
         ("risk-assessor", "Which risks does the contract hold?", "tender-risk-matrix"),
     ] {
         // The answer of the extractor has to fit its schema, so only what is sent counts here.
-        let (_workspace, system) = udbud(Script::new()).await;
+        let (_workspace, system) = udbud(ModelScript::new()).await;
         let preview = system.preview(agent, task, RunOptions::default()).await.unwrap();
         let body = preview.body.to_string();
         assert!(body.contains(&format!("AUTO-LOADED SKILL: {skill}")), "{task}: {body}");
@@ -171,14 +173,14 @@ async fn an_unrelated_sentence_loads_nothing() {
 async fn the_coordinator_delegates_and_the_analyst_sees_nothing_but_its_task() {
     const SECRET: &str = "our ceiling is nine million";
     let task = "Analyze this Danish tender for compliance: udbudsbetingelser.md";
-    let script = Script::new()
-        .turn(Turn::tool("delegate", json!({"agent": "technical-analyst", "task": task})))
-        .turn(Turn::text("[FAKTA] Tilbudsfristen er den 3. marts (afsnit 3)."))
-        .turn(Turn::text("Bid, if K-02 can be met."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("delegate", json!({"agent": "technical-analyst", "task": task})))
+        .turn(ScriptedTurn::text("[FAKTA] Tilbudsfristen er den 3. marts (afsnit 3)."))
+        .turn(ScriptedTurn::text("Bid, if K-02 can be met."));
     let (workspace, system) = udbud(script).await;
     let asked = format!("Go through the tender in this folder. Keep to yourself that {SECRET}.");
     let report = system.run("tender-coordinator", asked, RunOptions::default()).await;
-    assert_eq!((report.status, report.iterations), (Status::Done, 2), "{report:?}");
+    assert_eq!((report.status, report.iterations), (AgentRunStatus::Done, 2), "{report:?}");
     assert_eq!(report.text, "Bid, if K-02 can be met.");
 
     let [first, child, last] = &workspace.requests()[..] else { panic!("three requests") };
@@ -217,19 +219,21 @@ async fn the_extractor_answers_in_the_shape_of_its_schema_or_is_asked_again() {
     });
     let mut wrong = register.clone();
     wrong["requirements"][0]["class"] = json!("MÅSKE");
-    let script =
-        Script::new().turn(Turn::text(wrong.to_string())).turn(Turn::text(register.to_string()));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::text(wrong.to_string()))
+        .turn(ScriptedTurn::text(register.to_string()));
     let (workspace, system) = udbud(script).await;
     let task = "Extract the requirements";
     let report = system.run("requirements-extractor", task, RunOptions::default()).await;
-    assert_eq!(report.status, Status::Done, "{report:?}");
+    assert_eq!(report.status, AgentRunStatus::Done, "{report:?}");
     assert_eq!(report.structured, Some(register));
     assert_eq!(workspace.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn a_static_list_of_skills_is_still_read_and_reported_as_pinned() {
-    let (workspace, _) = udbud(Script::new().turn(Turn::text("Done.")).repeat_last()).await;
+    let (workspace, _) =
+        udbud(ModelScript::new().turn(ScriptedTurn::text("Done.")).repeat_last()).await;
     let frontmatter = format!("description: As before\nskills: [{GUIDELINES}, no-such-skill]");
     workspace.agent("old-analyst", &frontmatter, "You are an analyst of the old kind.");
     let report =
@@ -249,7 +253,7 @@ async fn a_static_list_of_skills_is_still_read_and_reported_as_pinned() {
 
 #[tokio::test]
 async fn a_pinned_skill_that_the_task_needs_as_well_is_there_once() {
-    let (workspace, _) = udbud(Script::new().turn(Turn::text("Done."))).await;
+    let (workspace, _) = udbud(ModelScript::new().turn(ScriptedTurn::text("Done."))).await;
     let frontmatter = format!("description: As before\nskills: [{GUIDELINES}]");
     workspace.agent("old-analyst", &frontmatter, "You are an analyst of the old kind.");
     let task = "Analyze this Danish tender for compliance";
@@ -261,12 +265,12 @@ async fn a_pinned_skill_that_the_task_needs_as_well_is_there_once() {
 #[tokio::test]
 async fn what_happens_to_a_sub_agent_is_told_with_its_name_and_depth() {
     let task = "Analyze this Danish tender for compliance";
-    let script = Script::new()
-        .turn(Turn::tool("delegate", json!({"agent": "technical-analyst", "task": task})))
-        .turn(Turn::text("Fine."))
-        .turn(Turn::text("Bid."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("delegate", json!({"agent": "technical-analyst", "task": task})))
+        .turn(ScriptedTurn::text("Fine."))
+        .turn(ScriptedTurn::text("Bid."));
     let workspace = Workspace::new(script).await;
-    let events = Arc::new(Mutex::new(Vec::<Event>::new()));
+    let events = Arc::new(Mutex::new(Vec::<AgentEvent>::new()));
     let seen = events.clone();
     let options = RunOptions {
         on_event: Some(Arc::new(move |event| seen.lock().unwrap().push(event.clone()))),
@@ -287,7 +291,7 @@ struct Watch {
     seen: Mutex<Vec<(usize, bool)>>,
 }
 
-impl Middleware for Watch {
+impl TurnMiddleware for Watch {
     fn name(&self) -> &'static str {
         "watch"
     }
@@ -295,7 +299,7 @@ impl Middleware for Watch {
     fn handle<'a>(
         &'a self,
         turn: &'a mut Moment,
-        next: Next<'a>,
+        next: MiddlewareNext<'a>,
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             let before = turn.messages().len();
@@ -308,7 +312,7 @@ impl Middleware for Watch {
 
 #[tokio::test]
 async fn a_link_of_ones_own_sees_the_turn_as_it_is_sent_and_what_came_back() {
-    let workspace = Workspace::new(Script::new().turn(Turn::text("Done."))).await;
+    let workspace = Workspace::new(ModelScript::new().turn(ScriptedTurn::text("Done."))).await;
     let watch = Arc::new(Watch::default());
     let builder = workspace.builder().agents_from(shipped("agents")).middleware(watch.clone());
     let system = builder.skills_from(shipped("skills")).config(config()).build().unwrap();

@@ -3,27 +3,27 @@
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
-use repertoire_agent::system::Builder;
-use repertoire_agent::{Config, Event, EventKind, RunOptions, System};
-use repertoire_model::{Endpoint, Endpoints};
-use repertoire_scripted::{Recorded, Script, Server};
+use repertoire_agent::system::SystemBuilder;
+use repertoire_agent::{AgentConfig, AgentEvent, EventKind, RunOptions, System};
+use repertoire_model::{ModelEndpoint, ModelEndpoints};
+use repertoire_scripted::{ModelScript, RecordedRequest, ScriptedServer};
 use repertoire_text::fs::write_atomic;
 
 pub(crate) struct Workspace {
     _dir: tempfile::TempDir,
     pub(crate) here: Utf8PathBuf,
-    pub(crate) server: Server,
-    events: Arc<Mutex<Vec<Event>>>,
+    pub(crate) server: ScriptedServer,
+    events: Arc<Mutex<Vec<AgentEvent>>>,
 }
 
 impl Workspace {
-    pub(crate) async fn new(script: Script) -> Self {
+    pub(crate) async fn new(script: ModelScript) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let here = Utf8PathBuf::try_from(dir.path().canonicalize().unwrap()).unwrap();
         for name in ["agents", "library", "work"] {
             std::fs::create_dir(here.join(name)).unwrap();
         }
-        let server = Server::start(script).await;
+        let server = ScriptedServer::start(script).await;
         Workspace { _dir: dir, here, server, events: Arc::default() }
     }
 
@@ -42,10 +42,13 @@ impl Workspace {
         self.write(&format!("agents/{name}.md"), &text)
     }
 
-    pub(crate) fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> SystemBuilder {
         let url = self.server.url();
         let at = |base_url: String| {
-            Some(Endpoint { base_url, key: Some(repertoire_model::Secret::new("key-under-test")) })
+            Some(ModelEndpoint {
+                base_url,
+                key: Some(repertoire_model::ApiSecret::new("key-under-test")),
+            })
         };
         let events = self.events.clone();
         System::builder()
@@ -53,7 +56,7 @@ impl Workspace {
             .skills_from(self.here.join("library"))
             .work_dir(self.here.join("work"))
             .spill_dir(self.here.join("output"))
-            .endpoints(Endpoints {
+            .endpoints(ModelEndpoints {
                 anthropic: at(url.clone()),
                 openai: at(format!("{url}/v1")),
                 compat: at(format!("{url}/v1")),
@@ -71,14 +74,14 @@ impl Workspace {
         self.events.lock().unwrap().iter().map(|event| event.kind.clone()).collect()
     }
 
-    pub(crate) fn requests(&self) -> Vec<Recorded> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.server.requests()
     }
 }
 
 /// The usual configuration, with waits that suit a test.
-pub(crate) fn config() -> Config {
-    let mut config = Config::default();
+pub(crate) fn config() -> AgentConfig {
+    let mut config = AgentConfig::default();
     config.retry.initial_ms = 10;
     config
 }

@@ -9,87 +9,91 @@ use std::thread::JoinHandle;
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
 use repertoire_agent::conversation::Conversation;
-use repertoire_agent::middleware::{Middleware, Next, Turn, TurnError};
+use repertoire_agent::middleware::{AgentTurn, MiddlewareNext, TurnError, TurnMiddleware};
 
-use super::store::{self, Head, StoreError};
+use super::store::{self, ConversationMetadata, ConversationStoreError};
 
 /// The writers of the watched conversations, by id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Checkpoints {
+pub(super) struct CheckpointWriters {
     writers: Arc<Mutex<BTreeMap<String, Sender<Conversation>>>>,
 }
 
 /// A watched conversation.
-pub(super) struct Watch {
-    checkpoints: Checkpoints,
+pub(super) struct CheckpointWatch {
+    checkpoints: CheckpointWriters,
     id: String,
-    writer: Option<JoinHandle<Result<(), StoreError>>>,
+    writer: Option<JoinHandle<Result<(), ConversationStoreError>>>,
 }
 
-impl Checkpoints {
+impl CheckpointWriters {
     /// Writes checkpoints of a conversation until the watch is finished or dropped.
-    pub(super) fn watch(&self, dir: &Utf8Path, head: &Head) -> Watch {
+    pub(super) fn watch_conversation(
+        &self,
+        dir: &Utf8Path,
+        head: &ConversationMetadata,
+    ) -> CheckpointWatch {
         let (sender, receiver) = channel();
         let (dir, head) = (dir.to_owned(), head.clone());
         let id = head.id.clone();
         let writer = std::thread::spawn(move || write_all(&dir, &head, &receiver));
-        self.lock().insert(id.clone(), sender);
-        Watch { checkpoints: self.clone(), id, writer: Some(writer) }
+        self.lock_writers().insert(id.clone(), sender);
+        CheckpointWatch { checkpoints: self.clone(), id, writer: Some(writer) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Sender<Conversation>>> {
+    fn lock_writers(&self) -> MutexGuard<'_, BTreeMap<String, Sender<Conversation>>> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watch {
+impl CheckpointWatch {
     /// Waits until all checkpoints are written.
-    pub(super) fn finish(mut self) -> Result<(), StoreError> {
-        self.end()
+    pub(super) fn finish(mut self) -> Result<(), ConversationStoreError> {
+        self.stop_writer()
     }
 
-    fn end(&mut self) -> Result<(), StoreError> {
-        self.checkpoints.lock().remove(&self.id);
+    fn stop_writer(&mut self) -> Result<(), ConversationStoreError> {
+        self.checkpoints.lock_writers().remove(&self.id);
         // If the writer panicked, the final save still writes everything.
         self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
     }
 }
 
-impl Drop for Watch {
+impl Drop for CheckpointWatch {
     fn drop(&mut self) {
         // The run was dropped, so there is no caller to return an error to.
-        let _ = self.end();
+        let _ = self.stop_writer();
     }
 }
 
 fn write_all(
     dir: &Utf8PathBuf,
-    head: &Head,
+    head: &ConversationMetadata,
     receiver: &Receiver<Conversation>,
-) -> Result<(), StoreError> {
+) -> Result<(), ConversationStoreError> {
     while let Ok(mut conversation) = receiver.recv() {
         // Only the latest checkpoint matters.
         while let Ok(later) = receiver.try_recv() {
             conversation = later;
         }
-        store::write(dir, head, &conversation)?;
+        store::write_conversation(dir, head, &conversation)?;
     }
     Ok(())
 }
 
-impl Middleware for Checkpoints {
+impl TurnMiddleware for CheckpointWriters {
     fn name(&self) -> &'static str {
         "checkpoint"
     }
 
     fn handle<'a>(
         &'a self,
-        turn: &'a mut Turn,
-        next: Next<'a>,
+        turn: &'a mut AgentTurn,
+        next: MiddlewareNext<'a>,
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             if turn.run.depth == 0 && !turn.preview {
-                let sender = self.lock().get(&turn.conversation.id).cloned();
+                let sender = self.lock_writers().get(&turn.conversation.id).cloned();
                 if let Some(sender) = sender {
                     let mut state = turn.conversation.clone();
                     state.todos = turn.run.state.todos();

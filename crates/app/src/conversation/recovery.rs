@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use repertoire_agent::conversation::Conversation;
-use repertoire_agent::{Event, EventKind, System};
-use repertoire_model::{Message, UserPart};
-use repertoire_skill::activate::{Listing, Request};
+use repertoire_agent::{AgentEvent, EventKind, System};
+use repertoire_model::{ModelMessage, UserPart};
+use repertoire_skill::activate::{ActivationRequest, ResourceListingMode};
 
-use super::store::Held;
+use super::store::LockedConversation;
 use crate::limits::{INTERRUPTED_CALLS_MAX, INTERRUPTED_CHARS_MAX};
 
 /// The state of a run whose process ended before the run did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interrupted {
+pub struct InterruptedRun {
     /// The user's prompt.
     pub prompt: String,
     /// True if the conversation contains the prompt. It does not if the process ended before the
@@ -24,10 +24,10 @@ pub struct Interrupted {
     pub calls: Vec<String>,
 }
 
-impl Interrupted {
+impl InterruptedRun {
     /// Returns a note for the next run about everything the conversation does not contain; `None`
     /// if it is complete.
-    pub fn told(&self) -> Option<String> {
+    pub fn resume_note(&self) -> Option<String> {
         let mut out = String::new();
         if !self.prompt_is_kept {
             let _ = write!(out, " The request was:\n{}\n", self.prompt);
@@ -50,22 +50,22 @@ impl Interrupted {
 }
 
 /// Determines the state of the last run, and restores the skills it had loaded to the ledger.
-pub(super) fn recover(
+pub(super) fn recover_run(
     system: &System,
-    held: &Held,
+    held: &LockedConversation,
     conversation: &mut Conversation,
-) -> Option<Interrupted> {
+) -> Option<InterruptedRun> {
     let at_work = held.head.at_work.as_ref()?;
     let events = held.events_since(at_work.log_bytes);
-    let own = |event: &&Event| event.depth == 0;
-    let asked = |event: &Event| matches!(event.kind, EventKind::ModelCall { attempt: 1, .. });
+    let own = |event: &&AgentEvent| event.depth == 0;
+    let asked = |event: &AgentEvent| matches!(event.kind, EventKind::ModelCall { attempt: 1, .. });
     // The file was written right before the last call of the model, so it contains nothing that
     // came after.
     let last_asked = events.iter().rposition(|event| event.depth == 0 && asked(event));
     let (before, since) = events.split_at(last_asked.unwrap_or(0));
-    let prompt_is_kept = is_kept(conversation, &at_work.prompt);
+    let prompt_is_kept = contains_prompt(conversation, &at_work.prompt);
     if prompt_is_kept {
-        put_back_skills(system, before, conversation);
+        restore_skills(system, before, conversation);
     }
     let mut said = String::new();
     let mut calls = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn recover(
         }
     }
     calls.truncate(INTERRUPTED_CALLS_MAX);
-    Some(Interrupted {
+    Some(InterruptedRun {
         prompt: at_work.prompt.clone(),
         prompt_is_kept,
         said: said.chars().take(INTERRUPTED_CHARS_MAX).collect(),
@@ -86,15 +86,15 @@ pub(super) fn recover(
 }
 
 /// Returns true if the prompt is the last text message of the user.
-fn is_kept(conversation: &Conversation, prompt: &str) -> bool {
+fn contains_prompt(conversation: &Conversation, prompt: &str) -> bool {
     let mut messages = conversation.messages.iter().rev();
     messages.find_map(|message| ends_with_prompt(message, prompt)).unwrap_or(false)
 }
 
 /// Returns `None` for a message without text of the user.
-fn ends_with_prompt(message: &Message, prompt: &str) -> Option<bool> {
+fn ends_with_prompt(message: &ModelMessage, prompt: &str) -> Option<bool> {
     match message {
-        Message::User { content } => content.iter().rev().find_map(|part| match part {
+        ModelMessage::User { content } => content.iter().rev().find_map(|part| match part {
             UserPart::Text { text } => Some(text.ends_with(prompt)),
             UserPart::ToolResult(_) => None,
         }),
@@ -105,7 +105,7 @@ fn ends_with_prompt(message: &Message, prompt: &str) -> Option<bool> {
 /// Restores skills to the ledger from the log. A run writes its ledger when it ends; until then
 /// only the log shows which skills it has loaded. Skills loaded after the last write of the
 /// conversation are left out, since their text is not in it.
-fn put_back_skills(system: &System, events: &[Event], conversation: &mut Conversation) {
+fn restore_skills(system: &System, events: &[AgentEvent], conversation: &mut Conversation) {
     let catalog = system.catalog();
     let config = system.config();
     for event in events.iter().filter(|event| event.depth == 0) {
@@ -113,15 +113,16 @@ fn put_back_skills(system: &System, events: &[Event], conversation: &mut Convers
             continue;
         };
         // A skill that has changed since is loaded again when it is needed.
-        let same =
-            |entry: &&repertoire_skill::catalog::Entry| entry.skill.digest().to_string() == *digest;
+        let same = |entry: &&repertoire_skill::catalog::CatalogEntry| {
+            entry.skill.digest().to_string() == *digest
+        };
         let Some(entry) = catalog.get(skill).filter(same) else { continue };
-        let request = Request {
+        let request = ActivationRequest {
             budget: config.skill_budget,
-            listing: Listing::Listed,
+            listing: ResourceListingMode::Listed,
             references: config.references,
             session_id: Some(&conversation.id),
-            ..Request::default()
+            ..ActivationRequest::default()
         };
         conversation.ledger.activate(entry, &request, event.at_ms);
     }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::conversation::{CONVERSATION_VERSION, Conversation};
-use repertoire_model::Usage;
+use repertoire_model::TokenUsage;
 use repertoire_text::fs;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -22,13 +22,13 @@ const LOCK: &str = "lock";
 
 /// The folder in which conversations are stored.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct ConversationStore {
     dir: Utf8PathBuf,
 }
 
 /// The reason a stored conversation cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum ConversationStoreError {
     /// No conversation matches.
     #[error("there is no conversation `{wanted}`")]
     NotFound { wanted: String },
@@ -60,7 +60,7 @@ pub enum StoreError {
 
 /// The metadata of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ConversationMetadata {
     /// The version of the file format.
     pub version: u32,
     pub id: String,
@@ -82,15 +82,15 @@ pub struct Head {
     /// True if part of the usage has no known price.
     #[serde(default)]
     pub cost_is_partial: bool,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The run in progress, or the one that was in progress when the process ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_work: Option<AtWork>,
+    pub at_work: Option<UnfinishedRun>,
 }
 
 /// A run that has started and not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AtWork {
+pub struct UnfinishedRun {
     pub prompt: String,
     /// The length of the log when the run started.
     pub log_bytes: u64,
@@ -98,17 +98,17 @@ pub struct AtWork {
 
 /// The file as it is written.
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenConversationFile<'a> {
     #[serde(flatten)]
-    head: &'a Head,
+    head: &'a ConversationMetadata,
     conversation: &'a Conversation,
 }
 
 /// The file as it is read.
 #[derive(Deserialize)]
-struct ReadBack {
+struct ReadConversationFile {
     #[serde(flatten)]
-    head: Head,
+    head: ConversationMetadata,
     conversation: Conversation,
 }
 
@@ -120,35 +120,35 @@ struct VersionOnly {
 
 /// Only the metadata; the messages are skipped.
 #[derive(Deserialize)]
-struct HeadOnly {
+struct MetadataOnly {
     #[serde(flatten)]
-    head: Head,
+    head: ConversationMetadata,
     #[serde(rename = "conversation")]
     _conversation: IgnoredAny,
 }
 
 /// An entry in the list of conversations.
 #[derive(Debug)]
-pub enum Listed {
+pub enum ConversationListEntry {
     /// A readable conversation.
-    Conversation(Head),
+    Conversation(ConversationMetadata),
     /// An unreadable conversation.
-    Broken { id: String, error: StoreError },
+    Broken { id: String, error: ConversationStoreError },
 }
 
 /// A conversation that this process has locked.
 #[derive(Debug)]
-pub struct Held {
-    pub head: Head,
+pub struct LockedConversation {
+    pub head: ConversationMetadata,
     dir: Utf8PathBuf,
     /// The kernel releases the lock when the process ends, whatever the reason.
-    _lock: Lock,
+    _lock: ConversationLock,
 }
 
-impl Store {
+impl ConversationStore {
     /// Creates a store in a folder, which need not exist yet.
     pub fn new(dir: impl Into<Utf8PathBuf>) -> Self {
-        Store { dir: dir.into() }
+        ConversationStore { dir: dir.into() }
     }
 
     pub fn dir(&self) -> &Utf8Path {
@@ -160,29 +160,31 @@ impl Store {
     /// # Errors
     ///
     /// If the folder cannot be read. An unreadable conversation is an entry of the list.
-    pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
-        let ids = self.ids()?;
-        Ok(ids.into_iter().map(|(_, id)| self.listed(id)).collect())
+    pub fn list(&self) -> Result<Vec<ConversationListEntry>, ConversationStoreError> {
+        let ids = self.list_ids()?;
+        Ok(ids.into_iter().map(|(_, id)| self.list_entry(id)).collect())
     }
 
-    fn listed(&self, id: String) -> Listed {
+    fn list_entry(&self, id: String) -> ConversationListEntry {
         let path = self.dir.join(&id).join(FILE);
-        let read = text_of(&path).and_then(|text| {
+        let read = read_text(&path).and_then(|text| {
             check_version(&path, &text)?;
-            parsed::<HeadOnly>(&path, &text)
+            parse_json::<MetadataOnly>(&path, &text)
         });
         match read {
-            Ok(whole) => Listed::Conversation(whole.head),
-            Err(error) => Listed::Broken { id, error },
+            Ok(whole) => ConversationListEntry::Conversation(whole.head),
+            Err(error) => ConversationListEntry::Broken { id, error },
         }
     }
 
     /// Returns the ids of all conversations with the time of their last change, the newest first.
-    fn ids(&self) -> Result<Vec<(SystemTime, String)>, StoreError> {
-        let entries = match fs::entries(&self.dir) {
+    fn list_ids(&self) -> Result<Vec<(SystemTime, String)>, ConversationStoreError> {
+        let entries = match fs::list_entries(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(StoreError::Io { path: self.dir.clone(), source }),
+            Err(source) => {
+                return Err(ConversationStoreError::Io { path: self.dir.clone(), source });
+            }
         };
         let named = entries.filter_map(|entry| entry.ok()?.name.into_string().ok());
         let mut ids: Vec<(SystemTime, String)> = named
@@ -200,11 +202,12 @@ impl Store {
     /// # Errors
     ///
     /// If no conversation matches, or more than one does.
-    pub fn find(&self, wanted: &str) -> Result<String, StoreError> {
-        let ids = self.ids()?;
+    pub fn resolve_id(&self, wanted: &str) -> Result<String, ConversationStoreError> {
+        let ids = self.list_ids()?;
         if wanted == "last" {
             let newest = ids.into_iter().next().map(|(_, id)| id);
-            return newest.ok_or_else(|| StoreError::NotFound { wanted: wanted.to_owned() });
+            return newest
+                .ok_or_else(|| ConversationStoreError::NotFound { wanted: wanted.to_owned() });
         }
         let mut matches: Vec<String> =
             ids.into_iter().map(|(_, id)| id).filter(|id| id.starts_with(wanted)).collect();
@@ -213,10 +216,10 @@ impl Store {
         }
         match matches.len() {
             1 if !wanted.is_empty() => Ok(matches.remove(0)),
-            0 | 1 => Err(StoreError::NotFound { wanted: wanted.to_owned() }),
+            0 | 1 => Err(ConversationStoreError::NotFound { wanted: wanted.to_owned() }),
             _ => {
                 matches.truncate(5);
-                Err(StoreError::Ambiguous { wanted: wanted.to_owned(), matches })
+                Err(ConversationStoreError::Ambiguous { wanted: wanted.to_owned(), matches })
             }
         }
     }
@@ -227,18 +230,20 @@ impl Store {
     /// # Errors
     ///
     /// If there is none.
-    pub fn last_in(&self, folder: &Utf8Path) -> Result<String, StoreError> {
+    pub fn last_in(&self, folder: &Utf8Path) -> Result<String, ConversationStoreError> {
         let mut unread = None;
-        for (_, id) in self.ids()? {
-            match self.listed(id) {
-                Listed::Conversation(head) if head.folder == folder.as_str() => return Ok(head.id),
-                Listed::Conversation(_) => {}
-                Listed::Broken { id, .. } => {
+        for (_, id) in self.list_ids()? {
+            match self.list_entry(id) {
+                ConversationListEntry::Conversation(head) if head.folder == folder.as_str() => {
+                    return Ok(head.id);
+                }
+                ConversationListEntry::Conversation(_) => {}
+                ConversationListEntry::Broken { id, .. } => {
                     unread.get_or_insert(id);
                 }
             }
         }
-        unread.ok_or_else(|| StoreError::NoneIn { folder: folder.to_owned() })
+        unread.ok_or_else(|| ConversationStoreError::NoneIn { folder: folder.to_owned() })
     }
 
     /// Reads a conversation without locking it.
@@ -246,9 +251,12 @@ impl Store {
     /// # Errors
     ///
     /// If there is none, or it cannot be read.
-    pub fn load(&self, wanted: &str) -> Result<(Head, Conversation), StoreError> {
-        let id = self.find(wanted)?;
-        read(&self.dir.join(id).join(FILE))
+    pub fn read_conversation(
+        &self,
+        wanted: &str,
+    ) -> Result<(ConversationMetadata, Conversation), ConversationStoreError> {
+        let id = self.resolve_id(wanted)?;
+        read_file(&self.dir.join(id).join(FILE))
     }
 
     /// Opens and locks an existing conversation.
@@ -256,12 +264,15 @@ impl Store {
     /// # Errors
     ///
     /// If there is none, another process has it open, or it cannot be read.
-    pub fn open(&self, wanted: &str) -> Result<(Held, Conversation), StoreError> {
-        let id = self.find(wanted)?;
+    pub fn open_locked(
+        &self,
+        wanted: &str,
+    ) -> Result<(LockedConversation, Conversation), ConversationStoreError> {
+        let id = self.resolve_id(wanted)?;
         let dir = self.dir.join(&id);
-        let lock = locked(&dir, &id)?;
-        let (head, conversation) = read(&dir.join(FILE))?;
-        Ok((Held { head, dir, _lock: lock }, conversation))
+        let lock = acquire_lock(&dir, &id)?;
+        let (head, conversation) = read_file(&dir.join(FILE))?;
+        Ok((LockedConversation { head, dir, _lock: lock }, conversation))
     }
 
     /// Starts a conversation. Only its folder and lock are created yet.
@@ -269,19 +280,25 @@ impl Store {
     /// # Errors
     ///
     /// If the folder cannot be created.
-    pub fn begin(&self, id: &str, agent: &str, now_ms: u64) -> Result<Held, StoreError> {
+    pub fn begin_conversation(
+        &self,
+        id: &str,
+        agent: &str,
+        now_ms: u64,
+    ) -> Result<LockedConversation, ConversationStoreError> {
         let dir = self.dir.join(id);
-        make_private_dir(&dir).map_err(|source| StoreError::Io { path: dir.clone(), source })?;
-        let lock = locked(&dir, id)?;
-        let head = Head {
+        make_private_dir(&dir)
+            .map_err(|source| ConversationStoreError::Io { path: dir.clone(), source })?;
+        let lock = acquire_lock(&dir, id)?;
+        let head = ConversationMetadata {
             version: FILE_VERSION,
             id: id.to_owned(),
             agent: agent.to_owned(),
             begun_ms: now_ms,
             updated_ms: now_ms,
-            ..Head::default()
+            ..ConversationMetadata::default()
         };
-        Ok(Held { head, dir, _lock: lock })
+        Ok(LockedConversation { head, dir, _lock: lock })
     }
 
     /// Deletes a conversation that is not open.
@@ -289,14 +306,14 @@ impl Store {
     /// # Errors
     ///
     /// If there is none, a process has it open, or a file operation fails.
-    pub fn remove(&self, wanted: &str) -> Result<String, StoreError> {
-        let id = self.find(wanted)?;
+    pub fn remove(&self, wanted: &str) -> Result<String, ConversationStoreError> {
+        let id = self.resolve_id(wanted)?;
         let dir = self.dir.join(&id);
-        let _lock = locked(&dir, &id)?;
+        let _lock = acquire_lock(&dir, &id)?;
         for name in [FILE, LOG, LOCK] {
             match std::fs::remove_file(dir.join(name)) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(StoreError::Io { path: dir.join(name), source });
+                    return Err(ConversationStoreError::Io { path: dir.join(name), source });
                 }
                 _ => {}
             }
@@ -307,7 +324,7 @@ impl Store {
     }
 }
 
-impl Held {
+impl LockedConversation {
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
@@ -317,8 +334,8 @@ impl Held {
     /// # Errors
     ///
     /// If a file operation fails; the old file stays in place.
-    pub fn save(&self, conversation: &Conversation) -> Result<(), StoreError> {
-        write(&self.dir, &self.head, conversation)
+    pub fn save(&self, conversation: &Conversation) -> Result<(), ConversationStoreError> {
+        write_conversation(&self.dir, &self.head, conversation)
     }
 
     /// Opens the log for appending. A last line that a crash left incomplete is truncated first.
@@ -326,35 +343,36 @@ impl Held {
     /// # Errors
     ///
     /// If a file operation fails.
-    pub fn log(&self) -> Result<Log, StoreError> {
+    pub fn open_log(&self) -> Result<ConversationLog, ConversationStoreError> {
         let path = self.dir.join(LOG);
-        let (file, bytes) =
-            open_log(&path).map_err(|source| StoreError::Io { path: path.clone(), source })?;
-        Ok(Log { file, bytes })
+        let (file, bytes) = open_log(&path)
+            .map_err(|source| ConversationStoreError::Io { path: path.clone(), source })?;
+        Ok(ConversationLog { file, bytes })
     }
 
     /// Returns the complete events of the log from a byte offset on.
-    pub fn events_since(&self, log_bytes: u64) -> Vec<repertoire_agent::Event> {
+    pub fn events_since(&self, log_bytes: u64) -> Vec<repertoire_agent::AgentEvent> {
         events_since(&self.dir.join(LOG), log_bytes)
     }
 }
 
 fn open_log(path: &Utf8Path) -> std::io::Result<(File, u64)> {
-    let mut file = private(OpenOptions::new().create(true).read(true).append(true)).open(path)?;
-    let bytes = mend_end(&mut file)?;
+    let mut file =
+        make_private(OpenOptions::new().create(true).read(true).append(true)).open(path)?;
+    let bytes = truncate_incomplete_line(&mut file)?;
     Ok((file, bytes))
 }
 
 /// The log of a conversation, open for appending.
 #[derive(Debug)]
-pub struct Log {
+pub struct ConversationLog {
     file: File,
     bytes: u64,
 }
 
-impl Log {
+impl ConversationLog {
     /// The length of the log when it was opened.
-    pub fn bytes(&self) -> u64 {
+    pub fn initial_bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -363,7 +381,7 @@ impl Log {
     /// # Errors
     ///
     /// If a file operation fails.
-    pub fn add(&mut self, event: &repertoire_agent::Event) -> std::io::Result<()> {
+    pub fn append_event(&mut self, event: &repertoire_agent::AgentEvent) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(event).map_err(std::io::Error::other)?;
         line.push(b'\n');
         self.file.write_all(&line)
@@ -371,48 +389,58 @@ impl Log {
 }
 
 /// Writes a conversation's file atomically.
-pub(super) fn write(
+pub(super) fn write_conversation(
     dir: &Utf8Path,
-    head: &Head,
+    head: &ConversationMetadata,
     conversation: &Conversation,
-) -> Result<(), StoreError> {
+) -> Result<(), ConversationStoreError> {
     let path = dir.join(FILE);
-    let text = serde_json::to_vec(&Written { head, conversation }).map_err(std::io::Error::from);
+    let text = serde_json::to_vec(&WrittenConversationFile { head, conversation })
+        .map_err(std::io::Error::from);
     text.and_then(|text| fs::write_atomic(&path, &text))
-        .map_err(|source| StoreError::Io { path: path.clone(), source })
+        .map_err(|source| ConversationStoreError::Io { path: path.clone(), source })
 }
 
-fn text_of(path: &Utf8Path) -> Result<String, StoreError> {
-    fs::read_text(path, CONVERSATION_BYTES_MAX)
-        .map_err(|error| StoreError::Damaged { path: path.to_owned(), message: error.to_string() })
+fn read_text(path: &Utf8Path) -> Result<String, ConversationStoreError> {
+    fs::read_text(path, CONVERSATION_BYTES_MAX).map_err(|error| ConversationStoreError::Damaged {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
 }
 
-fn parsed<'a, T: Deserialize<'a>>(path: &Utf8Path, text: &'a str) -> Result<T, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Damaged { path: path.to_owned(), message: error.to_string() })
+fn parse_json<'a, T: Deserialize<'a>>(
+    path: &Utf8Path,
+    text: &'a str,
+) -> Result<T, ConversationStoreError> {
+    serde_json::from_str(text).map_err(|error| ConversationStoreError::Damaged {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
 }
 
-fn check_version(path: &Utf8Path, text: &str) -> Result<(), StoreError> {
-    let version = parsed::<VersionOnly>(path, text)?.version;
+fn check_version(path: &Utf8Path, text: &str) -> Result<(), ConversationStoreError> {
+    let version = parse_json::<VersionOnly>(path, text)?.version;
     match version {
         FILE_VERSION => Ok(()),
         version if version > FILE_VERSION => {
-            Err(StoreError::Newer { path: path.to_owned(), version })
+            Err(ConversationStoreError::Newer { path: path.to_owned(), version })
         }
-        version => Err(StoreError::Damaged {
+        version => Err(ConversationStoreError::Damaged {
             path: path.to_owned(),
             message: format!("there is no shape {version}"),
         }),
     }
 }
 
-fn read(path: &Utf8Path) -> Result<(Head, Conversation), StoreError> {
-    let text = text_of(path)?;
+fn read_file(
+    path: &Utf8Path,
+) -> Result<(ConversationMetadata, Conversation), ConversationStoreError> {
+    let text = read_text(path)?;
     check_version(path, &text)?;
-    let ReadBack { head, conversation } = parsed(path, &text)?;
+    let ReadConversationFile { head, conversation } = parse_json(path, &text)?;
     if conversation.version != CONVERSATION_VERSION {
         let version = conversation.version;
-        return Err(StoreError::Newer { path: path.to_owned(), version });
+        return Err(ConversationStoreError::Newer { path: path.to_owned(), version });
     }
     Ok((head, conversation))
 }
@@ -421,38 +449,42 @@ fn read(path: &Utf8Path) -> Result<(Head, Conversation), StoreError> {
 /// process that is just being started may have inherited the file, and with it the lock, until it
 /// calls `exec`.
 #[derive(Debug)]
-struct Lock(File);
+struct ConversationLock(File);
 
-impl Drop for Lock {
+impl Drop for ConversationLock {
     fn drop(&mut self) {
         // If this fails, the kernel releases the lock when the last copy of the file is closed.
         let _ = self.0.unlock();
     }
 }
 
-fn locked(dir: &Utf8Path, id: &str) -> Result<Lock, StoreError> {
+fn acquire_lock(dir: &Utf8Path, id: &str) -> Result<ConversationLock, ConversationStoreError> {
     let path = dir.join(LOCK);
-    let failed = |source| StoreError::Io { path: path.clone(), source };
-    let mut file = private(OpenOptions::new().create(true).read(true).write(true).truncate(false))
-        .open(&path)
-        .map_err(failed)?;
+    let failed = |source| ConversationStoreError::Io { path: path.clone(), source };
+    let mut file =
+        make_private(OpenOptions::new().create(true).read(true).write(true).truncate(false))
+            .open(&path)
+            .map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
             let _ = file.take(32).read_to_string(&mut text);
-            return Err(StoreError::InUse { id: id.to_owned(), pid: text.trim().parse().ok() });
+            return Err(ConversationStoreError::InUse {
+                id: id.to_owned(),
+                pid: text.trim().parse().ok(),
+            });
         }
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
     // The lock itself is held by the kernel; the process id is only for the error message.
     file.set_len(0).map_err(failed)?;
     writeln!(file, "{}", std::process::id()).map_err(failed)?;
-    Ok(Lock(file))
+    Ok(ConversationLock(file))
 }
 
 /// Truncates an incomplete last line, and returns the length of the rest.
-fn mend_end(file: &mut File) -> std::io::Result<u64> {
+fn truncate_incomplete_line(file: &mut File) -> std::io::Result<u64> {
     let length = file.metadata()?.len();
     let mut end = length;
     let mut block = [0_u8; 4096];
@@ -473,7 +505,7 @@ fn mend_end(file: &mut File) -> std::io::Result<u64> {
     Ok(end)
 }
 
-fn events_since(path: &Utf8Path, log_bytes: u64) -> Vec<repertoire_agent::Event> {
+fn events_since(path: &Utf8Path, log_bytes: u64) -> Vec<repertoire_agent::AgentEvent> {
     let bytes = read_from(path, log_bytes).unwrap_or_default();
     // Skip incomplete lines, and kinds of events that only a later version knows.
     bytes
@@ -491,7 +523,7 @@ fn read_from(path: &Utf8Path, offset: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// Makes a new file readable only by its owner, since conversations are confidential.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
@@ -500,18 +532,18 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use repertoire_model::Message;
+    use repertoire_model::ModelMessage;
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn store() -> (tempfile::TempDir, ConversationStore) {
         let dir = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(dir.path()).unwrap().join("conversations");
-        (dir, Store::new(path))
+        (dir, ConversationStore::new(path))
     }
 
-    fn kept(store: &Store, id: &str) -> Held {
-        let held = store.begin(id, "default", 7).unwrap();
+    fn kept(store: &ConversationStore, id: &str) -> LockedConversation {
+        let held = store.begin_conversation(id, "default", 7).unwrap();
         let mut conversation = Conversation::new(id);
-        conversation.messages.push(Message::user("hello"));
+        conversation.messages.push(ModelMessage::user("hello"));
         held.save(&conversation).unwrap();
         held
     }
@@ -519,15 +551,18 @@ mod tests {
     #[test]
     fn a_conversation_is_found_by_the_start_of_its_id_or_as_the_last() {
         let (_keep, store) = store();
-        assert!(matches!(store.find("last"), Err(StoreError::NotFound { .. })));
+        assert!(matches!(store.resolve_id("last"), Err(ConversationStoreError::NotFound { .. })));
         drop(kept(&store, "0199-aa"));
         drop(kept(&store, "0199-ab"));
-        assert_eq!(store.find("0199-aa").unwrap(), "0199-aa");
-        assert_eq!(store.find("last").unwrap(), "0199-ab");
-        assert!(matches!(store.find("0199"), Err(StoreError::Ambiguous { .. })));
-        assert!(matches!(store.find("02"), Err(StoreError::NotFound { .. })));
-        assert!(matches!(store.find(""), Err(StoreError::Ambiguous { .. })));
-        assert_eq!(store.load("0199-ab").unwrap().1.messages, vec![Message::user("hello")]);
+        assert_eq!(store.resolve_id("0199-aa").unwrap(), "0199-aa");
+        assert_eq!(store.resolve_id("last").unwrap(), "0199-ab");
+        assert!(matches!(store.resolve_id("0199"), Err(ConversationStoreError::Ambiguous { .. })));
+        assert!(matches!(store.resolve_id("02"), Err(ConversationStoreError::NotFound { .. })));
+        assert!(matches!(store.resolve_id(""), Err(ConversationStoreError::Ambiguous { .. })));
+        assert_eq!(
+            store.read_conversation("0199-ab").unwrap().1.messages,
+            vec![ModelMessage::user("hello")]
+        );
     }
 
     #[test]
@@ -536,29 +571,29 @@ mod tests {
         // A file from before the folder was stored.
         drop(kept(&store, "old"));
         for (id, folder) in [("one", "/a"), ("two", "/b")] {
-            let mut held = store.begin(id, "default", 7).unwrap();
+            let mut held = store.begin_conversation(id, "default", 7).unwrap();
             held.head.folder = folder.to_owned();
             held.save(&Conversation::new(id)).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         assert_eq!(store.last_in(Utf8Path::new("/a")).unwrap(), "one");
-        assert_eq!(store.find("last").unwrap(), "two");
+        assert_eq!(store.resolve_id("last").unwrap(), "two");
         let none = store.last_in(Utf8Path::new("/c")).unwrap_err();
         assert_eq!(none.to_string(), "no conversation was begun in /c");
-        assert_eq!(store.load("old").unwrap().0.folder, "");
+        assert_eq!(store.read_conversation("old").unwrap().0.folder, "");
     }
 
     #[test]
     fn a_conversation_in_use_is_refused_with_the_process() {
         let (_keep, store) = store();
         let held = kept(&store, "one");
-        let error = store.open("one").unwrap_err();
+        let error = store.open_locked("one").unwrap_err();
         let expected =
             format!("conversation one is in use by another process ({})", std::process::id());
         assert_eq!(error.to_string(), expected);
-        assert!(matches!(store.remove("one"), Err(StoreError::InUse { .. })));
+        assert!(matches!(store.remove("one"), Err(ConversationStoreError::InUse { .. })));
         drop(held);
-        assert!(store.open("one").is_ok());
+        assert!(store.open_locked("one").is_ok());
     }
 
     #[test]
@@ -567,7 +602,7 @@ mod tests {
         drop(kept(&store, "one"));
         // The lock file stays behind with a process id in it, but no process holds the lock.
         assert!(store.dir().join("one/lock").exists());
-        let (_held, _) = store.open("one").unwrap();
+        let (_held, _) = store.open_locked("one").unwrap();
     }
 
     #[test]
@@ -582,11 +617,11 @@ mod tests {
             ("{\"version\": 1}", "missing field"),
         ] {
             fs::write_atomic(&path, text.as_bytes()).unwrap();
-            let error = store.open("one").unwrap_err().to_string();
+            let error = store.open_locked("one").unwrap_err().to_string();
             assert!(error.contains(message), "{text}: {error}");
             assert_eq!(fs::read_text(&path, 1000).unwrap(), text);
         }
-        assert!(matches!(store.list().unwrap().as_slice(), [Listed::Broken { .. }]));
+        assert!(matches!(store.list().unwrap().as_slice(), [ConversationListEntry::Broken { .. }]));
     }
 
     #[test]
@@ -597,12 +632,12 @@ mod tests {
         let event = r#"{"v":1,"seq":1,"at_ms":1,"run":"r","agent":"a","depth":0,"type":"warning","message":"m"}"#;
         fs::write_atomic(&path, format!("{event}\n{{\"v\":1,\"se").as_bytes()).unwrap();
         assert_eq!(held.events_since(0).len(), 1);
-        let mut log = held.log().unwrap();
-        log.add(&held.events_since(0)[0]).unwrap();
+        let mut log = held.open_log().unwrap();
+        log.append_event(&held.events_since(0)[0]).unwrap();
         assert_eq!(fs::read_text(&path, 1000).unwrap(), format!("{event}\n{event}\n"));
         // A log that consists of one incomplete line is empty.
         fs::write_atomic(&path, &[b'x'; 10_000]).unwrap();
-        assert_eq!(held.log().unwrap().bytes(), 0);
+        assert_eq!(held.open_log().unwrap().initial_bytes(), 0);
     }
 
     #[test]
@@ -616,8 +651,8 @@ mod tests {
             .unwrap()
             .into_iter()
             .map(|line| match line {
-                Listed::Conversation(head) => head.id,
-                Listed::Broken { error, .. } => panic!("{error}"),
+                ConversationListEntry::Conversation(head) => head.id,
+                ConversationListEntry::Broken { error, .. } => panic!("{error}"),
             })
             .collect();
         assert_eq!(ids, ["a", "b"]);

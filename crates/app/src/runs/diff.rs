@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::events_of;
 use repertoire_git::limits::GIT_OUTPUT_BYTES_MAX;
-use repertoire_git::repo::{Diff, DiffOf, FileDiff, Git, GitError, Oid};
+use repertoire_git::repo::{DiffTarget, FileDiff, GitClient, GitDiff, GitError, GitObjectId};
 
 /// The output of `rep runs diff --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub struct RunDiffJson {
     /// The commit of the run's branch.
     pub to: Option<String>,
     /// The changed files.
-    pub files: Vec<ChangedFile>,
+    pub files: Vec<RunChangedFile>,
     /// The number of added lines.
     pub insertions: u64,
     /// The number of removed lines.
@@ -35,7 +35,7 @@ pub struct RunDiffJson {
 
 /// A changed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ChangedFile {
+pub struct RunChangedFile {
     /// The path of the file.
     pub path: String,
     /// The previous path, if the file was renamed.
@@ -47,7 +47,7 @@ pub struct ChangedFile {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum DiffError {
+pub enum RunDiffError {
     /// The run has no worktree yet.
     #[error("run {} has changed nothing yet", .run.short())]
     Nothing { run: RunId },
@@ -70,12 +70,12 @@ pub enum DiffError {
 /// # Errors
 ///
 /// Fails with a [`DiffError`] if the changes are not available.
-pub async fn diff(
+pub async fn run_diff(
     journal: &Journal,
     run: &Run,
-    git: &Git,
+    git: &GitClient,
     left_behind: &Utf8Path,
-) -> Result<RunDiffJson, DiffError> {
+) -> Result<RunDiffJson, RunDiffError> {
     let events = events_of(journal, &run.id).await?;
     // From the events, since the run's record does not have a worktree that was removed.
     let place = events.iter().rev().find_map(|event| match &event.payload {
@@ -83,68 +83,69 @@ pub async fn diff(
         _ => None,
     });
     let Some((branch, base)) = place else {
-        return Err(DiffError::Nothing { run: run.id.clone() });
+        return Err(RunDiffError::Nothing { run: run.id.clone() });
     };
-    match compared(git, run, branch, base).await {
+    match compare_branch(git, run, branch, base).await {
         Ok(Some(diff)) => Ok(diff),
-        Ok(None) => recorded(run, left_behind, None),
-        Err(error) => recorded(run, left_behind, Some(error)),
+        Ok(None) => read_stored_diff(run, left_behind, None),
+        Err(error) => read_stored_diff(run, left_behind, Some(error)),
     }
 }
 
 /// Compares the branch with its base commit; `None` if either is gone.
-async fn compared(
-    git: &Git,
+async fn compare_branch(
+    git: &GitClient,
     run: &Run,
     branch: &str,
     base: &str,
 ) -> Result<Option<RunDiffJson>, GitError> {
-    let (Some(from), Some(to)) = (git.find(base).await?, git.branch_tip(branch).await?) else {
+    let (Some(from), Some(to)) = (git.find_commit(base).await?, git.branch_tip(branch).await?)
+    else {
         return Ok(None);
     };
-    let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
+    let of = DiffTarget::Commits { from: from.clone(), to: to.clone() };
     let diff = git.diff(&of, GIT_OUTPUT_BYTES_MAX).await?;
-    Ok(Some(json(run, "branch", diff, Some(from), Some(to))))
+    Ok(Some(build_json(run, "branch", diff, Some(from), Some(to))))
 }
 
 /// Reads the diff that the run stored.
-fn recorded(
+fn read_stored_diff(
     run: &Run,
     left_behind: &Utf8Path,
     why: Option<GitError>,
-) -> Result<RunDiffJson, DiffError> {
+) -> Result<RunDiffJson, RunDiffError> {
     let path = left_behind.join("changes.diff");
     let read = fs::read_text(&path, GIT_OUTPUT_BYTES_MAX as u64);
-    let text = read.map_err(|source| DiffError::Gone {
+    let text = read.map_err(|source| RunDiffError::Gone {
         run: run.id.clone(),
         branch: why.map_or_else(|| "its branch is gone".to_owned(), |why| why.to_string()),
         path: path.to_string(),
         source,
     })?;
     let files = files_of(&text);
-    let diff = Diff {
+    let diff = GitDiff {
         insertions: files.iter().filter_map(|file| file.insertions).sum(),
         deletions: files.iter().filter_map(|file| file.deletions).sum(),
         files,
         text,
         cut: false,
     };
-    Ok(json(run, "record", diff, None, None))
+    Ok(build_json(run, "record", diff, None, None))
 }
 
-fn json(
+fn build_json(
     run: &Run,
     source: &'static str,
-    diff: Diff,
-    from: Option<Oid>,
-    to: Option<Oid>,
+    diff: GitDiff,
+    from: Option<GitObjectId>,
+    to: Option<GitObjectId>,
 ) -> RunDiffJson {
     RunDiffJson {
         run: run.id.clone(),
         source,
         from: from.map(String::from),
         to: to.map(String::from),
-        files: diff.files.into_iter().map(ChangedFile::from).collect(),
+        files: diff.files.into_iter().map(RunChangedFile::from).collect(),
         insertions: diff.insertions,
         deletions: diff.deletions,
         cut: diff.cut,
@@ -152,9 +153,9 @@ fn json(
     }
 }
 
-impl From<FileDiff> for ChangedFile {
+impl From<FileDiff> for RunChangedFile {
     fn from(file: FileDiff) -> Self {
-        ChangedFile {
+        RunChangedFile {
             path: file.path,
             from: file.from,
             insertions: file.insertions,

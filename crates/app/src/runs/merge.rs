@@ -4,9 +4,11 @@ use camino::Utf8PathBuf;
 use repertoire_journal::{Command, Journal, JournalError, Payload, Run, RunId, RunStatus};
 
 use super::events_of;
-use repertoire_git::repo::{Git, Oid};
-use repertoire_git::worktree::{How, Owner, Worktree, WorktreeError, Worktrees};
-use repertoire_plan::{EndingWord, deliver};
+use repertoire_git::repo::{GitClient, GitObjectId};
+use repertoire_git::worktree::{
+    PreparedWorktree, RunWorktrees, WorktreeError, WorktreeOwner, WorktreePreparation,
+};
+use repertoire_plan::{PlanDeliveryMode, deliver_work};
 
 /// The reason why a run's work was not delivered. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +36,7 @@ pub enum MergeError {
 }
 
 #[derive(Clone, Debug)]
-pub struct Merged {
+pub struct RunDelivery {
     /// Always [`Payload::Delivered`].
     pub delivered: Payload,
     /// True if the work went to a new place: false if it stays on its branch or was already merged.
@@ -46,26 +48,26 @@ pub struct Merged {
 /// # Errors
 ///
 /// Fails with a [`MergeError`] if the work cannot be delivered.
-pub async fn merge(
+pub async fn merge_run(
     journal: &Journal,
     run: &Run,
-    worktrees: &Worktrees,
-    git: &Git,
-    ending: EndingWord,
+    worktrees: &RunWorktrees,
+    git: &GitClient,
+    ending: PlanDeliveryMode,
     force: bool,
-) -> Result<Merged, MergeError> {
-    may_be_taken(run, force)?;
-    let worktree = place(worktrees, git, run).await?;
-    let delivered = deliver(worktrees, &worktree, ending, &run.name).await;
+) -> Result<RunDelivery, MergeError> {
+    check_deliverable(run, force)?;
+    let worktree = find_run_worktree(worktrees, git, run).await?;
+    let delivered = deliver_work(worktrees, &worktree, ending, &run.name).await;
     let delivered = delivered.map_err(|error| MergeError::Refused {
         source: Box::new(error),
         dir: worktree.dir.clone(),
     })?;
-    let is_new = remember(journal, run, &delivered).await?;
-    Ok(Merged { delivered, is_new })
+    let is_new = record_delivery(journal, run, &delivered).await?;
+    Ok(RunDelivery { delivered, is_new })
 }
 
-fn may_be_taken(run: &Run, force: bool) -> Result<(), MergeError> {
+fn check_deliverable(run: &Run, force: bool) -> Result<(), MergeError> {
     match run.status {
         RunStatus::Completed => Ok(()),
         RunStatus::Running => Err(MergeError::Running { run: run.id.clone() }),
@@ -75,7 +77,11 @@ fn may_be_taken(run: &Run, force: bool) -> Result<(), MergeError> {
 }
 
 /// The worktree of a run. If its folder is gone, its branch may still exist.
-async fn place(worktrees: &Worktrees, git: &Git, run: &Run) -> Result<Worktree, MergeError> {
+async fn find_run_worktree(
+    worktrees: &RunWorktrees,
+    git: &GitClient,
+    run: &Run,
+) -> Result<PreparedWorktree, MergeError> {
     if let Some(worktree) = worktrees.of_run(run.id.as_str()).await.map_err(MergeError::Place)? {
         return Ok(worktree);
     }
@@ -83,12 +89,12 @@ async fn place(worktrees: &Worktrees, git: &Git, run: &Run) -> Result<Worktree, 
     let known = run.worktree.as_ref().ok_or_else(gone)?;
     let cannot = |error: repertoire_git::repo::GitError| MergeError::Place(error.into());
     let tip = git.branch_tip(&known.branch).await.map_err(cannot)?;
-    let base_oid = tip.and_then(|_| Oid::parse(&known.base)).ok_or_else(gone)?;
+    let base_oid = tip.and_then(|_| GitObjectId::parse(&known.base)).ok_or_else(gone)?;
     let common_dir = git.common_dir().await.map_err(cannot)?;
     let dir = Utf8PathBuf::from(&known.path);
-    Ok(Worktree {
+    Ok(PreparedWorktree {
         run: run.id.to_string(),
-        owner: Owner { worker: run.worker.clone().unwrap_or_default(), token: run.token },
+        owner: WorktreeOwner { worker: run.worker.clone().unwrap_or_default(), token: run.token },
         git: git.clone(),
         git_dir: common_dir.join("worktrees").join(dir.file_name().unwrap_or("gone")),
         dir,
@@ -96,14 +102,18 @@ async fn place(worktrees: &Worktrees, git: &Git, run: &Run) -> Result<Worktree, 
         branch: known.branch.clone(),
         base_branch: known.base_branch.clone(),
         base_oid,
-        how: How::Adopted,
+        how: WorktreePreparation::Adopted,
         set_up: true,
     })
 }
 
 /// Records the delivery, unless an equal one without a commit was recorded before. Returns true if
 /// it has a commit.
-async fn remember(journal: &Journal, run: &Run, delivered: &Payload) -> Result<bool, MergeError> {
+async fn record_delivery(
+    journal: &Journal,
+    run: &Run,
+    delivered: &Payload,
+) -> Result<bool, MergeError> {
     let Payload::Delivered { strategy, branch, commit } = delivered else { return Ok(false) };
     let went_before = |payload: &Payload| matches!(payload, Payload::Delivered { strategy: how, branch: to, .. } if how == strategy && to == branch);
     let events = events_of(journal, &run.id).await?;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use repertoire_checks::analyse::{Analysis, analyse, find};
-use repertoire_checks::error::{Category, ParsedError};
+use repertoire_checks::analyse::{OutputAnalysis, analyse_output, find_errors};
+use repertoire_checks::error::{ErrorCategory, ParsedError};
 
 /// A recording.
 struct Recording {
@@ -65,14 +65,14 @@ fn expected(text: &str) -> Expected {
 /// An error as the files of expectations write it, but for the end of its message.
 fn written(error: &ParsedError) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let place = or_none(&error.place());
+    let place = or_none(&error.location());
     let message = error.message.replace('\n', "\\n");
     let (code, test) = (or_none(&error.code), or_none(&error.test));
     format!("{} | {} | {place} | {code} | {test} | {message}", error.source, error.category)
 }
 
 /// What was missed and what was invented.
-fn difference(analysis: &Analysis, expected: &[String]) -> Vec<String> {
+fn difference(analysis: &OutputAnalysis, expected: &[String]) -> Vec<String> {
     let mut told: Vec<String> = analysis.errors.iter().map(written).collect();
     let mut wrong = Vec::new();
     for line in expected {
@@ -90,7 +90,7 @@ fn every_error_of_every_recording_is_found_and_none_is_invented() {
     let mut wrong = Vec::new();
     let recordings = recordings();
     for Recording { name, output, expected } in &recordings {
-        let analysis = analyse(output, Some(expected.exit_code), &|_| None);
+        let analysis = analyse_output(output, Some(expected.exit_code), &|_| None);
         let mut lines = difference(&analysis, &expected.errors);
         if expected.warnings.is_some_and(|warnings| warnings != analysis.warnings) {
             lines.push(format!("  {} warnings, not {:?}", analysis.warnings, expected.warnings));
@@ -107,7 +107,7 @@ fn every_error_of_every_recording_is_found_and_none_is_invented() {
 fn line_endings_of_windows_and_progress_bars_change_nothing() {
     for Recording { name, output, expected } in recordings() {
         let windows = output.replace("\r\n", "\n").replace('\n', "\r\n");
-        let analysis = analyse(&windows, Some(expected.exit_code), &|_| None);
+        let analysis = analyse_output(&windows, Some(expected.exit_code), &|_| None);
         assert_eq!(difference(&analysis, &expected.errors), Vec::<String>::new(), "{name}");
     }
 }
@@ -125,7 +125,8 @@ fn what_is_said_by_the_way_adds_no_error_to_any_recording() {
     };
     let others = recordings().into_iter().filter(|recording| !is_whole(recording));
     for Recording { name, output, expected } in others {
-        let analysis = analyse(&format!("{noise}{output}"), Some(expected.exit_code), &|_| None);
+        let analysis =
+            analyse_output(&format!("{noise}{output}"), Some(expected.exit_code), &|_| None);
         assert_eq!(difference(&analysis, &expected.errors), Vec::<String>::new(), "{name}");
     }
 }
@@ -133,7 +134,7 @@ fn what_is_said_by_the_way_adds_no_error_to_any_recording() {
 #[test]
 fn a_command_that_went_well_has_no_errors_whatever_it_said() {
     for Recording { name, output, .. } in recordings() {
-        let analysis = analyse(&output, Some(0), &|_| None);
+        let analysis = analyse_output(&output, Some(0), &|_| None);
         assert!(analysis.errors.is_empty() && analysis.groups.is_empty(), "{name}");
     }
 }
@@ -141,7 +142,7 @@ fn a_command_that_went_well_has_no_errors_whatever_it_said() {
 #[test]
 fn every_error_is_in_one_group_and_groups_have_an_order() {
     for Recording { name, output, expected } in recordings() {
-        let analysis = analyse(&output, Some(expected.exit_code), &|_| None);
+        let analysis = analyse_output(&output, Some(expected.exit_code), &|_| None);
         let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
         for group in &analysis.groups {
             group.errors.iter().for_each(|at| *seen.entry(*at).or_default() += 1);
@@ -156,14 +157,14 @@ fn every_error_is_in_one_group_and_groups_have_an_order() {
 fn a_failed_command_is_never_without_an_error() {
     for output in ["", "\n\n", "all good", "0 errors", "\u{1b}[31m\u{1b}[0m"] {
         for code in [Some(1), Some(-1), None] {
-            let analysis = analyse(output, code, &|_| None);
+            let analysis = analyse_output(output, code, &|_| None);
             assert_eq!(analysis.errors.len(), 1, "{output:?}");
-            assert_eq!(analysis.errors[0].category, Category::Unknown);
+            assert_eq!(analysis.errors[0].category, ErrorCategory::Unknown);
             assert!(!analysis.errors[0].message.is_empty());
         }
     }
     let long: String = (0..50).map(|n| format!("step {n}\n")).collect();
-    let message = &analyse(&long, Some(1), &|_| None).errors[0].message;
+    let message = &analyse_output(&long, Some(1), &|_| None).errors[0].message;
     assert!(message.starts_with("step 30\n") && message.ends_with("step 49"), "{message}");
 }
 
@@ -194,7 +195,7 @@ fn two_tools_in_one_output_are_both_understood_in_any_order() {
         let (one, other) = (pick(one), pick(other));
         let both = format!("{}\n{}", one.output, other.output);
         let expected = [one.expected.errors.clone(), other.expected.errors.clone()].concat();
-        let wrong = difference(&analyse(&both, Some(1), &|_| None), &expected);
+        let wrong = difference(&analyse_output(&both, Some(1), &|_| None), &expected);
         assert_eq!(wrong, Vec::<String>::new(), "{} then {}", one.name, other.name);
     }
 }
@@ -204,7 +205,7 @@ fn lines_around_an_error_come_from_the_projects_file() {
     let output =
         "src/app.ts(2,7): error TS2322: Type 'string' is not assignable to type 'number'.\n";
     let read = |path: &str| (path == "src/app.ts").then(|| "one\ntwo\nthree\n".to_owned());
-    let analysis = analyse(output, Some(2), &read);
+    let analysis = analyse_output(output, Some(2), &read);
     assert_eq!(analysis.errors[0].context, ["  1 | one", "> 2 | two", "  3 | three"]);
 }
 
@@ -212,8 +213,8 @@ fn lines_around_an_error_come_from_the_projects_file() {
 fn windows_paths_are_kept_whole() {
     let output =
         "C:\\my code\\app.ts(2,7): error TS2322: no.\r\nC:\\my code\\b.c:3:4: error: wrong\r\n";
-    let analysis = find(output, &|_| None);
-    let places: Vec<_> = analysis.errors.iter().filter_map(ParsedError::place).collect();
+    let analysis = find_errors(output, &|_| None);
+    let places: Vec<_> = analysis.errors.iter().filter_map(ParsedError::location).collect();
     assert_eq!(places, ["C:\\my code\\app.ts:2:7", "C:\\my code\\b.c:3:4"]);
 }
 
@@ -221,14 +222,14 @@ fn windows_paths_are_kept_whole() {
 fn output_without_end_is_cut_and_says_so() {
     let noise = format!("{}\n", "a line that says nothing. ".repeat(100)).repeat(1_800);
     let output = format!("a.c:1:2: error: first\n{noise}b.c:3:4: error: last\n");
-    let analysis = find(&output, &|_| None);
+    let analysis = find_errors(&output, &|_| None);
     assert!(analysis.truncated);
     assert_eq!(analysis.errors.len(), 2);
     let many: String = (1..5_000).map(|n| format!("a.c:{n}:2: error: wrong {n}\n")).collect();
-    let analysis = find(&many, &|_| None);
+    let analysis = find_errors(&many, &|_| None);
     assert!(analysis.truncated && analysis.errors.len() == 1_000);
     let kept = "[… 12 bytes left out …]\na.c:1:2: error: x\n";
-    assert!(find(kept, &|_| None).truncated);
+    assert!(find_errors(kept, &|_| None).truncated);
 }
 
 /// Pieces of real output in any order: beginnings without ends, ends without beginnings.
@@ -245,19 +246,19 @@ proptest! {
 
     #[test]
     fn any_text_is_survived(text in "(?s).{0,400}") {
-        analyse(&text, Some(1), &|_| Some("x".to_owned()));
+        analyse_output(&text, Some(1), &|_| Some("x".to_owned()));
     }
 
     #[test]
     fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        analyse(&String::from_utf8_lossy(&bytes), Some(1), &|_| None);
+        analyse_output(&String::from_utf8_lossy(&bytes), Some(1), &|_| None);
     }
 
     #[test]
     fn pieces_of_output_are_survived_and_the_same_twice(text in shuffled()) {
-        let once = analyse(&text, Some(1), &|_| None);
+        let once = analyse_output(&text, Some(1), &|_| None);
         prop_assert!(!once.errors.is_empty());
-        prop_assert_eq!(&once, &analyse(&text, Some(1), &|_| None));
-        prop_assert!(analyse(&text, Some(0), &|_| None).errors.is_empty());
+        prop_assert_eq!(&once, &analyse_output(&text, Some(1), &|_| None));
+        prop_assert!(analyse_output(&text, Some(0), &|_| None).errors.is_empty());
     }
 }

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_checks::declared::{
-    Check, CheckError, CheckEvent, CheckStatus, Verdict, notes, run_checks,
+    CheckDefinition, CheckError, CheckEvent, CheckRunVerdict, CheckStatus, failure_notes,
+    run_checks,
 };
 use repertoire_sandbox::confinement::Sandbox;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 use tokio_util::sync::CancellationToken;
 
 use crate::repo::{environment, read};
@@ -26,38 +27,41 @@ impl Bench {
         Bench { _keep: keep, dir }
     }
 
-    fn workplace(&self) -> Workplace {
+    fn workplace(&self) -> RunWorkplace {
         workplace(&self.dir.join("work"), &self.dir)
     }
 
-    async fn run(&self, checks: &[Check]) -> Verdict {
+    async fn run(&self, checks: &[CheckDefinition]) -> CheckRunVerdict {
         let cancel = CancellationToken::new();
         run_checks(checks, &self.workplace(), &cancel, &|_| {}, 4).await.unwrap()
     }
 
-    async fn one(&self, check: Check) -> (Verdict, repertoire_checks::declared::CheckResult) {
+    async fn one(
+        &self,
+        check: CheckDefinition,
+    ) -> (CheckRunVerdict, repertoire_checks::declared::CheckRunResult) {
         let verdict = self.run(&[check]).await;
         let result = verdict.results[0].clone();
         (verdict, result)
     }
 }
 
-pub(crate) fn workplace(dir: &Utf8Path, base: &Utf8Path) -> Workplace {
-    let mut workplace = Workplace::new(dir, base.join("spill"), Sandbox::None);
+pub(crate) fn workplace(dir: &Utf8Path, base: &Utf8Path) -> RunWorkplace {
+    let mut workplace = RunWorkplace::new(dir, base.join("spill"), Sandbox::None);
     workplace.environment = environment(base);
     workplace
 }
 
-fn after(name: &str, command: &str, depends_on: &[&str]) -> Check {
+fn after(name: &str, command: &str, depends_on: &[&str]) -> CheckDefinition {
     let depends_on = depends_on.iter().map(|name| (*name).to_owned()).collect();
-    Check { depends_on, ..Check::new(name, command) }
+    CheckDefinition { depends_on, ..CheckDefinition::new(name, command) }
 }
 
 #[test]
 fn checks_are_read_strictly_and_with_times_as_people_write_them() {
     #[derive(serde::Deserialize)]
     struct File {
-        check: Vec<Check>,
+        check: Vec<CheckDefinition>,
     }
     let text = "[[check]]\nname = 'test'\ncommand = 'cargo test'\ntimeout = '90s'\nretries = 1\n\
                 [[check]]\nname = 'lint'\ncommand = 'x'\ntimeout = 5\ncritical = false\n\
@@ -67,17 +71,17 @@ fn checks_are_read_strictly_and_with_times_as_people_write_them() {
     let [test, lint, usual] = file.check.as_slice() else { panic!() };
     assert_eq!((test.timeout, test.retries, test.critical), (Duration::from_secs(90), 1, true));
     assert_eq!((lint.timeout, lint.critical, lint.network), (Duration::from_secs(5), false, true));
-    assert_eq!(*usual, Check::new("usual", "x"));
+    assert_eq!(*usual, CheckDefinition::new("usual", "x"));
 
     let json = serde_json::to_string(lint).unwrap();
     assert!(json.contains("\"timeout\":\"5s\""), "{json}");
-    assert_eq!(serde_json::from_str::<Check>(&json).unwrap(), *lint);
+    assert_eq!(serde_json::from_str::<CheckDefinition>(&json).unwrap(), *lint);
     for (text, message) in [
         ("name = 'a'\ncommand = 'x'\ntimout = '1s'\n", "unknown field `timout`"),
         ("name = 'a'\ncommand = 'x'\ntimeout = 'soon'\n", "`soon` is no time"),
         ("name = 'a'\n", "missing field `command`"),
     ] {
-        let error = toml::from_str::<Check>(text).unwrap_err().to_string();
+        let error = toml::from_str::<CheckDefinition>(text).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
 }
@@ -85,26 +89,26 @@ fn checks_are_read_strictly_and_with_times_as_people_write_them() {
 #[tokio::test]
 async fn exit_codes_decide_and_only_critical_ones_count() {
     let bench = Bench::new();
-    let (verdict, passed) = bench.one(Check::new("a", "echo fine; echo too >&2")).await;
+    let (verdict, passed) = bench.one(CheckDefinition::new("a", "echo fine; echo too >&2")).await;
     assert!(verdict.green);
     assert_eq!((passed.status, passed.exit_code), (CheckStatus::Passed, Some(0)));
     assert_eq!((passed.output.as_str(), passed.bytes_total), ("fine\ntoo", 9));
     assert_eq!((passed.attempts, passed.flaky), (1, false));
 
-    let failing = Check::new("a", "echo no; exit 3");
+    let failing = CheckDefinition::new("a", "echo no; exit 3");
     let (verdict, failed) = bench.one(failing.clone()).await;
     assert!(!verdict.green);
     assert_eq!((failed.status, failed.exit_code), (CheckStatus::Failed, Some(3)));
-    let (verdict, _) = bench.one(Check { critical: false, ..failing }).await;
-    assert!(verdict.green && notes(&verdict).contains("need not pass"));
+    let (verdict, _) = bench.one(CheckDefinition { critical: false, ..failing }).await;
+    assert!(verdict.green && failure_notes(&verdict).contains("need not pass"));
 
-    let (_, killed) = bench.one(Check::new("a", "kill -9 $$")).await;
+    let (_, killed) = bench.one(CheckDefinition::new("a", "kill -9 $$")).await;
     assert_eq!((killed.status, killed.exit_code), (CheckStatus::Failed, None));
-    let (_, missing) = bench.one(Check::new("a", "no-such-program")).await;
+    let (_, missing) = bench.one(CheckDefinition::new("a", "no-such-program")).await;
     assert_eq!(missing.exit_code, Some(127));
     assert!(missing.output.contains("no-such-program"), "{}", missing.output);
     // A syntax error is told with the line of the command, not of what we put around it.
-    let (_, wrong) = bench.one(Check::new("a", "true\nif")).await;
+    let (_, wrong) = bench.one(CheckDefinition::new("a", "true\nif")).await;
     assert!(wrong.output.contains("line 3") || wrong.output.contains("line 2"), "{}", wrong.output);
 }
 
@@ -127,7 +131,7 @@ async fn what_depends_on_a_failure_is_skipped_and_not_green() {
     assert!(!verdict.green && !bench.dir.join("work/tested").exists());
 
     // Also if the failure itself need not matter.
-    let optional = Check { critical: false, ..Check::new("build", "false") };
+    let optional = CheckDefinition { critical: false, ..CheckDefinition::new("build", "false") };
     assert!(!bench.run(&[optional, after("test", "true", &["build"])]).await.green);
 }
 
@@ -142,7 +146,7 @@ async fn order_follows_dependencies_and_independent_checks_run_at_once() {
         after("first", "echo first >> log", &[]),
     ];
     let verdict = bench.run(&checks).await;
-    assert!(verdict.green, "{}", notes(&verdict));
+    assert!(verdict.green, "{}", failure_notes(&verdict));
     let log = read(&bench.dir.join("work/log"));
     assert!(log.starts_with("first\n") && log.ends_with("last\n"), "{log}");
 }
@@ -150,7 +154,8 @@ async fn order_follows_dependencies_and_independent_checks_run_at_once() {
 #[tokio::test]
 async fn no_more_run_at_once_than_is_allowed() {
     let bench = Bench::new();
-    let checks: Vec<Check> = (0..4).map(|n| Check::new(format!("c{n}"), "sleep 0.05")).collect();
+    let checks: Vec<CheckDefinition> =
+        (0..4).map(|n| CheckDefinition::new(format!("c{n}"), "sleep 0.05")).collect();
     let (now, most) = (Mutex::new(0), Mutex::new(0));
     let count = |event: CheckEvent| {
         let mut now = now.lock().unwrap();
@@ -177,14 +182,14 @@ async fn a_hundred_megabytes_neither_block_nor_stay() {
         "echo begin; yes '{line}' | head -c 60000000; echo; echo 'error[E0308]: mismatched types'; \
          yes '{line}' | head -c 40000000 >&2; echo; echo end; exit 1"
     );
-    let (_, result) = bench.one(Check::new("loud", command)).await;
+    let (_, result) = bench.one(CheckDefinition::new("loud", command)).await;
     assert_eq!(result.exit_code, Some(1));
     assert!(result.bytes_total > 100_000_000);
     assert!(result.output.len() < 70_000);
     assert!(result.output.starts_with("begin\n") && result.output.ends_with("\nend"));
     assert!(result.output.contains("bytes left out"));
     assert_eq!(result.telling, ["error[E0308]: mismatched types"]);
-    let told = notes(&Verdict { results: vec![result], green: false });
+    let told = failure_notes(&CheckRunVerdict { results: vec![result], green: false });
     assert!(told.contains("error[E0308]") && told.len() < 20_000);
 }
 
@@ -192,16 +197,19 @@ async fn a_hundred_megabytes_neither_block_nor_stay() {
 async fn a_timeout_ends_grandchildren_that_hold_the_output() {
     let bench = Bench::new();
     let command = "(trap '' TERM; sleep 30; touch late) & echo begun; sleep 30";
-    let check = Check { timeout: Duration::from_millis(300), ..Check::new("slow", command) };
+    let check = CheckDefinition {
+        timeout: Duration::from_millis(300),
+        ..CheckDefinition::new("slow", command)
+    };
     let started = Instant::now();
     let (verdict, result) = bench.one(check).await;
     assert_eq!((result.status, result.exit_code), (CheckStatus::TimedOut, None));
     assert_eq!(result.output, "begun");
     assert!(!verdict.green && started.elapsed() < Duration::from_secs(20));
-    assert!(notes(&verdict).contains("it took too long"));
+    assert!(failure_notes(&verdict).contains("it took too long"));
 
     // One that ends by itself does not wait for what it left behind.
-    let (_, result) = bench.one(Check::new("left", "sleep 30 & echo done")).await;
+    let (_, result) = bench.one(CheckDefinition::new("left", "sleep 30 & echo done")).await;
     assert_eq!((result.status, result.output.as_str()), (CheckStatus::Passed, "done"));
     assert!(started.elapsed() < Duration::from_secs(25));
 }
@@ -210,12 +218,14 @@ async fn a_timeout_ends_grandchildren_that_hold_the_output() {
 async fn a_pass_after_a_failure_is_flaky() {
     let bench = Bench::new();
     let command = "echo x >> tries; [ $(wc -l < tries) -ge 3 ]";
-    let (verdict, result) = bench.one(Check { retries: 5, ..Check::new("a", command) }).await;
+    let (verdict, result) =
+        bench.one(CheckDefinition { retries: 5, ..CheckDefinition::new("a", command) }).await;
     assert!(verdict.green && result.flaky);
     assert_eq!(result.attempts, 3);
-    let (verdict, result) = bench.one(Check { retries: 2, ..Check::new("a", "exit 9") }).await;
+    let (verdict, result) =
+        bench.one(CheckDefinition { retries: 2, ..CheckDefinition::new("a", "exit 9") }).await;
     assert_eq!((verdict.green, result.attempts, result.flaky), (false, 3, false));
-    assert!(notes(&verdict).contains("exit code 9, 3 attempts"));
+    assert!(failure_notes(&verdict).contains("exit code 9, 3 attempts"));
 }
 
 #[tokio::test]
@@ -227,7 +237,10 @@ async fn stopping_ends_what_runs_and_skips_the_rest() {
             cancel.cancel();
         }
     };
-    let checks = [Check { retries: 3, ..Check::new("a", "sleep 30") }, after("b", "true", &["a"])];
+    let checks = [
+        CheckDefinition { retries: 3, ..CheckDefinition::new("a", "sleep 30") },
+        after("b", "true", &["a"]),
+    ];
     let started = Instant::now();
     let verdict = run_checks(&checks, &bench.workplace(), &cancel, &stop, 1).await.unwrap();
     let stopped = CheckStatus::Skipped("the run was stopped".to_owned());
@@ -238,12 +251,12 @@ async fn stopping_ends_what_runs_and_skips_the_rest() {
 #[tokio::test]
 async fn a_check_has_its_environment_no_input_and_leaves_protected_paths_alone() {
     let bench = Bench::new();
-    let mut check = Check::new("env", "echo \"$APP_WORD\"; pwd; read x || echo no input");
+    let mut check = CheckDefinition::new("env", "echo \"$APP_WORD\"; pwd; read x || echo no input");
     check.env.insert("APP_WORD".into(), "a b".into());
     let (_, result) = bench.one(check).await;
     assert_eq!(result.output, format!("a b\n{}\nno input", bench.dir.join("work")));
 
-    let (_, result) = bench.one(Check::new("bad", "echo x > AGENTS.md")).await;
+    let (_, result) = bench.one(CheckDefinition::new("bad", "echo x > AGENTS.md")).await;
     assert!(result.output.contains("the protected path `AGENTS.md` was made"), "{}", result.output);
     assert!(!bench.dir.join("work/AGENTS.md").exists());
 }
@@ -251,7 +264,7 @@ async fn a_check_has_its_environment_no_input_and_leaves_protected_paths_alone()
 #[tokio::test]
 async fn nothing_runs_if_the_checks_make_no_sense() {
     let bench = Bench::new();
-    let checks = [Check::new("a", "touch ran"), after("b", "x", &["c"])];
+    let checks = [CheckDefinition::new("a", "touch ran"), after("b", "x", &["c"])];
     let cancel = CancellationToken::new();
     let error = run_checks(&checks, &bench.workplace(), &cancel, &|_| {}, 1).await.unwrap_err();
     assert!(matches!(error, CheckError::Unknown { .. }));

@@ -1,6 +1,9 @@
 //! git, against real repositories.
 
-use repertoire_git::repo::{Author, Change, ChangeKind, DiffOf, Git, GitError, Merged, Progress};
+use repertoire_git::repo::{
+    ChangeKind, CommitAuthor, DiffTarget, GitClient, GitError, GitFileChange, MergeTreeResult,
+    Progress,
+};
 use repertoire_sandbox::confinement::Sandbox;
 
 use crate::repo::{Repo, environment, script, write};
@@ -9,27 +12,27 @@ use crate::repo::{Repo, environment, script, write};
 async fn a_repository_says_where_it_is_and_what_is_checked_out() {
     let repo = Repo::new();
     std::fs::create_dir(repo.dir.join("sub")).unwrap();
-    let git = Git::new(repo.dir.join("sub"), environment(&repo.base), Sandbox::None);
-    assert_eq!(git.top().await.unwrap(), repo.dir);
+    let git = GitClient::new(repo.dir.join("sub"), environment(&repo.base), Sandbox::None);
+    assert_eq!(git.work_tree_root().await.unwrap(), repo.dir);
     assert_eq!(git.common_dir().await.unwrap(), repo.dir.join(".git"));
-    assert_eq!(git.branch().await.unwrap().as_deref(), Some("main"));
-    let head = git.head().await.unwrap();
+    assert_eq!(git.current_branch().await.unwrap().as_deref(), Some("main"));
+    let head = git.head_commit().await.unwrap();
     assert_eq!(head.as_str(), repo.git(&["rev-parse", "HEAD"]));
     assert_eq!(git.resolve("main").await.unwrap(), head);
     repo.git(&["checkout", "--quiet", "--detach"]);
-    assert_eq!(git.branch().await.unwrap(), None);
+    assert_eq!(git.current_branch().await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn without_a_commit_a_repository_or_a_revision_the_error_says_what_to_do() {
     let repo = Repo::unborn();
     let git = repo.engine();
-    let error = git.head().await.unwrap_err();
+    let error = git.head_commit().await.unwrap_err();
     assert!(error.to_string().contains("commit something first"), "{error}");
-    assert_eq!(git.branch().await.unwrap().as_deref(), Some("main"));
+    assert_eq!(git.current_branch().await.unwrap().as_deref(), Some("main"));
 
-    let outside = Git::new(&repo.base, environment(&repo.base), Sandbox::None);
-    let error = outside.top().await.unwrap_err();
+    let outside = GitClient::new(&repo.base, environment(&repo.base), Sandbox::None);
+    let error = outside.work_tree_root().await.unwrap_err();
     assert!(matches!(error, GitError::NotARepository { .. }), "{error}");
 
     for revision in ["no-such", "--help", "-n", "a b", "", "HEAD:a.txt", "@{u}"] {
@@ -39,8 +42,9 @@ async fn without_a_commit_a_repository_or_a_revision_the_error_says_what_to_do()
             "{revision}: {error}"
         );
     }
-    let lost = Git::new(&repo.dir, vec![("PATH".to_owned(), repo.base.to_string())], Sandbox::None);
-    let error = lost.head().await.unwrap_err().to_string();
+    let lost =
+        GitClient::new(&repo.dir, vec![("PATH".to_owned(), repo.base.to_string())], Sandbox::None);
+    let error = lost.head_commit().await.unwrap_err().to_string();
     assert!(error.contains("install git 2.41"), "{error}");
 }
 
@@ -51,8 +55,8 @@ async fn an_old_git_is_refused_once_and_clearly() {
     let fake = format!("#!/bin/sh\necho x >> {count}\necho git version 2.20.1\n");
     script(&repo.base.join("bin/git"), &fake);
     let path = format!("{}:/usr/bin:/bin", repo.base.join("bin"));
-    let git = Git::new(&repo.dir, vec![("PATH".to_owned(), path)], Sandbox::None);
-    let error = git.head().await.unwrap_err().to_string();
+    let git = GitClient::new(&repo.dir, vec![("PATH".to_owned(), path)], Sandbox::None);
+    let error = git.head_commit().await.unwrap_err().to_string();
     assert_eq!(error, "git is too old: this is `git version 2.20.1`, and 2.41 or later is needed");
 }
 
@@ -73,15 +77,15 @@ async fn a_status_is_exact_about_hostile_names() {
     let git = repo.engine();
     let mut status = git.status().await.unwrap();
     status.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut expected: Vec<Change> = hostile
+    let mut expected: Vec<GitFileChange> = hostile
         .iter()
-        .map(|name| Change { path: (*name).into(), from: None, kind: ChangeKind::Untracked })
+        .map(|name| GitFileChange { path: (*name).into(), from: None, kind: ChangeKind::Untracked })
         .collect();
-    let change = |path: &str, kind| Change { path: path.to_owned(), from: None, kind };
+    let change = |path: &str, kind| GitFileChange { path: path.to_owned(), from: None, kind };
     expected.push(change("a.txt", ChangeKind::Modified));
     expected.push(change("gone.txt", ChangeKind::Deleted));
     let renamed = change("new\tname.txt", ChangeKind::Renamed);
-    expected.push(Change { from: Some("old name.txt".to_owned()), ..renamed });
+    expected.push(GitFileChange { from: Some("old name.txt".to_owned()), ..renamed });
     expected.sort_by(|a, b| a.path.cmp(&b.path));
     assert_eq!(status, expected);
     assert!(!git.is_clean().await.unwrap());
@@ -99,7 +103,7 @@ async fn a_commit_needs_no_user_and_takes_an_author() {
     assert_eq!(git.commit_all("nothing", None).await.unwrap(), None);
     repo.file("b.txt", "b\n");
     let oid = git.commit_all("# not a comment\n\nbody", None).await.unwrap().unwrap();
-    assert_eq!(oid, git.head().await.unwrap());
+    assert_eq!(oid, git.head_commit().await.unwrap());
     let shown = repo.git(&["log", "-1", "--format=%an <%ae> %cn <%ce> %s"]);
     let nobody = "Repertoire <repertoire@localhost>";
     assert_eq!(shown, format!("{nobody} {nobody} # not a comment"));
@@ -107,7 +111,7 @@ async fn a_commit_needs_no_user_and_takes_an_author() {
     repo.git(&["config", "user.name", "Ann"]);
     repo.git(&["config", "user.email", "ann@example.com"]);
     repo.file("b.txt", "c\n");
-    let author = Author { name: "An Agent".into(), email: "agent@example.com".into() };
+    let author = CommitAuthor { name: "An Agent".into(), email: "agent@example.com".into() };
     git.commit_all("third", Some(&author)).await.unwrap().unwrap();
     let shown = repo.git(&["log", "-1", "--format=%an <%ae> %cn <%ce>"]);
     assert_eq!(shown, "An Agent <agent@example.com> Ann <ann@example.com>");
@@ -144,7 +148,7 @@ async fn a_commit_of_paths_takes_those_alone() {
 async fn the_tree_of_the_work_sees_untracked_files_and_touches_nothing() {
     let repo = Repo::new();
     let git = repo.engine();
-    let head = git.head().await.unwrap();
+    let head = git.head_commit().await.unwrap();
     let committed = git.tree_of(&head).await.unwrap();
     assert_eq!(git.tree_of_work().await.unwrap(), committed);
     repo.file("ignored/x", "x\n");
@@ -169,19 +173,19 @@ async fn a_diff_counts_all_and_shows_what_fits() {
     repo.file("bytes", "\0\u{1}");
     repo.file("new.txt", &"line\n".repeat(1000));
     let git = repo.engine();
-    let diff = git.diff(&DiffOf::Work { from: base.clone() }, 1 << 20).await.unwrap();
+    let diff = git.diff(&DiffTarget::Work { from: base.clone() }, 1 << 20).await.unwrap();
     assert!(diff.text.contains("-one\n+two\n") && diff.text.contains("rename to -there"));
     assert_eq!((diff.insertions, diff.deletions, diff.cut), (1001, 1, false));
     let renamed = diff.files.iter().find(|file| file.path == "-there").unwrap();
     assert_eq!(renamed.from.as_deref(), Some("moved.txt"));
     assert_eq!(diff.files.iter().find(|f| f.path == "bytes").unwrap().insertions, None);
 
-    let short = git.diff(&DiffOf::Work { from: base.clone() }, 500).await.unwrap();
+    let short = git.diff(&DiffTarget::Work { from: base.clone() }, 500).await.unwrap();
     assert!(short.cut && short.text.len() <= 500 && short.text.ends_with('\n'));
     assert_eq!((short.files.len(), short.insertions), (4, 1001));
 
     let to = git.commit_all("third", None).await.unwrap().unwrap();
-    let same = git.diff(&DiffOf::Commits { from: base, to }, 1 << 20).await.unwrap();
+    let same = git.diff(&DiffTarget::Commits { from: base, to }, 1 << 20).await.unwrap();
     assert_eq!(same, diff);
 }
 
@@ -216,11 +220,11 @@ async fn the_same_change_has_the_same_fingerprint() {
 async fn a_log_is_read_exactly() {
     let repo = Repo::new();
     let git = repo.engine();
-    let base = git.head().await.unwrap();
-    assert_eq!(git.log(&base, &base).await.unwrap(), []);
+    let base = git.head_commit().await.unwrap();
+    assert_eq!(git.commits_between(&base, &base).await.unwrap(), []);
     let second = repo.commit("second: `x`\n\nbody\n\nmore\u{1}");
     let third = repo.commit("third");
-    let log = git.log(&base, &third).await.unwrap();
+    let log = git.commits_between(&base, &third).await.unwrap();
     let subjects: Vec<_> = log.iter().map(|commit| commit.subject.as_str()).collect();
     assert_eq!(subjects, ["third", "second: `x`"]);
     assert_eq!((&log[0].parents, &log[1].oid), (&vec![second.clone()], &second));
@@ -233,7 +237,7 @@ async fn a_log_is_read_exactly() {
 async fn branches_and_ancestors_are_told() {
     let repo = Repo::new();
     let git = repo.engine();
-    let base = git.head().await.unwrap();
+    let base = git.head_commit().await.unwrap();
     repo.git(&["checkout", "--quiet", "-b", "side"]);
     let side = repo.commit("side");
     repo.git(&["checkout", "--quiet", "main"]);
@@ -263,12 +267,12 @@ async fn branches_and_ancestors_are_told() {
 async fn a_hard_reset_brings_back_files_and_leaves_untracked_ones() {
     let repo = Repo::new();
     let git = repo.engine();
-    let base = git.head().await.unwrap();
+    let base = git.head_commit().await.unwrap();
     repo.file("a.txt", "two\n");
     repo.commit("second");
     repo.file("new.txt", "x\n");
     git.reset_hard(&base).await.unwrap();
-    assert_eq!(git.head().await.unwrap(), base);
+    assert_eq!(git.head_commit().await.unwrap(), base);
     assert!(repo.dir.join("new.txt").exists());
     assert_eq!(crate::repo::read(&repo.dir.join("a.txt")), "one\n");
 }
@@ -284,14 +288,14 @@ async fn a_merge_without_a_checkout_names_conflicts() {
     repo.git(&["checkout", "--quiet", "main"]);
     repo.file("b.txt", "b\n");
     let main = repo.commit("main");
-    let Merged::Tree(tree) = git.merge_tree(&main, &side).await.unwrap() else { panic!() };
+    let MergeTreeResult::Tree(tree) = git.merge_tree(&main, &side).await.unwrap() else { panic!() };
     let listed = repo.git(&["ls-tree", "-z", "--name-only", tree.0.as_str()]);
     assert!(listed.contains("b.txt") && listed.contains("line\nbreak"));
     repo.file("a.txt", "main\n");
     repo.file("line\nbreak", "y\n");
     let main = repo.commit("main again");
     let merged = git.merge_tree(&main, &side).await.unwrap();
-    assert_eq!(merged, Merged::Conflict(vec!["a.txt".into(), "line\nbreak".into()]));
+    assert_eq!(merged, MergeTreeResult::Conflict(vec!["a.txt".into(), "line\nbreak".into()]));
     assert!(git.is_clean().await.unwrap());
 }
 
@@ -299,7 +303,7 @@ async fn a_merge_without_a_checkout_names_conflicts() {
 async fn what_a_checkout_is_in_the_middle_of_is_told_and_left() {
     let repo = Repo::new();
     let git = repo.engine();
-    assert_eq!(git.progress().await.unwrap(), None);
+    assert_eq!(git.current_operation().await.unwrap(), None);
     repo.git(&["checkout", "--quiet", "-b", "side"]);
     repo.file("a.txt", "side\n");
     repo.commit("side");
@@ -313,11 +317,11 @@ async fn what_a_checkout_is_in_the_middle_of_is_told_and_left() {
         (["bisect", "start"], Progress::Bisect),
     ] {
         crate::repo::try_git_in(&repo.dir, &args);
-        assert_eq!(git.progress().await.unwrap(), Some(progress));
-        git.abort(progress).await.unwrap();
-        assert_eq!(git.progress().await.unwrap(), None);
+        assert_eq!(git.current_operation().await.unwrap(), Some(progress));
+        git.abort_operation(progress).await.unwrap();
+        assert_eq!(git.current_operation().await.unwrap(), None);
         assert_eq!(
-            (git.head().await.unwrap(), git.is_clean().await.unwrap()),
+            (git.head_commit().await.unwrap(), git.is_clean().await.unwrap()),
             (main.clone(), true)
         );
     }
@@ -332,12 +336,12 @@ async fn a_lock_is_told_as_a_lock() {
     assert!(matches!(error, GitError::Locked { .. }), "{error}");
     write(&repo.dir.join(".git/config.lock"), "");
     let git = repo.engine();
-    let (set, ()) = tokio::join!(git.set_setting("branch.x.word", "a b"), async {
+    let (set, ()) = tokio::join!(git.set_config_value("branch.x.word", "a b"), async {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         std::fs::remove_file(repo.dir.join(".git/config.lock")).unwrap();
     });
     set.unwrap();
-    assert_eq!(git.setting("branch.x.word").await.unwrap().as_deref(), Some("a b"));
+    assert_eq!(git.config_value("branch.x.word").await.unwrap().as_deref(), Some("a b"));
     // Looking needs no lock.
     assert_eq!(repo.engine().status().await.unwrap().len(), 1);
 }
@@ -377,13 +381,13 @@ async fn configuration_of_the_repository_runs_no_programs() {
     repo.git(&["config", "log.showSignature", "true"]);
     repo.file(".gitattributes", "* diff=evil filter=evil\n");
     let git = repo.engine();
-    let base = git.head().await.unwrap();
+    let base = git.head_commit().await.unwrap();
     repo.file("a.txt", "two\n");
     git.status().await.unwrap();
     git.tree_of_work().await.unwrap();
-    git.diff(&DiffOf::Work { from: base.clone() }, 1000).await.unwrap();
+    git.diff(&DiffTarget::Work { from: base.clone() }, 1000).await.unwrap();
     let oid = git.commit_all("checkpoint", None).await.unwrap().unwrap();
-    git.log(&base, &oid).await.unwrap();
+    git.commits_between(&base, &oid).await.unwrap();
     git.set_branch("made", &base, None, "test").await.unwrap();
     git.reset_hard(&base).await.unwrap();
     assert!(!ran.exists(), "{}", crate::repo::read(&ran));

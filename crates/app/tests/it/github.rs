@@ -1,8 +1,8 @@
 //! The driver for GitHub, against a fake one and with real repositories.
 
-use repertoire_github::client::retry::Policy;
-use repertoire_github::client::{Client, Settings};
-use repertoire_model::Secret;
+use repertoire_github::client::retry::CallRetryPolicy;
+use repertoire_github::client::{ClientSettings, GitHubClient};
+use repertoire_model::ApiSecret;
 use repertoire_scripted::github::{GitHubServer, TOKEN};
 
 mod automerge;
@@ -12,9 +12,10 @@ mod tracking;
 
 const BOT: &str = "github-actions[bot]";
 
-fn client(server: &GitHubServer) -> Client {
-    let policy = Policy { initial_ms: 1, margin_ms: 0, ..Policy::default() };
-    let token = Some(Secret::new(TOKEN));
-    let settings = Settings { policy, ..Settings::new(&server.url(), token, "octo", "repo") };
-    Client::new(settings).unwrap()
+fn client(server: &GitHubServer) -> GitHubClient {
+    let policy = CallRetryPolicy { initial_ms: 1, margin_ms: 0, ..CallRetryPolicy::default() };
+    let token = Some(ApiSecret::new(TOKEN));
+    let settings =
+        ClientSettings { policy, ..ClientSettings::new(&server.url(), token, "octo", "repo") };
+    GitHubClient::new(settings).unwrap()
 }

@@ -3,13 +3,15 @@
 use std::os::unix::fs::symlink;
 
 use camino::Utf8Path;
-use repertoire_git::repo::Oid;
-use repertoire_github::base::{BaseError, Overlay, house, left_alone, overlay, without_overlay};
-use repertoire_github::mode::modes;
-use repertoire_github::template::Template;
-use repertoire_skill::discover::{Request, discover};
-use repertoire_skill::profile::{Places, ProfileId};
-use repertoire_skill::trust::Trust;
+use repertoire_git::repo::GitObjectId;
+use repertoire_github::base::{
+    BaseError, BaseOverlay, fork_skip_reason, house, overlay_base_config, remove_overlay,
+};
+use repertoire_github::mode::load_modes;
+use repertoire_github::template::PromptTemplate;
+use repertoire_skill::discover::{DiscoveryRequest, discover_catalog};
+use repertoire_skill::profile::{ProfileId, SearchDirectories};
+use repertoire_skill::trust::TrustLevel;
 
 use crate::github_events::{context, mode_skill};
 use crate::repo::Repo;
@@ -26,25 +28,25 @@ fn repo() -> Repo {
 }
 
 /// A pull request: what a function does on a branch of its own.
-fn pull(repo: &Repo, change: impl FnOnce(&Repo)) -> (Oid, Oid) {
-    let base = Oid::parse(&repo.git(&["rev-parse", "main"])).unwrap();
+fn pull(repo: &Repo, change: impl FnOnce(&Repo)) -> (GitObjectId, GitObjectId) {
+    let base = GitObjectId::parse(&repo.git(&["rev-parse", "main"])).unwrap();
     repo.git(&["checkout", "--quiet", "-b", "topic"]);
     change(repo);
     (repo.commit("change"), base)
 }
 
-fn files(repo: &Repo, commit: &Oid) -> Vec<String> {
+fn files(repo: &Repo, commit: &GitObjectId) -> Vec<String> {
     let list = repo.git(&["ls-tree", "-r", "--name-only", "-z", commit.as_str()]);
     list.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn text(repo: &Repo, commit: &Oid, path: &str) -> String {
+fn text(repo: &Repo, commit: &GitObjectId, path: &str) -> String {
     repo.git(&["cat-file", "-p", &format!("{commit}:{path}")])
 }
 
-async fn overlaid(repo: &Repo, head: &Oid, base: &Oid) -> Overlay {
+async fn overlaid(repo: &Repo, head: &GitObjectId, base: &GitObjectId) -> BaseOverlay {
     let before = repo.git(&["status", "--porcelain"]);
-    let made = overlay(&repo.engine(), head, base).await.unwrap();
+    let made = overlay_base_config(&repo.engine(), head, base).await.unwrap();
     assert_eq!(repo.git(&["status", "--porcelain"]), before, "no file is touched");
     made
 }
@@ -115,7 +117,7 @@ async fn what_is_published_has_configuration_as_the_pull_request_has_it() {
     repo.file("AGENTS.md", "The agent's.\n");
     repo.file(".github/workflows/own.yml", "on: push\n");
     let work = repo.commit("work");
-    let done = without_overlay(&repo.engine(), &work, &head, "Fix").await.unwrap();
+    let done = remove_overlay(&repo.engine(), &work, &head, "Fix").await.unwrap();
     let changed = repo.git(&["diff", "--name-only", head.as_str(), done.as_str()]);
     assert_eq!(changed, "src/main.rs");
     assert_eq!(repo.git(&["rev-parse", &format!("{done}^")]), head.as_str());
@@ -131,7 +133,7 @@ async fn work_that_changed_only_configuration_publishes_nothing() {
     repo.git(&["checkout", "--quiet", "--detach", made.commit.as_str()]);
     repo.file("AGENTS.md", "The agent's.\n");
     let work = repo.commit("work");
-    let done = without_overlay(&repo.engine(), &work, &head, "Fix").await.unwrap();
+    let done = remove_overlay(&repo.engine(), &work, &head, "Fix").await.unwrap();
     assert_eq!(done, head);
 }
 
@@ -151,7 +153,7 @@ async fn links_and_folders_in_the_place_of_configuration_go() {
     assert!(names.contains(&"AGENTS.md".to_owned()) && !names.contains(&"src/.cursor".to_owned()));
     assert_eq!(text(&repo, &made.commit, "AGENTS.md"), "Be careful.");
     // And back.
-    let done = without_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
+    let done = remove_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
     assert_eq!(done, head);
 }
 
@@ -181,7 +183,7 @@ async fn a_link_of_the_base_to_a_file_that_anybody_changes_becomes_the_file() {
     assert_eq!(at("docs/.codex"), "../.claude/commands");
     let names = files(&repo, &made.commit);
     assert!(!names.iter().any(|name| name == "GEMINI.md" || name == ".windsurf"), "{names:?}");
-    let done = without_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
+    let done = remove_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
     assert_eq!(done, head);
 }
 
@@ -196,12 +198,12 @@ async fn submodules_and_their_list_are_those_of_the_base() {
         repo.git(&["update-index", "--add", "--cacheinfo", &link]);
     }
     repo.git(&["commit", "--quiet", "--amend", "--no-edit"]);
-    let head = Oid::parse(&repo.git(&["rev-parse", "HEAD"])).unwrap();
-    let made = overlay(&repo.engine(), &head, &base).await.unwrap();
+    let head = GitObjectId::parse(&repo.git(&["rev-parse", "HEAD"])).unwrap();
+    let made = overlay_base_config(&repo.engine(), &head, &base).await.unwrap();
     let names = files(&repo, &made.commit);
     assert!(!names.iter().any(|name| name == ".cursor" || name == ".gitmodules"), "{names:?}");
     assert!(names.contains(&"vendor/lib".to_owned()));
-    let done = without_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
+    let done = remove_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
     assert_eq!(done, head);
 }
 
@@ -216,7 +218,7 @@ async fn a_file_in_the_place_of_a_folder_with_configuration_stays() {
     });
     let made = overlaid(&repo, &head, &base).await;
     assert_eq!(text(&repo, &made.commit, "pkg"), "a file now");
-    let done = without_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
+    let done = remove_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
     assert_eq!(done, head);
 }
 
@@ -228,7 +230,7 @@ async fn work_in_the_place_of_protected_files_is_not_published() {
     repo.git(&["checkout", "--quiet", "--detach", made.commit.as_str()]);
     repo.file("pkg", "the agent's file\n");
     let work = repo.commit("work");
-    let error = without_overlay(&repo.engine(), &work, &head, "x").await.unwrap_err();
+    let error = remove_overlay(&repo.engine(), &work, &head, "x").await.unwrap_err();
     assert!(matches!(&error, BaseError::InTheWay { path } if path == "pkg"), "{error}");
 }
 
@@ -246,17 +248,17 @@ async fn names_that_are_hard_to_spell_are_spelt() {
     let made = overlaid(&repo, &head, &base).await;
     assert_eq!(made.replaced.len(), 3);
     assert_eq!(files(&repo, &made.commit), files(&repo, &base));
-    let done = without_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
+    let done = remove_overlay(&repo.engine(), &made.commit, &head, "x").await.unwrap();
     assert_eq!(done, head);
 }
 
-fn request(repo: &Repo, here: &Utf8Path) -> Request {
-    let places = Places {
+fn request(repo: &Repo, here: &Utf8Path) -> DiscoveryRequest {
+    let places = SearchDirectories {
         here: here.to_owned(),
         home: repo.base.join("home"),
         pack: repo.base.join("pack"),
     };
-    Request::new(ProfileId::Repertoire, places)
+    DiscoveryRequest::new(ProfileId::Repertoire, places)
 }
 
 #[tokio::test]
@@ -273,24 +275,24 @@ async fn skills_of_the_base_are_vouched_for_and_those_of_the_pull_request_are_no
     let dir = repo.base.join("house");
     let house = house(&repo.engine(), &base, &dir).await.unwrap();
     assert_eq!((house.dir(), house.oid()), (dir.as_path(), &base));
-    let catalog = discover(&house.vouched(request(&repo, &dir)).unwrap());
+    let catalog = discover_catalog(&house.trust_skills(request(&repo, &dir)).unwrap());
     let entry = catalog.get("house").unwrap();
-    assert_eq!(entry.trust, Trust::Trusted);
+    assert_eq!(entry.trust, TrustLevel::Trusted);
     assert!(entry.skill.body().contains("ours"));
-    let all = modes(Some(&catalog));
-    assert_eq!(all.get("tag").unwrap().system, Template::parse("The house speaks.\n"));
+    let all = load_modes(Some(&catalog));
+    assert_eq!(all.get("tag").unwrap().system, PromptTemplate::parse("The house speaks.\n"));
     // The same word does not reach the checkout of the pull request.
-    let theirs = discover(&house.vouched(request(&repo, &repo.dir)).unwrap());
-    assert_eq!(theirs.get("house").unwrap().trust, Trust::Untrusted);
+    let theirs = discover_catalog(&house.trust_skills(request(&repo, &repo.dir)).unwrap());
+    assert_eq!(theirs.get("house").unwrap().trust, TrustLevel::Untrusted);
     assert!(repo.git(&["worktree", "list"]).contains("house"));
-    house.leave().await.unwrap();
+    house.remove_checkout().await.unwrap();
     assert!(!dir.exists() && !repo.git(&["worktree", "list"]).contains("house"));
 }
 
 #[test]
 fn a_pull_request_from_elsewhere_is_left_alone() {
-    let why = left_alone(&context("pull_request.opened.from-fork")).unwrap();
+    let why = fork_skip_reason(&context("pull_request.opened.from-fork")).unwrap();
     assert!(why.contains("pull request 8 comes from another repository"), "{why}");
-    assert_eq!(left_alone(&context("pull_request.opened")), None);
-    assert_eq!(left_alone(&context("issues.opened")), None);
+    assert_eq!(fork_skip_reason(&context("pull_request.opened")), None);
+    assert_eq!(fork_skip_reason(&context("issues.opened")), None);
 }

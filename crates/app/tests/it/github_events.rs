@@ -1,25 +1,26 @@
 //! The events that the tests of `repertoire-github` know, and the skills that are shipped.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_github::actor::{Answer, Answers, Permission};
-use repertoire_github::event::{Context, Surroundings, read};
-use repertoire_github::mode::{Modes, modes};
+use repertoire_github::actor::{AccountPermission, KnownPermissions, PermissionLookup};
+use repertoire_github::event::{ActionsEnvironment, GitHubEventContext, read_event};
+use repertoire_github::mode::{ModeSet, load_modes};
 use repertoire_github::trigger::TriggerSettings;
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::discover::{Request, discover};
-use repertoire_skill::profile::{Places, ProfileId};
+use repertoire_skill::discover::{DiscoveryRequest, discover_catalog};
+use repertoire_skill::profile::{ProfileId, SearchDirectories};
 
 use crate::repo::write;
 
 /// An event.
 #[track_caller]
-pub(crate) fn context(name: &str) -> Context {
+pub(crate) fn context(name: &str) -> GitHubEventContext {
     let dir = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../github/tests/it/events");
     let payload =
         repertoire_text::fs::read_text(&dir.join(format!("{name}.json")), 1 << 20).unwrap();
     let event = name.split('.').next().unwrap();
-    let around = Surroundings::from_pairs([("GITHUB_EVENT_NAME", event), ("GITHUB_RUN_ID", "991")]);
-    read(&payload, &around).unwrap()
+    let around =
+        ActionsEnvironment::from_pairs([("GITHUB_EVENT_NAME", event), ("GITHUB_RUN_ID", "991")]);
+    read_event(&payload, &around).unwrap()
 }
 
 /// Settings with a label and an account of the bot's.
@@ -32,11 +33,11 @@ pub(crate) fn settings() -> TriggerSettings {
 }
 
 /// What the service says of the people in the events.
-pub(crate) fn answers() -> Answers {
-    Answers::default()
-        .with("ada-maintainer", Answer::Is(Permission::Write))
-        .with("rita-reader", Answer::Is(Permission::Read))
-        .with("mallory-outside", Answer::Is(Permission::None))
+pub(crate) fn answers() -> KnownPermissions {
+    KnownPermissions::default()
+        .with("ada-maintainer", PermissionLookup::Is(AccountPermission::Write))
+        .with("rita-reader", PermissionLookup::Is(AccountPermission::Read))
+        .with("mallory-outside", PermissionLookup::Is(AccountPermission::None))
 }
 
 /// A project with skills of its own, a user with others, and the shipped ones.
@@ -73,18 +74,21 @@ impl House {
         write(&self.project.join(format!(".agents/skills/{name}/SKILL.md")), text);
     }
 
-    pub(crate) fn request(&self) -> Request {
-        let places =
-            Places { here: self.project.clone(), home: self.home.clone(), pack: self.pack.clone() };
-        Request::new(ProfileId::Repertoire, places)
+    pub(crate) fn request(&self) -> DiscoveryRequest {
+        let places = SearchDirectories {
+            here: self.project.clone(),
+            home: self.home.clone(),
+            pack: self.pack.clone(),
+        };
+        DiscoveryRequest::new(ProfileId::Repertoire, places)
     }
 
     pub(crate) fn catalog(&self) -> Catalog {
-        discover(&self.request())
+        discover_catalog(&self.request())
     }
 
-    pub(crate) fn modes(&self) -> Modes {
-        modes(Some(&self.catalog()))
+    pub(crate) fn modes(&self) -> ModeSet {
+        load_modes(Some(&self.catalog()))
     }
 }
 

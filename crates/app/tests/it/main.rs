@@ -27,12 +27,14 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
-use repertoire::{Driver, Store, StoreError};
-use repertoire_agent::backend::{Backend, Finished, Holds, Job, Keeps, Rules};
-use repertoire_agent::event::Events;
-use repertoire_agent::{RunOptions, Status, System};
-use repertoire_model::{Endpoint, Endpoints, Secret};
-use repertoire_scripted::{Fault, Script, Server, Turn};
+use repertoire::{ConversationDriver, ConversationStore, ConversationStoreError};
+use repertoire_agent::backend::{
+    Backend, BackendEnforcement, BackendJob, BackendResult, EffectEnforcement, RuleEnforcement,
+};
+use repertoire_agent::event::EventEmitter;
+use repertoire_agent::{AgentRunStatus, RunOptions, System};
+use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints};
+use repertoire_scripted::{ModelFault, ModelScript, ScriptedServer, ScriptedTurn};
 
 struct Place {
     _keep: tempfile::TempDir,
@@ -51,13 +53,13 @@ impl Place {
     }
 
     /// A driver as another process would make it: nothing is shared but the disk.
-    fn driver(&self, server: &Server) -> Driver {
-        let endpoint = Endpoint { base_url: server.url(), key: Some(Secret::new("k")) };
+    fn driver(&self, server: &ScriptedServer) -> ConversationDriver {
+        let endpoint = ModelEndpoint { base_url: server.url(), key: Some(ApiSecret::new("k")) };
         let builder = System::builder()
             .skills_from(self.dir.join("skills"))
             .work_dir(&self.dir)
-            .endpoints(Endpoints { anthropic: Some(endpoint), ..Endpoints::default() });
-        Driver::new(builder, Store::new(self.dir.join("kept"))).unwrap()
+            .endpoints(ModelEndpoints { anthropic: Some(endpoint), ..ModelEndpoints::default() });
+        ConversationDriver::new(builder, ConversationStore::new(self.dir.join("kept"))).unwrap()
     }
 }
 
@@ -68,22 +70,23 @@ fn resuming(id: &str) -> RunOptions {
 #[tokio::test]
 async fn a_conversation_that_is_taken_up_has_its_ledger() {
     let place = Place::new();
-    let script = Script::new().turn(Turn::text("One.")).turn(Turn::text("Two."));
-    let server = Server::start(script).await;
+    let script =
+        ModelScript::new().turn(ScriptedTurn::text("One.")).turn(ScriptedTurn::text("Two."));
+    let server = ScriptedServer::start(script).await;
     let first = place.driver(&server);
     let said = "analyse this danish tender";
-    let report = first.send("default", said, RunOptions::default()).await.unwrap();
+    let report = first.send_prompt("default", said, RunOptions::default()).await.unwrap();
     assert_eq!(
         (report.status, report.skills.as_slice()),
-        (Status::Done, &["tenders".to_owned()][..])
+        (AgentRunStatus::Done, &["tenders".to_owned()][..])
     );
 
     let second = place.driver(&server);
-    let mut talk = second.resume("last").unwrap();
+    let mut talk = second.resume_conversation("last").unwrap();
     assert_eq!((talk.head().turns, talk.head().first.as_str()), (1, said));
     assert!(talk.interrupted().is_none());
-    talk.send("default", "the danish tender again", RunOptions::default()).await.unwrap();
-    assert!(talk.used().skills.is_empty(), "it was there already");
+    talk.send_prompt("default", "the danish tender again", RunOptions::default()).await.unwrap();
+    assert!(talk.used_skills().skills.is_empty(), "it was there already");
     assert_eq!(talk.head().turns, 2);
     let asked = server.requests()[1].body.to_string();
     assert_eq!(asked.matches("Mind the deadline.").count(), 1);
@@ -93,27 +96,30 @@ async fn a_conversation_that_is_taken_up_has_its_ledger() {
 #[tokio::test]
 async fn nobody_takes_up_what_somebody_else_has() {
     let place = Place::new();
-    let server = Server::start(Script::new().turn(Turn::text("One."))).await;
+    let server = ScriptedServer::start(ModelScript::new().turn(ScriptedTurn::text("One."))).await;
     let driver = place.driver(&server);
-    let mut talk = driver.begin("default").unwrap();
-    talk.send("default", "hello", RunOptions::default()).await.unwrap();
+    let mut talk = driver.begin_conversation("default").unwrap();
+    talk.send_prompt("default", "hello", RunOptions::default()).await.unwrap();
     let other = place.driver(&server);
-    let refused = other.send("default", "hello", resuming(talk.id())).await;
-    assert!(matches!(refused, Err(StoreError::InUse { .. })));
+    let refused = other.send_prompt("default", "hello", resuming(talk.id())).await;
+    assert!(matches!(refused, Err(ConversationStoreError::InUse { .. })));
     drop(talk);
-    assert!(other.resume("last").is_ok());
+    assert!(other.resume_conversation("last").is_ok());
 }
 
 #[tokio::test]
 async fn a_run_that_fails_is_kept_and_can_be_gone_on_with() {
     let place = Place::new();
-    let fault = Fault::status(400, "{\"error\":{\"message\":\"no\"}}");
-    let server =
-        Server::start(Script::new().turn(Turn::fail(fault)).turn(Turn::text("Now."))).await;
+    let fault = ModelFault::status(400, "{\"error\":{\"message\":\"no\"}}");
+    let server = ScriptedServer::start(
+        ModelScript::new().turn(ScriptedTurn::fail(fault)).turn(ScriptedTurn::text("Now.")),
+    )
+    .await;
     let driver = place.driver(&server);
-    let report = driver.send("default", "number seven", RunOptions::default()).await.unwrap();
-    assert_eq!(report.status, Status::Failed);
-    let report = driver.send("default", "again", resuming("last")).await.unwrap();
+    let report =
+        driver.send_prompt("default", "number seven", RunOptions::default()).await.unwrap();
+    assert_eq!(report.status, AgentRunStatus::Failed);
+    let report = driver.send_prompt("default", "again", resuming("last")).await.unwrap();
     assert_eq!(report.text, "Now.");
     assert!(server.requests()[1].body.to_string().contains("number seven"));
 }
@@ -121,13 +127,13 @@ async fn a_run_that_fails_is_kept_and_can_be_gone_on_with() {
 #[tokio::test]
 async fn a_run_that_was_dropped_goes_on_from_where_the_model_was_asked() {
     let place = Place::new();
-    let script = Script::new()
-        .turn(Turn::tool("skill", serde_json::json!({"name": "tenders"})))
-        .turn(Turn::fail(Fault::StallBeforeHeaders))
-        .turn(Turn::text("Again."));
-    let server = Server::start(script).await;
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("skill", serde_json::json!({"name": "tenders"})))
+        .turn(ScriptedTurn::fail(ModelFault::StallBeforeHeaders))
+        .turn(ScriptedTurn::text("Again."));
+    let server = ScriptedServer::start(script).await;
     let driver = place.driver(&server);
-    let sending = driver.send("default", "number seven", RunOptions::default());
+    let sending = driver.send_prompt("default", "number seven", RunOptions::default());
     let asked_twice = async {
         while server.requests().len() < 2 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -138,11 +144,11 @@ async fn a_run_that_was_dropped_goes_on_from_where_the_model_was_asked() {
         () = asked_twice => {}
     }
     let second = place.driver(&server);
-    let mut talk = second.resume("last").unwrap();
+    let mut talk = second.resume_conversation("last").unwrap();
     let before = talk.interrupted().unwrap();
     assert_eq!((before.prompt.as_str(), before.prompt_is_kept), ("number seven", true));
-    assert_eq!(before.told(), None, "the conversation says it all");
-    let report = talk.send("default", "go on", RunOptions::default()).await.unwrap();
+    assert_eq!(before.resume_note(), None, "the conversation says it all");
+    let report = talk.send_prompt("default", "go on", RunOptions::default()).await.unwrap();
     assert_eq!(
         (report.text.as_str(), report.skills.as_slice()),
         ("Again.", &["tenders".to_owned()][..])
@@ -154,10 +160,13 @@ async fn a_run_that_was_dropped_goes_on_from_where_the_model_was_asked() {
 #[tokio::test]
 async fn what_was_done_since_the_model_was_asked_is_told_from_the_log() {
     let place = Place::new();
-    let server =
-        Server::start(Script::new().turn(Turn::text("One.")).turn(Turn::text("Two."))).await;
+    let server = ScriptedServer::start(
+        ModelScript::new().turn(ScriptedTurn::text("One.")).turn(ScriptedTurn::text("Two.")),
+    )
+    .await;
     let driver = place.driver(&server);
-    let report = driver.send("default", "number seven", RunOptions::default()).await.unwrap();
+    let report =
+        driver.send_prompt("default", "number seven", RunOptions::default()).await.unwrap();
     // As a process leaves it that ends while a tool is at work.
     let dir = place.dir.join("kept").join(&report.conversation);
     let file = dir.join("conversation.json");
@@ -178,7 +187,7 @@ async fn what_was_done_since_the_model_was_asked_is_told_from_the_log() {
     let added = format!("{events}{}{}{torn}", event(1, call), event(2, tool));
     repertoire_text::fs::write_atomic(&log, added.as_bytes()).unwrap();
 
-    let report = driver.send("default", "go on", resuming("last")).await.unwrap();
+    let report = driver.send_prompt("default", "go on", resuming("last")).await.unwrap();
     assert_eq!(report.text, "Two.");
     let asked = server.requests()[1].last_user_text();
     assert_eq!(
@@ -193,13 +202,13 @@ async fn what_was_done_since_the_model_was_asked_is_told_from_the_log() {
 #[tokio::test]
 async fn what_somebody_elses_agent_was_asked_is_known_after_a_crash() {
     let place = Place::new();
-    let server = Server::start(Script::new().turn(Turn::text("One."))).await;
+    let server = ScriptedServer::start(ModelScript::new().turn(ScriptedTurn::text("One."))).await;
     let first = place.driver(&server);
     let options = RunOptions { backend: Some(Arc::new(Silent)), ..RunOptions::default() };
-    let sending = first.send("default", "number seven", options);
+    let sending = first.send_prompt("default", "number seven", options);
     let ended = tokio::time::timeout(std::time::Duration::from_millis(200), sending).await;
     assert!(ended.is_err(), "it never answers");
-    let talk = place.driver(&server).resume("last").unwrap();
+    let talk = place.driver(&server).resume_conversation("last").unwrap();
     assert_eq!(talk.interrupted().unwrap().prompt, "number seven");
 }
 
@@ -211,11 +220,20 @@ impl Backend for Silent {
         "silent"
     }
 
-    fn holds(&self) -> Holds {
-        Holds { rules: Rules::All, effects: Keeps::EveryEffect, sandbox: true, service: None }
+    fn enforcement(&self) -> BackendEnforcement {
+        BackendEnforcement {
+            rules: RuleEnforcement::All,
+            effects: EffectEnforcement::EveryEffect,
+            sandbox: true,
+            service: None,
+        }
     }
 
-    fn run<'a>(&'a self, _job: &'a Job, _events: &'a Events) -> BoxFuture<'a, Finished> {
+    fn run<'a>(
+        &'a self,
+        _job: &'a BackendJob,
+        _events: &'a EventEmitter,
+    ) -> BoxFuture<'a, BackendResult> {
         Box::pin(std::future::pending())
     }
 }

@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_checks::error::{Category, ParsedError, Tool};
-use repertoire_checks::memory::{ExchangeError, FixState, Memory, Tried, Trust, parse, scope_of};
-use repertoire_checks::signature::signature;
+use repertoire_checks::error::{ErrorCategory, ParsedError, ReportingTool};
+use repertoire_checks::memory::{
+    ExchangeError, FailureMemory, FixState, MemoryImportTrust, TriedFixes, parse_memory_file,
+    scope_of,
+};
+use repertoire_checks::signature::compute_signature;
 use repertoire_journal::memory::FixOrigin;
-use repertoire_journal::{Failure, Fix, Journal, KnownFix, Lesson, Remedy, Target};
+use repertoire_journal::{
+    FailureFix, FixRemedy, Journal, KnownFailure, KnownFix, MemoryLesson, Target,
+};
 
 use crate::repo::{Repo, write};
 
@@ -16,7 +21,7 @@ const NOW: u64 = 1_800_000_000_000;
 struct Bench {
     _keep: tempfile::TempDir,
     dir: Utf8PathBuf,
-    memory: Memory,
+    memory: FailureMemory,
 }
 
 impl Bench {
@@ -26,13 +31,13 @@ impl Bench {
         write(&dir.join("Cargo.lock"), "");
         let file = Target::File(dir.join("journal.db"));
         let journal = Journal::open(&file, Arc::new(|| NOW)).await.unwrap();
-        Bench { _keep: keep, dir, memory: Memory::new(journal, "here") }
+        Bench { _keep: keep, dir, memory: FailureMemory::new(journal, "here") }
     }
 
     async fn knows(&self, error: &ParsedError, fixes: Vec<KnownFix>) {
-        let failure = Failure {
+        let failure = KnownFailure {
             scope: String::new(),
-            signature: signature(error).to_string(),
+            signature: compute_signature(error).to_string(),
             category: error.category.as_str().into(),
             code: None,
             tool: "cargo".into(),
@@ -41,24 +46,24 @@ impl Bench {
             first_ms: 1,
             last_ms: 2,
         };
-        let lesson = Lesson { failure, fixes };
-        self.memory.journal().remember("here", vec![lesson]).await.unwrap();
+        let lesson = MemoryLesson { failure, fixes };
+        self.memory.journal().store_lessons("here", vec![lesson]).await.unwrap();
     }
 
-    async fn look_up(&self, error: &ParsedError) -> repertoire_checks::memory::Advice {
+    async fn look_up(&self, error: &ParsedError) -> repertoire_checks::memory::FixAdvice {
         let errors = [error.clone(), error.clone()];
-        self.memory.look_up(&errors, &self.dir, &Tried::new(), NOW).await.unwrap()
+        self.memory.look_up(&errors, &self.dir, &TriedFixes::new(), NOW).await.unwrap()
     }
 }
 
 fn error(message: &str) -> ParsedError {
-    ParsedError::new(Tool::Cargo, Category::Build, message)
+    ParsedError::new(ReportingTool::Cargo, ErrorCategory::Build, message)
 }
 
 fn known(words: &str, confidence: f64, condition: &str) -> KnownFix {
-    let remedy = Remedy::Command(words.split(' ').map(str::to_owned).collect());
+    let remedy = FixRemedy::Command(words.split(' ').map(str::to_owned).collect());
     let preconditions = vec![format!("exists {condition}")];
-    let fix = Fix { remedy, preconditions, origin: FixOrigin::Learnt };
+    let fix = FailureFix { remedy, preconditions, origin: FixOrigin::Learnt };
     let (worked, failed) = if confidence > 0.5 { (2, 0) } else { (1, 4) };
     KnownFix {
         confidence,
@@ -83,11 +88,11 @@ async fn the_most_trusted_is_offered_first_and_what_is_held_back_says_why() {
     ];
     let tried = fixes[4].id.clone();
     bench.knows(&error, fixes).await;
-    let tried: Tried = [(signature(&error).to_string(), tried)].into();
+    let tried: TriedFixes = [(compute_signature(&error).to_string(), tried)].into();
     let advice =
         bench.memory.look_up(std::slice::from_ref(&error), &bench.dir, &tried, NOW).await.unwrap();
     let offers: Vec<_> =
-        advice.offers.iter().map(|offer| (offer.fix.fix.remedy.text(), offer.state)).collect();
+        advice.offers.iter().map(|offer| (offer.fix.fix.remedy.to_text(), offer.state)).collect();
     let expected = [
         ("cargo update -p b".to_owned(), FixState::Automatic),
         ("cargo update -p a".to_owned(), FixState::Suggested),
@@ -99,7 +104,7 @@ async fn the_most_trusted_is_offered_first_and_what_is_held_back_says_why() {
         ["`uv.lock` does not exist", "it failed 4 of 5 times", "it was tried in this run"];
     assert_eq!(why, expected);
     // Another tool says the same words: that is a hint, and no more.
-    let other = ParsedError { source: Tool::Tsc, ..error };
+    let other = ParsedError { source: ReportingTool::Tsc, ..error };
     let advice = bench.look_up(&other).await;
     assert!(advice.offers.iter().all(|offer| offer.state == FixState::Suggested));
 }
@@ -140,17 +145,18 @@ async fn a_memory_is_carried_elsewhere_and_believed_as_far_as_somebody_says() {
         file.failures.iter().map(|entry| entry.failure.example.as_str()).collect();
     assert_eq!(examples, ["often", "seldom"]);
     assert_eq!(file.failures[0].helped.as_deref(), Some("command: cargo update -p b"));
-    for (trust, state, tried) in
-        [(Trust::Nothing, FixState::Suggested, 0), (Trust::Records, FixState::Automatic, 2)]
-    {
+    for (trust, state, tried) in [
+        (MemoryImportTrust::Nothing, FixState::Suggested, 0),
+        (MemoryImportTrust::Records, FixState::Automatic, 2),
+    ] {
         let there = Bench::new().await;
-        let taken = there.memory.import(parse(&text).unwrap(), trust).await.unwrap();
+        let taken = there.memory.import(parse_memory_file(&text).unwrap(), trust).await.unwrap();
         assert_eq!((taken.failures, taken.fixes, taken.left_out.len()), (2, 3, 0));
         let advice = there.look_up(&often).await;
         assert_eq!((advice.offers[0].state, advice.offers[0].fix.tried), (state, tried));
         // Once more changes nothing.
         let before = there.memory.export().await.unwrap();
-        there.memory.import(parse(&text).unwrap(), trust).await.unwrap();
+        there.memory.import(parse_memory_file(&text).unwrap(), trust).await.unwrap();
         assert_eq!(there.memory.export().await.unwrap(), before);
     }
 }
@@ -164,7 +170,7 @@ async fn a_failure_that_is_in_a_file_twice_is_one_failure_with_the_fixes_of_both
     second.fixes.push(known("cargo update -p c", 0.76, "Cargo.lock"));
     file.failures.push(second);
     let there = Bench::new().await;
-    let taken = there.memory.import(file, Trust::Records).await.unwrap();
+    let taken = there.memory.import(file, MemoryImportTrust::Records).await.unwrap();
     assert_eq!((taken.failures, taken.fixes), (1, 2));
     assert_eq!(there.memory.export().await.unwrap().failures[0].fixes.len(), 2);
 }
@@ -174,16 +180,16 @@ async fn a_file_that_is_odd_or_harmful_is_left_out_or_refused() {
     let bench = Bench::new().await;
     bench.knows(&error("often"), vec![known("cargo update -p b", 0.76, "Cargo.lock")]).await;
     let mut file = bench.memory.export().await.unwrap();
-    let harmful = Remedy::Command(["bash", "-c", "true"].map(str::to_owned).to_vec());
+    let harmful = FixRemedy::Command(["bash", "-c", "true"].map(str::to_owned).to_vec());
     file.failures[0].fixes[0].fix.remedy = harmful;
     let mut odd = file.failures[0].clone();
     odd.failure.signature = "../../etc".into();
     file.failures.push(odd);
     let there = Bench::new().await;
-    let taken = there.memory.import(file.clone(), Trust::Records).await.unwrap();
+    let taken = there.memory.import(file.clone(), MemoryImportTrust::Records).await.unwrap();
     assert_eq!((taken.failures, taken.fixes, taken.left_out.len()), (1, 0, 2));
     for (text, version) in [("{", false), ("{\"version\":1}", false), ("{\"version\":9}", true)] {
-        let error = parse(text).unwrap_err();
+        let error = parse_memory_file(text).unwrap_err();
         assert_eq!(matches!(error, ExchangeError::Version { found: 9 }), version, "{error}");
     }
 }

@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::backend::{Backend, CommandBackend, ScriptedBackend};
-use repertoire_agent::permission::{Mode, Permissions};
+use repertoire_agent::permission::{PermissionMode, RunPermissions};
 use repertoire_agent::{RunOptions, System};
-use repertoire_checks::declared::Check;
+use repertoire_checks::declared::CheckDefinition;
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Limits, Run, RunStatus};
-use repertoire_journal::{Command, Journal, NewRun, Payload, Rules, RunId, Target, Worker};
-use repertoire_plan::{Crew, EndingWord, KIND, Places, PlanRequest, Runner, Station};
+use repertoire_journal::{
+    ClaimRules, Command, Journal, NewRun, Payload, QueueWorker, RunId, Target,
+};
+use repertoire_plan::{
+    KIND, PlanAgentProvider, PlanAgentSetup, PlanDeliveryMode, PlanRequest, PlanRunner, RunFolders,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::repo::{Repo, environment, git_in, read, write};
@@ -52,7 +56,7 @@ pub(crate) const APPROVES: &str = "\
 pub(crate) struct Bench {
     pub(crate) repo: Repo,
     pub(crate) journal: Journal,
-    pub(crate) runner: Runner,
+    pub(crate) runner: PlanRunner,
     pub(crate) request: PlanRequest,
 }
 
@@ -60,8 +64,8 @@ struct TestCrew {
     base: Utf8PathBuf,
 }
 
-impl Crew for TestCrew {
-    fn station(&self, workspace: &Utf8Path, _: &PlanRequest) -> Result<Station, String> {
+impl PlanAgentProvider for TestCrew {
+    fn agent_setup(&self, workspace: &Utf8Path, _: &PlanRequest) -> Result<PlanAgentSetup, String> {
         let environment = environment(&self.base);
         let system = System::builder()
             .skills_from(self.base.join("skills"))
@@ -72,19 +76,22 @@ impl Crew for TestCrew {
             .map_err(|error| error.to_string())?;
         let script = self.base.join("agent.sh");
         // An agent that is a program of its own is kept from nothing.
-        let (backend, mode): (Arc<dyn Backend>, Mode) = match script.exists() {
-            true => (Arc::new(CommandBackend::new("bash", vec![script.to_string()])), Mode::Full),
+        let (backend, mode): (Arc<dyn Backend>, PermissionMode) = match script.exists() {
+            true => (
+                Arc::new(CommandBackend::new("bash", vec![script.to_string()])),
+                PermissionMode::Full,
+            ),
             false => {
                 let file = self.base.join("agent.yaml");
-                (Arc::new(ScriptedBackend::new(file)), Mode::AcceptEdits)
+                (Arc::new(ScriptedBackend::new(file)), PermissionMode::AcceptEdits)
             }
         };
         let options = RunOptions {
             backend: Some(backend),
-            permissions: Some(Permissions::new(mode)),
+            permissions: Some(RunPermissions::new(mode)),
             ..RunOptions::default()
         };
-        Ok(Station { system, implementer: options.clone(), reviewer: options, environment })
+        Ok(PlanAgentSetup { system, implementer: options.clone(), reviewer: options, environment })
     }
 }
 
@@ -102,13 +109,13 @@ impl Bench {
         });
         let target = Target::File(repo.base.join("data/journal.sqlite"));
         let journal = Journal::open(&target, clock).await.unwrap();
-        let places = Places {
+        let places = RunFolders {
             worktrees: repo.base.join("data/worktrees"),
             runs: repo.base.join("data/runs"),
             learnings: repo.base.join("data/learnings"),
         };
         let crew = Arc::new(TestCrew { base: repo.base.clone() });
-        let runner = Runner { journal: journal.clone(), crew, places, on_agent_event: None };
+        let runner = PlanRunner { journal: journal.clone(), crew, places, on_agent_event: None };
         let request = PlanRequest { plan: "PLAN.md".into(), ..PlanRequest::default() };
         Bench { repo, journal, runner, request }
     }
@@ -127,8 +134,8 @@ impl Bench {
         self.journal.create(new).await.unwrap().id
     }
 
-    pub(crate) fn who(&self) -> Worker {
-        Worker {
+    pub(crate) fn who(&self) -> QueueWorker {
+        QueueWorker {
             name: "test".to_owned(),
             labels: BTreeSet::new(),
             kinds: BTreeSet::from([KIND.to_owned()]),
@@ -137,8 +144,9 @@ impl Bench {
     }
 
     pub(crate) async fn drive(&self, id: &RunId) -> Run {
-        let claimed = self.journal.claim_run(id, &self.who(), &Rules::default()).await.unwrap();
-        self.runner.drive(claimed.unwrap(), &CancellationToken::new()).await.unwrap()
+        let claimed =
+            self.journal.claim_run(id, &self.who(), &ClaimRules::default()).await.unwrap();
+        self.runner.drive_run(claimed.unwrap(), &CancellationToken::new()).await.unwrap()
     }
 
     /// Waits until a step is under way.
@@ -191,8 +199,8 @@ impl Bench {
 #[tokio::test]
 async fn five_tasks_go_to_complete_in_the_order_of_priority_and_blockers() {
     let mut bench = Bench::new(FIVE, &honest()).await;
-    bench.request.checks = vec![Check::new("there", "test -f a.txt")];
-    bench.request.final_checks = vec![Check::new(
+    bench.request.checks = vec![CheckDefinition::new("there", "test -f a.txt")];
+    bench.request.final_checks = vec![CheckDefinition::new(
         "all",
         "test -f alpha.txt -a -f beta.txt -a -f gamma.txt -a -f delta.txt -a -f epsilon.txt",
     )];
@@ -204,7 +212,7 @@ async fn five_tasks_go_to_complete_in_the_order_of_priority_and_blockers() {
     assert_eq!(bench.repo.git(&["status", "--porcelain"]), "", "the checkout is left alone");
     assert!(!bench.repo.dir.join("alpha.txt").exists());
     assert_eq!(run.steps, 5 * 4 + 1);
-    let replayed = bench.journal.replay(&run.id).await.unwrap();
+    let replayed = bench.journal.replay_run(&run.id).await.unwrap();
     assert!(replayed.differences.is_empty(), "{:?}", replayed.differences);
 }
 
@@ -245,7 +253,7 @@ async fn a_reviewer_that_sends_back_makes_the_task_open_again() {
   finish: {structured: {verdict: send_back, summary: Not yet., findings: [{problem: it is empty, file: alpha.txt, line: 1}], learning: Write more.}}
 ";
     let mut bench = Bench::new("# P\n\n- [ ] Write alpha\n", agent).await;
-    bench.request.ending = EndingWord::Merge;
+    bench.request.ending = PlanDeliveryMode::Merge;
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
     assert_eq!(
@@ -288,7 +296,7 @@ async fn a_red_final_check_keeps_the_run_open_until_it_is_green() {
         honest()
     );
     let mut bench = Bench::new("# P\n\n- [ ] Write alpha\n", &agent).await;
-    bench.request.final_checks = vec![Check::new("final", "cat final.txt")];
+    bench.request.final_checks = vec![CheckDefinition::new("final", "cat final.txt")];
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
     let steps = bench.steps(&run).await;
@@ -297,7 +305,7 @@ async fn a_red_final_check_keeps_the_run_open_until_it_is_green() {
     assert_eq!(bench.subjects(&run), ["Write alpha", "Make the final checks pass"]);
 
     let mut bench = Bench::new("# P\n\n- [ ] Write alpha\n", &honest()).await;
-    bench.request.final_checks = vec![Check::new("final", "cat final.txt")];
+    bench.request.final_checks = vec![CheckDefinition::new("final", "cat final.txt")];
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Waiting, "{:?}", run.reason);
     assert_eq!(bench.plan_of(&run), "# P\n\n- [R] Write alpha\n");
@@ -349,7 +357,7 @@ async fn a_budget_stops_the_run_and_a_larger_one_lets_it_go_on() {
     let run = bench.drive(&id).await;
     assert_eq!(run.status, RunStatus::Waiting);
     assert!(run.reason.as_deref().unwrap().starts_with("budget:cost"), "{:?}", run.reason);
-    assert_eq!((run.spent.cost_usd(), run.spent.tokens()), (0.6, 15));
+    assert_eq!((run.spent.cost_usd(), run.spent.total_tokens()), (0.6, 15));
     let limits = Some(Limits { cost_usd: Some(5.0), ..Limits::default() });
     bench.journal.order(&id, Command::Resume { by: "me".into(), limits }).await.unwrap();
     let run = bench.drive(&id).await;
@@ -378,12 +386,12 @@ async fn a_worker_that_is_told_to_stop_gives_its_run_back_and_another_finishes_i
     let bench = Bench::new("# P\n\n- [ ] Write alpha\n", &slow).await;
     let id = bench.create(Limits::default()).await;
     let shutdown = CancellationToken::new();
-    let claimed = bench.journal.claim_run(&id, &bench.who(), &Rules::default()).await.unwrap();
+    let claimed = bench.journal.claim_run(&id, &bench.who(), &ClaimRules::default()).await.unwrap();
     let stop = async {
         bench.under_way(&id).await;
         shutdown.cancel();
     };
-    let (run, ()) = tokio::join!(bench.runner.drive(claimed.unwrap(), &shutdown), stop);
+    let (run, ()) = tokio::join!(bench.runner.drive_run(claimed.unwrap(), &shutdown), stop);
     assert_eq!(run.unwrap().status, RunStatus::Queued);
     bench
         .journal
@@ -435,7 +443,7 @@ async fn what_was_tried_for_a_task_that_is_given_up_does_not_make_the_next_one_f
     .to_owned()
         + APPROVES;
     let mut bench = Bench::new("# P\n\n- [ ] Write alpha\n- [ ] Write beta\n", &agent).await;
-    bench.request.checks = vec![Check::new("whole", "test ! -e broken.txt")];
+    bench.request.checks = vec![CheckDefinition::new("whole", "test ! -e broken.txt")];
     bench.request.bounds.attempts_max = 2;
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Waiting, "{:?}", run.reason);

@@ -1,15 +1,15 @@
 //! Tasks that are in no file: somebody asked for them, and an answer may be all that they want.
 
-use repertoire_checks::declared::Check;
+use repertoire_checks::declared::CheckDefinition;
 use repertoire_journal::run::{Limits, RunStatus};
-use repertoire_plan::Asked;
+use repertoire_plan::AdHocTask;
 
 use crate::plan::{APPROVES, Bench};
 use crate::repo::{git_in, read};
 
-fn asked(title: &str, answer: bool) -> Asked {
+fn asked(title: &str, answer: bool) -> AdHocTask {
     let words = format!("Somebody wrote: {title}\n\n- [ ] a box in what they wrote");
-    Asked { title: title.to_owned(), words, topic: String::new(), answer }
+    AdHocTask { title: title.to_owned(), words, topic: String::new(), answer }
 }
 
 async fn bench(agent: &str, title: &str, answer: bool) -> Bench {
@@ -25,7 +25,7 @@ async fn what_was_asked_for_is_done_reviewed_and_checked_without_a_plan_in_the_r
         "- when: \"# What was asked for\"\n  unless: You review\n  write: alpha.txt\n  content: \"alpha\\n\"\n{APPROVES}"
     );
     let mut bench = bench(&agent, "Write alpha\n- [ ] and more", true).await;
-    bench.request.checks = vec![Check::new("alpha", "test -f alpha.txt")];
+    bench.request.checks = vec![CheckDefinition::new("alpha", "test -f alpha.txt")];
     let id = bench.create(Limits::default()).await;
     let run = bench.drive(&id).await;
     assert_eq!(run.status, RunStatus::Completed, "{run:?}");
@@ -43,7 +43,7 @@ async fn what_was_asked_for_is_done_reviewed_and_checked_without_a_plan_in_the_r
 #[tokio::test]
 async fn an_answer_is_enough_where_one_was_asked_for_and_red_checks_do_not_matter_to_it() {
     let mut bench = bench("- text: It is blue.\n", "What colour is it?", true).await;
-    bench.request.checks = vec![Check::new("red", "false")];
+    bench.request.checks = vec![CheckDefinition::new("red", "false")];
     let id = bench.create(Limits::default()).await;
     let run = bench.drive(&id).await;
     assert_eq!(run.status, RunStatus::Completed, "{run:?}");

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_checks::declared::Check;
+use repertoire_checks::declared::CheckDefinition;
 use repertoire_journal::run::{Limits, Run, RunId, RunStatus};
-use repertoire_journal::{Command, Payload, Rules, Worker};
-use repertoire_plan::learnings::Learnings;
-use repertoire_plan::{EndingWord, Preview};
+use repertoire_journal::{ClaimRules, Command, Payload, QueueWorker};
+use repertoire_plan::learnings::LearningsFile;
+use repertoire_plan::{PlanDeliveryMode, PlanPromptPreview};
 use tokio_util::sync::CancellationToken;
 
 use crate::plan::{APPROVES, Bench, honest};
@@ -57,15 +57,16 @@ async fn mended(bench: &Bench, run: &Run) -> String {
 
 /// Drives a run until a step is under way, and then is gone, as a worker that is killed; its lease has run out.
 async fn cut_short(bench: &Bench, id: &RunId) {
-    let short = Worker { lease: Duration::from_secs(3), ..bench.who() };
-    let claimed = bench.journal.claim_run(id, &short, &Rules::default()).await.unwrap().unwrap();
+    let short = QueueWorker { lease: Duration::from_secs(3), ..bench.who() };
+    let claimed =
+        bench.journal.claim_run(id, &short, &ClaimRules::default()).await.unwrap().unwrap();
     let never = CancellationToken::new();
     tokio::select! {
-        _ = bench.runner.drive(claimed, &never) => panic!("it should have been cut short"),
+        _ = bench.runner.drive_run(claimed, &never) => panic!("it should have been cut short"),
         () = bench.under_way(id) => {}
     }
     tokio::time::sleep(Duration::from_millis(3_200)).await;
-    bench.journal.reap().await.unwrap();
+    bench.journal.requeue_expired().await.unwrap();
 }
 
 #[tokio::test]
@@ -115,7 +116,7 @@ async fn history_that_an_agent_rewrites_is_not_lost_and_the_reviewer_sees_what_i
 async fn an_agent_that_removes_the_link_to_git_or_leaves_a_lock_stops_nothing() {
     let lines = "echo a > $name.txt; touch \"$(git rev-parse --git-dir)/index.lock\"; rm .git";
     let mut bench = shell(TWO, lines).await;
-    bench.request.checks = vec![Check::new("git", "git status")];
+    bench.request.checks = vec![CheckDefinition::new("git", "git status")];
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
     let mended = mended(&bench, &run).await;
@@ -229,8 +230,8 @@ async fn a_person_changes_the_plan_of_a_run_that_waits_and_it_goes_on_by_that() 
 #[tokio::test]
 async fn work_that_changed_after_the_final_checks_is_checked_again_before_it_counts() {
     let mut bench = Bench::new("# P\n\n- [ ] Write alpha\n", &honest()).await;
-    bench.request.ending = EndingWord::Merge;
-    bench.request.final_checks = vec![Check::new("final", "grep -q alpha alpha.txt")];
+    bench.request.ending = PlanDeliveryMode::Merge;
+    bench.request.final_checks = vec![CheckDefinition::new("final", "grep -q alpha alpha.txt")];
     bench.request.allow_dirty = true;
     bench.repo.file("a.txt", "in the way\n");
     let id = bench.create(Limits::default()).await;
@@ -274,13 +275,13 @@ async fn a_worker_that_stops_while_the_worktree_is_made_ready_gives_the_run_back
     let mut bench = Bench::new("# P\n\n- [ ] Write alpha\n", &honest()).await;
     bench.request.setup = Some("test -f ../../slow && exit; touch ../../slow; sleep 20".to_owned());
     let id = bench.create(Limits::default()).await;
-    let claimed = bench.journal.claim_run(&id, &bench.who(), &Rules::default()).await.unwrap();
+    let claimed = bench.journal.claim_run(&id, &bench.who(), &ClaimRules::default()).await.unwrap();
     let shutdown = CancellationToken::new();
     let stop = async {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         shutdown.cancel();
     };
-    let (run, ()) = tokio::join!(bench.runner.drive(claimed.unwrap(), &shutdown), stop);
+    let (run, ()) = tokio::join!(bench.runner.drive_run(claimed.unwrap(), &shutdown), stop);
     let run = run.unwrap();
     assert_eq!(run.status, RunStatus::Queued, "{:?}", run.reason);
 }
@@ -333,7 +334,8 @@ async fn a_task_that_is_tried_again_after_others_has_to_be_worked_on() {
 #[tokio::test]
 async fn a_check_does_not_get_the_key_that_an_agent_needs() {
     let mut bench = shell("# P\n\n- [ ] Write alpha\n", "echo \"$MODEL_KEY\" > key.txt").await;
-    bench.request.checks = vec![Check::new("key", "test -z \"$MODEL_KEY\" -a -s key.txt")];
+    bench.request.checks =
+        vec![CheckDefinition::new("key", "test -z \"$MODEL_KEY\" -a -s key.txt")];
     bench.request.setup = Some("test -z \"$MODEL_KEY\"".to_owned());
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.reason);
@@ -351,13 +353,15 @@ async fn the_preview_is_to_the_byte_what_the_first_step_is_told() {
         bench.repo.file("SPEC.md", "# Spec\n");
         bench.repo.commit("more");
         bench.request.specs = vec!["SPEC.md".into()];
-        bench.request.checks = vec![Check::new("there", "test -f a.txt")];
+        bench.request.checks = vec![CheckDefinition::new("there", "test -f a.txt")];
         let workspace: &Utf8Path = &bench.repo.dir;
-        let learnings = Learnings::new(&bench.runner.places.learnings, workspace.as_str());
+        let learnings = LearningsFile::new(&bench.runner.places.learnings, workspace.as_str());
         learnings.add(&["Mind the h.".to_owned()]).unwrap();
-        let station = bench.runner.crew.station(workspace, &bench.request).unwrap();
+        let station = bench.runner.crew.agent_setup(workspace, &bench.request).unwrap();
         let preview =
-            Preview::of(workspace, &station, &bench.request, None, None, &learnings).await.unwrap();
+            PlanPromptPreview::build(workspace, &station, &bench.request, None, None, &learnings)
+                .await
+                .unwrap();
         let run = bench.run().await;
         assert_eq!(preview.text, prompt(&bench, &run, name));
     }

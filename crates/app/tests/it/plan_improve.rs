@@ -1,15 +1,15 @@
 //! Plans whose red checks are mended: by an agent the first time, by what was learnt the second time, and by what was learnt no
 //! longer when it does not help. What counts is in the journal.
 
-use repertoire_checks::declared::Check;
+use repertoire_checks::declared::CheckDefinition;
 use repertoire_journal::letter::LetterSource;
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::run::{Limits, RunStatus};
 use repertoire_journal::{
-    Command, DeadLetter, FailureFilter, Fix, KnownFix, Lesson, LetterFilter, LetterStatus, Payload,
-    Remedy,
+    Command, DeadLetter, FailureFilter, FailureFix, FixRemedy, KnownFix, LetterFilter,
+    LetterStatus, MemoryLesson, Payload,
 };
-use repertoire_plan::Improve;
+use repertoire_plan::RecoverySettings;
 
 use crate::plan::{APPROVES, Bench};
 use crate::repo::write;
@@ -58,10 +58,11 @@ async fn bench_of(plan: &str, agent: &str) -> Bench {
     bench.repo.commit("settings that are good");
     let check =
         "if grep -q BAD settings.txt beta.txt; then echo 'error: a setting is bad'; exit 1; fi";
-    bench.request.checks = vec![Check::new("settings", check)];
+    bench.request.checks = vec![CheckDefinition::new("settings", check)];
     bench.request.review = false;
     bench.request.bounds.attempts_max = 3;
-    bench.request.improve = Some(Improve { scope: "octo/repo".to_owned(), ..Improve::default() });
+    bench.request.improve =
+        Some(RecoverySettings { scope: "octo/repo".to_owned(), ..RecoverySettings::default() });
     bench
 }
 
@@ -88,8 +89,8 @@ async fn tried(bench: &Bench, id: &repertoire_journal::RunId) -> Vec<String> {
 /// What is known to help against the only failure.
 async fn known(bench: &Bench) -> Vec<KnownFix> {
     let filter = FailureFilter { scope: "octo/repo".to_owned(), ..FailureFilter::default() };
-    let failures = bench.journal.failures(&filter).await.unwrap().items;
-    bench.journal.fixes("octo/repo", &failures[0].signature).await.unwrap()
+    let failures = bench.journal.list_failures(&filter).await.unwrap().items;
+    bench.journal.list_fixes("octo/repo", &failures[0].signature).await.unwrap()
 }
 
 async fn confidence(bench: &Bench) -> f64 {
@@ -122,7 +123,7 @@ async fn a_failure_that_an_agent_mended_is_mended_by_what_was_learnt_when_it_com
     );
     assert_eq!(tried(&bench, &id).await, ["Worked", "Worked"]);
     assert!(confidence(&bench).await > 0.7, "{}", confidence(&bench).await);
-    assert!(bench.journal.replay(&id).await.unwrap().differences.is_empty());
+    assert!(bench.journal.replay_run(&id).await.unwrap().differences.is_empty());
 }
 
 #[tokio::test]
@@ -150,7 +151,7 @@ async fn one_success_is_learnt_once_and_only_when_the_review_has_approved_it() {
     let fixes = known(&bench).await;
     assert_eq!((fixes.len(), fixes[0].worked), (1, 1));
     assert_eq!((fixes[0].confidence * 100.0).round() as u32, 65);
-    let patch = fixes[0].fix.remedy.text();
+    let patch = fixes[0].fix.remedy.to_text();
     assert!(patch.contains("settings.txt") && !patch.contains("PLAN.md"), "{patch}");
     // The last checks of the task, after the review, are what it was learnt from.
     let payloads = bench.payloads(&run).await;
@@ -204,7 +205,8 @@ async fn a_change_too_large_to_remember_is_no_obstacle() {
 #[tokio::test]
 async fn a_memory_that_takes_nothing_is_no_obstacle() {
     let mut bench = bench_of(ALPHA, &agent("beta")).await;
-    bench.request.improve = Some(Improve { scope: "x".repeat(5_000), ..Improve::default() });
+    bench.request.improve =
+        Some(RecoverySettings { scope: "x".repeat(5_000), ..RecoverySettings::default() });
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Completed, "{run:?}");
     let payloads = bench.payloads(&run).await;
@@ -213,7 +215,7 @@ async fn a_memory_that_takes_nothing_is_no_obstacle() {
 }
 
 async fn letters(bench: &Bench) -> Vec<DeadLetter> {
-    bench.journal.letters(&LetterFilter::default()).await.unwrap().items
+    bench.journal.list_letters(&LetterFilter::default()).await.unwrap().items
 }
 
 #[tokio::test]
@@ -221,7 +223,11 @@ async fn a_run_that_is_given_up_is_a_dead_letter_until_it_is_done_after_all() {
     let breaks = "- write: settings.txt\n  content: \"value = BAD\\n\"\n- text: Done.\n";
     let mut bench = bench_of(ALPHA, breaks).await;
     bench.request.bounds.attempts_max = 1;
-    let improve = Improve { scope: "octo/repo".to_owned(), letters: true, ..Improve::default() };
+    let improve = RecoverySettings {
+        scope: "octo/repo".to_owned(),
+        letters: true,
+        ..RecoverySettings::default()
+    };
     bench.request.improve = Some(improve);
     let run = bench.run().await;
     assert_eq!(run.status, RunStatus::Waiting, "{run:?}");
@@ -241,7 +247,7 @@ async fn a_run_that_is_given_up_is_a_dead_letter_until_it_is_done_after_all() {
     let mends = "- write: settings.txt\n  content: \"value = FINE\\n\"\n- text: Done.\n";
     write(&bench.repo.base.join("agent.yaml"), mends);
     let id = &found[0].id;
-    bench.journal.letter_status(id, LetterStatus::Retrying, "ada", "").await.unwrap();
+    bench.journal.set_letter_status(id, LetterStatus::Retrying, "ada", "").await.unwrap();
     bench.journal.order(&run.id, retry).await.unwrap();
     assert_eq!(bench.drive(&run.id).await.status, RunStatus::Completed);
     let found = letters(&bench).await;
@@ -263,12 +269,12 @@ async fn what_was_verified_is_remembered_although_somebody_cancels_the_run_just_
     // The second takes for ever once what it complains of is gone.
     let slow = "if grep -q WRONG beta.txt; then echo 'error: beta is wrong'; exit 1; fi; \
         if grep -q MENDED beta.txt; then touch .probe; sleep 60; fi";
-    bench.request.checks.push(Check::new("beta", slow));
+    bench.request.checks.push(CheckDefinition::new("beta", slow));
     bench.request.bounds.attempts_max = 1;
     assert_eq!(bench.run().await.status, RunStatus::Waiting);
     let scope = "octo/repo".to_owned();
     let filter = FailureFilter { scope: scope.clone(), ..FailureFilter::default() };
-    for failure in bench.journal.failures(&filter).await.unwrap().items {
+    for failure in bench.journal.list_failures(&filter).await.unwrap().items {
         let (path, old, new) = match failure.example.contains("beta") {
             true => ("beta.txt", "WRONG", "MENDED"),
             false => ("settings.txt", "value = BAD", "value = GOOD"),
@@ -276,10 +282,10 @@ async fn what_was_verified_is_remembered_although_somebody_cancels_the_run_just_
         let patch = format!(
             "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+{new}\n"
         );
-        let remedy = Remedy::Patch(patch);
-        let fix = Fix { remedy, preconditions: Vec::new(), origin: FixOrigin::Taught };
-        let lesson = Lesson { failure, fixes: vec![KnownFix::new(fix, 1)] };
-        bench.journal.remember(&scope, vec![lesson]).await.unwrap();
+        let remedy = FixRemedy::Patch(patch);
+        let fix = FailureFix { remedy, preconditions: Vec::new(), origin: FixOrigin::Taught };
+        let lesson = MemoryLesson { failure, fixes: vec![KnownFix::new(fix, 1)] };
+        bench.journal.store_lessons(&scope, vec![lesson]).await.unwrap();
     }
     let id = bench.create(Limits::default()).await;
     let cancel = async {

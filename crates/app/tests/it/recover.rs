@@ -4,21 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use repertoire_checks::declared::{Check, CheckEvent, CheckResult, Verdict, run_checks};
-use repertoire_checks::error::{Category, ParsedError, Tool};
-use repertoire_checks::memory::{FixState, Memory, Tried};
-use repertoire_checks::recover::{
-    Class, RecoverError, RecoverEvent, RecoverRequest, RecoverRules, Recovered, State, Strategy,
-    learn, recover,
+use repertoire_checks::declared::{
+    CheckDefinition, CheckEvent, CheckRunResult, CheckRunVerdict, run_checks,
 };
-use repertoire_checks::signature::signature;
-use repertoire_git::repo::{Oid, TreeId};
+use repertoire_checks::error::{ErrorCategory, ParsedError, ReportingTool};
+use repertoire_checks::memory::{FailureMemory, FixState, TriedFixes};
+use repertoire_checks::recover::{
+    FailureClass, RecoverError, RecoverEvent, RecoverRequest, RecoverResult, RecoverRules,
+    RecoverState, RecoverStrategy, learn_fix, recover_failures,
+};
+use repertoire_checks::signature::compute_signature;
+use repertoire_git::repo::{GitObjectId, TreeId};
 use repertoire_journal::memory::FixOrigin;
 use repertoire_journal::{
-    Failure, Fix, FixOutcome, Journal, KnownFix, Lesson, NewRun, Payload, Remedy, Rules, RunId,
-    Target, Worker,
+    ClaimRules, FailureFix, FixOutcome, FixRemedy, Journal, KnownFailure, KnownFix, MemoryLesson,
+    NewRun, Payload, QueueWorker, RunId, Target,
 };
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::workplace::RunWorkplace;
 use tokio_util::sync::CancellationToken;
 
 use crate::repo::{Repo, read, write};
@@ -29,9 +31,9 @@ const NOW: u64 = 1_800_000_000_000;
 /// A repository with a change, programs of its own, and a journal.
 struct Bench {
     repo: Repo,
-    base: Oid,
+    base: GitObjectId,
     journal: Journal,
-    checks: Vec<Check>,
+    checks: Vec<CheckDefinition>,
     rules: RecoverRules,
     cancel: CancellationToken,
 }
@@ -67,7 +69,7 @@ impl Bench {
         std::fs::set_permissions(path, mode).unwrap();
     }
 
-    fn workplace(&self) -> Workplace {
+    fn workplace(&self) -> RunWorkplace {
         let mut place = crate::checks::workplace(&self.repo.dir, &self.repo.base);
         for (name, value) in &mut place.environment {
             if name == "PATH" {
@@ -77,28 +79,28 @@ impl Bench {
         place
     }
 
-    async fn verdict(&self) -> Verdict {
+    async fn verdict(&self) -> CheckRunVerdict {
         let cancel = CancellationToken::new();
         run_checks(&self.checks, &self.workplace(), &cancel, &|_| {}, 1).await.unwrap()
     }
 
-    async fn recover(&self) -> Result<Recovered, RecoverError> {
-        self.recover_and(&|_| {}, Tried::new()).await
+    async fn recover(&self) -> Result<RecoverResult, RecoverError> {
+        self.recover_and(&|_| {}, TriedFixes::new()).await
     }
 
     async fn recover_and(
         &self,
         on_event: &(dyn Fn(RecoverEvent) + Sync),
-        tried: Tried,
-    ) -> Result<Recovered, RecoverError> {
+        tried: TriedFixes,
+    ) -> Result<RecoverResult, RecoverError> {
         let verdict = self.verdict().await;
-        recover(RecoverRequest {
+        recover_failures(RecoverRequest {
             git: &self.repo.engine(),
             workplace: &self.workplace(),
             checks: &self.checks,
             verdict: &verdict,
             analyse: &analyse,
-            memory: &Memory::new(self.journal.clone(), SCOPE),
+            memory: &FailureMemory::new(self.journal.clone(), SCOPE),
             rules: &self.rules,
             tried,
             base: &self.base,
@@ -111,10 +113,10 @@ impl Bench {
         .await
     }
 
-    async fn tree(&self) -> (Oid, TreeId, String) {
+    async fn tree(&self) -> (GitObjectId, TreeId, String) {
         let git = self.repo.engine();
         let status = self.repo.git(&["status", "--porcelain"]);
-        (git.head().await.unwrap(), git.tree_of_work().await.unwrap(), status)
+        (git.head_commit().await.unwrap(), git.tree_of_work().await.unwrap(), status)
     }
 
     /// What a run records.
@@ -130,20 +132,20 @@ impl Bench {
             request: serde_json::Value::Null,
         };
         self.journal.create(new).await.unwrap();
-        let worker = Worker {
+        let worker = QueueWorker {
             name: "w".into(),
             labels: Default::default(),
             kinds: ["plan".to_owned()].into(),
             lease: Duration::from_secs(60),
         };
-        let claimed = self.journal.claim(&worker, &Rules::default()).await.unwrap().unwrap();
+        let claimed = self.journal.claim(&worker, &ClaimRules::default()).await.unwrap().unwrap();
         self.journal.append(&claimed.lease, payloads).await.unwrap();
         let done = Payload::RunCompleted { summary: "done".into(), head: None };
         self.journal.append(&claimed.lease, vec![done]).await.unwrap();
     }
 
     /// A fix that has worked before.
-    async fn knows(&self, signature: &str, remedy: Remedy) {
+    async fn knows(&self, signature: &str, remedy: FixRemedy) {
         let seen = Payload::FailureSeen {
             scope: SCOPE.into(),
             signature: signature.into(),
@@ -152,56 +154,56 @@ impl Bench {
             tool: "generic".into(),
             example: "known".into(),
         };
-        let fix = Fix { remedy, preconditions: Vec::new(), origin: FixOrigin::Learnt };
+        let fix = FailureFix { remedy, preconditions: Vec::new(), origin: FixOrigin::Learnt };
         let (scope, signature) = (SCOPE.to_owned(), signature.to_owned());
         let (outcome, reason) = (FixOutcome::Worked, "it helped".to_owned());
         self.record(vec![seen, Payload::FixTried { scope, signature, fix, outcome, reason }]).await;
     }
 
     async fn fix(&self, signature: &str) -> KnownFix {
-        self.journal.fixes(SCOPE, signature).await.unwrap().remove(0)
+        self.journal.list_fixes(SCOPE, signature).await.unwrap().remove(0)
     }
 }
 
 /// A check that fails with these words while the text is in the file.
-fn complains(name: &str, file: &str, text: &str, words: &str) -> Check {
+fn complains(name: &str, file: &str, text: &str, words: &str) -> CheckDefinition {
     let command = format!("if grep -q '{text}' '{file}'; then echo 'error: {words}'; exit 1; fi");
-    Check::new(name, command)
+    CheckDefinition::new(name, command)
 }
 
 /// One error for each line that says so: its first word is the kind, and what comes after an `@` the file.
-fn analyse(result: &CheckResult) -> Vec<ParsedError> {
+fn analyse(result: &CheckRunResult) -> Vec<ParsedError> {
     let lines = result.output.lines().filter_map(|line| line.strip_prefix("error: "));
     let error = |line: &str| {
         let (kind, message) = line.split_once(": ").unwrap_or(("build", line));
         let category = match kind {
-            "format" => Category::Format,
-            "dependency" => Category::Dependency,
-            "network" => Category::Network,
-            "environment" => Category::Environment,
-            _ => Category::Build,
+            "format" => ErrorCategory::Format,
+            "dependency" => ErrorCategory::Dependency,
+            "network" => ErrorCategory::Network,
+            "environment" => ErrorCategory::Environment,
+            _ => ErrorCategory::Build,
         };
         let (message, file) = message.split_once(" @").unwrap_or((message, ""));
         let file = (!file.is_empty()).then(|| file.to_owned());
-        ParsedError { file, ..ParsedError::new(Tool::Generic, category, message) }
+        ParsedError { file, ..ParsedError::new(ReportingTool::Generic, category, message) }
     };
     lines.map(error).collect()
 }
 
-fn name_of(category: Category, message: &str) -> String {
-    signature(&ParsedError::new(Tool::Generic, category, message)).to_string()
+fn name_of(category: ErrorCategory, message: &str) -> String {
+    compute_signature(&ParsedError::new(ReportingTool::Generic, category, message)).to_string()
 }
 
-fn words(text: &str) -> Remedy {
-    Remedy::Command(text.split(' ').map(str::to_owned).collect())
+fn words(text: &str) -> FixRemedy {
+    FixRemedy::Command(text.split(' ').map(str::to_owned).collect())
 }
 
-fn outcomes(recovered: &Recovered) -> Vec<(Strategy, FixOutcome)> {
+fn outcomes(recovered: &RecoverResult) -> Vec<(RecoverStrategy, FixOutcome)> {
     recovered.attempts.iter().map(|attempt| (attempt.strategy, attempt.outcome)).collect()
 }
 
 #[track_caller]
-fn last_reason(recovered: &Recovered) -> &str {
+fn last_reason(recovered: &RecoverResult) -> &str {
     &recovered.attempts.last().unwrap().reason
 }
 
@@ -210,9 +212,12 @@ async fn a_linter_mends_the_files_of_the_change() {
     let bench = Bench::new().await;
     bench.program("ruff", "test \"$1 $2 $3 $4\" = 'format -- c.py d.py'; sed -i s/BAD/GOOD/ c.py");
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(recovered.state, State::Green, "{:?}", recovered.attempts);
+    assert_eq!(recovered.state, RecoverState::Green, "{:?}", recovered.attempts);
     let attempt = &recovered.attempts[0];
-    assert_eq!((attempt.strategy, attempt.class), (Strategy::LinterFix, Class::Mechanical));
+    assert_eq!(
+        (attempt.strategy, attempt.class),
+        (RecoverStrategy::LinterFix, FailureClass::Mechanical)
+    );
     assert_eq!(attempt.changed, ["c.py"]);
     assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
     assert_eq!(read(&bench.repo.dir.join("left.txt")), "left\n");
@@ -230,8 +235,12 @@ async fn linter_is_taken_back(script: &str, why: &str) {
     bench.program("ruff", script);
     let before = bench.tree().await;
     let recovered = bench.recover().await.unwrap();
-    assert!(matches!(recovered.state, State::Red { .. }), "{script}");
-    assert_eq!(outcomes(&recovered), [(Strategy::LinterFix, FixOutcome::Failed)], "{script}");
+    assert!(matches!(recovered.state, RecoverState::Red { .. }), "{script}");
+    assert_eq!(
+        outcomes(&recovered),
+        [(RecoverStrategy::LinterFix, FixOutcome::Failed)],
+        "{script}"
+    );
     assert!(last_reason(&recovered).contains(why), "{script}: {}", last_reason(&recovered));
     assert_eq!(bench.tree().await, before, "{script}");
     let Payload::FixTried { outcome, .. } = &recovered.payloads[1] else { panic!() };
@@ -263,7 +272,7 @@ async fn what_is_declared_is_installed_only_if_the_network_may_be_used() {
     bench.repo.file("package-lock.json", "{}\n");
     let declared = bench.repo.commit("manifest");
     let command = "test -e node_modules/left-pad || { echo \"error: dependency: Cannot find module 'left-pad'\"; exit 1; }";
-    bench.checks = vec![Check::new("test", command)];
+    bench.checks = vec![CheckDefinition::new("test", command)];
     bench.program("npm", "test \"$*\" = 'ci --ignore-scripts'; mkdir -p node_modules/left-pad");
     // What the change itself declares may be a trap.
     let recovered = bench.recover().await.unwrap();
@@ -278,14 +287,14 @@ async fn what_is_declared_is_installed_only_if_the_network_may_be_used() {
     assert_eq!(outcomes(&recovered), []);
     bench.rules.network = true;
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(recovered.state, State::Green, "{:?}", recovered.attempts);
-    assert_eq!(outcomes(&recovered), [(Strategy::InstallDependency, FixOutcome::Worked)]);
+    assert_eq!(recovered.state, RecoverState::Green, "{:?}", recovered.attempts);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::InstallDependency, FixOutcome::Worked)]);
     // One that writes to the manifest is taken back.
     std::fs::remove_dir_all(bench.repo.dir.join("node_modules")).unwrap();
     bench.program("npm", "echo '{}' > package.json; mkdir -p node_modules/left-pad");
     let before = bench.tree().await;
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::InstallDependency, FixOutcome::Failed)]);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::InstallDependency, FixOutcome::Failed)]);
     assert_eq!(bench.tree().await, before);
 }
 
@@ -294,9 +303,9 @@ async fn planted() -> (Bench, String) {
     let mut bench = Bench::new().await;
     bench.checks = vec![
         complains("build", "c.py", "BAD", "build: BAD is not defined"),
-        Check::new("other", "true"),
+        CheckDefinition::new("other", "true"),
     ];
-    (bench, name_of(Category::Build, "BAD is not defined"))
+    (bench, name_of(ErrorCategory::Build, "BAD is not defined"))
 }
 
 #[tokio::test]
@@ -304,14 +313,14 @@ async fn a_failure_is_mended_by_what_helped_the_first_time_and_a_fix_that_fails_
     let (mut bench, name) = planted().await;
     // The first time nothing is known: an agent mends it, and that is learnt.
     let first = bench.recover().await.unwrap();
-    assert!(matches!(first.state, State::Red { .. }) && first.attempts.is_empty());
+    assert!(matches!(first.state, RecoverState::Red { .. }) && first.attempts.is_empty());
     bench.record(first.payloads).await;
     let before = analyse(&bench.verdict().await.results[0]);
-    let before = before.iter().map(|error| signature(error).to_string()).collect();
+    let before = before.iter().map(|error| compute_signature(error).to_string()).collect();
     bench.repo.file("c.py", "x = GOOD\n");
     assert!(bench.verdict().await.green);
     let diff = bench.repo.git(&["diff", "--", "c.py"]);
-    let learnt = learn(&before, &Default::default(), &diff).unwrap();
+    let learnt = learn_fix(&before, &Default::default(), &diff).unwrap();
     assert_eq!(learnt.signature, name);
     let (signature, fix) = (learnt.signature, learnt.fix);
     let (scope, reason) = (SCOPE.to_owned(), "the checks are green".to_owned());
@@ -320,13 +329,13 @@ async fn a_failure_is_mended_by_what_helped_the_first_time_and_a_fix_that_fails_
     // The second time it is mended without an agent.
     bench.repo.file("c.py", "x = BAD\n");
     let second = bench.recover().await.unwrap();
-    assert_eq!(second.state, State::Green, "{:?}", second.attempts);
-    assert_eq!(outcomes(&second), [(Strategy::LearnedFix, FixOutcome::Worked)]);
+    assert_eq!(second.state, RecoverState::Green, "{:?}", second.attempts);
+    assert_eq!(outcomes(&second), [(RecoverStrategy::LearnedFix, FixOutcome::Worked)]);
     assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
     bench.record(second.payloads).await;
     let known = bench.fix(&name).await;
     assert_eq!((known.worked, (known.confidence * 100.0).round() as u32), (2, 76));
-    assert_eq!(bench.journal.failure(SCOPE, &name).await.unwrap().unwrap().seen, 2);
+    assert_eq!(bench.journal.find_failure(SCOPE, &name).await.unwrap().unwrap().seen, 2);
     // What helped then breaks something else now: it is taken back, and loses confidence each time.
     bench.checks[1] = complains("other", "c.py", "GOOD", "build: GOOD is not wanted any more");
     bench.repo.file("c.py", "x = BAD\n");
@@ -334,7 +343,7 @@ async fn a_failure_is_mended_by_what_helped_the_first_time_and_a_fix_that_fails_
     for _ in 0..3 {
         let before = bench.tree().await;
         let again = bench.recover().await.unwrap();
-        assert!(matches!(again.state, State::Red { .. }));
+        assert!(matches!(again.state, RecoverState::Red { .. }));
         assert_eq!(bench.tree().await, before);
         confidences.push((again.attempts.len(), again.advice.offers.len()));
         bench.record(again.payloads).await;
@@ -344,7 +353,7 @@ async fn a_failure_is_mended_by_what_helped_the_first_time_and_a_fix_that_fails_
     assert_eq!((known.confidence * 100.0).round() as u32, 26);
     // After the first of them it is only suggested, and still tried once in each run.
     assert_eq!(confidences, [(1, 0), (1, 0), (1, 0)]);
-    let memory = Memory::new(bench.journal.clone(), SCOPE);
+    let memory = FailureMemory::new(bench.journal.clone(), SCOPE);
     assert_eq!(memory.state_of(&known, NOW).0, FixState::Suggested);
     assert_eq!(bench.journal.replay_memory(SCOPE).await.unwrap(), []);
 }
@@ -370,7 +379,11 @@ async fn a_learned_command_that_does_more_than_it_should_is_taken_back() {
         bench.knows(&name, words("gofmt -w now")).await;
         let before = bench.tree().await;
         let recovered = bench.recover().await.unwrap();
-        assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)], "{script}");
+        assert_eq!(
+            outcomes(&recovered),
+            [(RecoverStrategy::LearnedFix, FixOutcome::Failed)],
+            "{script}"
+        );
         assert!(last_reason(&recovered).contains(why), "{script}: {}", last_reason(&recovered));
         assert_eq!(bench.tree().await, before, "{script}");
         bench.record(recovered.payloads).await;
@@ -386,11 +399,11 @@ async fn a_learned_patch_that_does_not_fit_is_not_applied_and_what_may_not_be_au
         let text = format!(
             "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+x = GOOD\n"
         );
-        Remedy::Patch(text)
+        FixRemedy::Patch(text)
     };
     bench.knows(&name, patch("tests/t.py", "assert 1")).await;
     bench.knows(&name, words("./bin/mend")).await;
-    bench.knows(&name, Remedy::Advice("define it".into())).await;
+    bench.knows(&name, FixRemedy::Advice("define it".into())).await;
     let before = bench.tree().await;
     let recovered = bench.recover().await.unwrap();
     assert_eq!(outcomes(&recovered), []);
@@ -402,14 +415,14 @@ async fn a_learned_patch_that_does_not_fit_is_not_applied_and_what_may_not_be_au
     assert_eq!(recovered.advice.offers.len(), 4, "an agent may still learn from it");
     assert_eq!(bench.tree().await, before);
     bench.record(recovered.payloads).await;
-    let fixes = bench.journal.fixes(SCOPE, &name).await.unwrap();
+    let fixes = bench.journal.list_fixes(SCOPE, &name).await.unwrap();
     assert!(fixes.iter().all(|fix| (fix.confidence * 100.0).round() as u32 == 65), "{fixes:?}");
 }
 
 /// What somebody else has verified, and nobody here.
-async fn imported(bench: &Bench, name: &str, remedy: Remedy) {
-    let fix = Fix { remedy, preconditions: Vec::new(), origin: FixOrigin::Learnt };
-    let failure = Failure {
+async fn imported(bench: &Bench, name: &str, remedy: FixRemedy) {
+    let fix = FailureFix { remedy, preconditions: Vec::new(), origin: FixOrigin::Learnt };
+    let failure = KnownFailure {
         scope: SCOPE.into(),
         signature: name.into(),
         category: "build".into(),
@@ -420,24 +433,24 @@ async fn imported(bench: &Bench, name: &str, remedy: Remedy) {
         first_ms: 1,
         last_ms: 1,
     };
-    let lesson = Lesson { failure, fixes: vec![KnownFix::new(fix, 1)] };
-    bench.journal.remember(SCOPE, vec![lesson]).await.unwrap();
+    let lesson = MemoryLesson { failure, fixes: vec![KnownFix::new(fix, 1)] };
+    bench.journal.store_lessons(SCOPE, vec![lesson]).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_is_only_suggested_is_tried_once_in_a_run_and_trusted_when_it_has_worked() {
     let (bench, name) = planted().await;
-    let memory = Memory::new(bench.journal.clone(), SCOPE);
+    let memory = FailureMemory::new(bench.journal.clone(), SCOPE);
     bench.program("gofmt", "test -e ignored/ready; sed -i s/BAD/GOOD/ c.py");
     imported(&bench, &name, words("gofmt -w now")).await;
     assert_eq!(memory.state_of(&bench.fix(&name).await, NOW).0, FixState::Suggested);
     let first = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&first), [(Strategy::LearnedFix, FixOutcome::Failed)]);
+    assert_eq!(outcomes(&first), [(RecoverStrategy::LearnedFix, FixOutcome::Failed)]);
     let again = bench.recover_and(&|_| {}, first.tried).await.unwrap();
     assert_eq!(outcomes(&again), [], "once in a run");
     bench.repo.file("ignored/ready", "");
     let second = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&second), [(Strategy::LearnedFix, FixOutcome::Worked)]);
+    assert_eq!(outcomes(&second), [(RecoverStrategy::LearnedFix, FixOutcome::Worked)]);
     bench.record(second.payloads).await;
     assert_eq!(memory.state_of(&bench.fix(&name).await, NOW).0, FixState::Automatic);
 }
@@ -448,11 +461,11 @@ async fn a_fix_after_which_its_own_check_hangs_has_failed() {
     let hang = "if grep -q HANG c.py; then sleep 60; fi; grep -q BAD c.py || exit 0; \
         echo 'error: build: BAD is not defined'; exit 1";
     let timeout = Duration::from_millis(500);
-    bench.checks[0] = Check { timeout, ..Check::new("build", hang) };
+    bench.checks[0] = CheckDefinition { timeout, ..CheckDefinition::new("build", hang) };
     bench.program("gofmt", "sed -i s/BAD/HANG/ c.py");
     bench.knows(&name, words("gofmt -w now")).await;
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)]);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LearnedFix, FixOutcome::Failed)]);
     assert!(last_reason(&recovered).contains("come to an end"), "{}", last_reason(&recovered));
 }
 
@@ -462,20 +475,20 @@ async fn a_fix_that_breaks_another_file_in_the_same_words_has_failed() {
     // Both files are broken in the same words, and so is a third one once the first is mended.
     let words_of = "for f in c.py d.py e.py; do \
         if grep -q BAD $f 2>/dev/null; then echo \"error: build: it is wrong @$f\"; red=1; fi; done; exit ${red:-0}";
-    bench.checks = vec![Check::new("build", words_of)];
+    bench.checks = vec![CheckDefinition::new("build", words_of)];
     bench.repo.file("d.py", "y = BAD\n");
-    let name = name_of(Category::Build, "it is wrong");
+    let name = name_of(ErrorCategory::Build, "it is wrong");
     bench.knows(&name, words("gofmt -w now")).await;
     bench.program("gofmt", "sed -i s/BAD/GOOD/ c.py; echo BAD > e.py");
     let before = bench.tree().await;
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)]);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LearnedFix, FixOutcome::Failed)]);
     assert!(last_reason(&recovered).contains("something new came"), "{}", last_reason(&recovered));
     assert_eq!(bench.tree().await, before);
     // What mends one of two and breaks nothing is a step forward.
     bench.program("gofmt", "sed -i s/BAD/GOOD/ c.py");
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered)[0], (Strategy::LearnedFix, FixOutcome::Worked));
+    assert_eq!(outcomes(&recovered)[0], (RecoverStrategy::LearnedFix, FixOutcome::Worked));
     assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
 }
 
@@ -496,7 +509,11 @@ async fn a_rollback_leaves_what_was_ignored_before_and_finds_what_was_hidden() {
         bench.knows(&name, words("gofmt -w now")).await;
         let before = bench.tree().await;
         let recovered = bench.recover().await.unwrap();
-        assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)], "{script}");
+        assert_eq!(
+            outcomes(&recovered),
+            [(RecoverStrategy::LearnedFix, FixOutcome::Failed)],
+            "{script}"
+        );
         assert_eq!(bench.tree().await, before, "{script}");
         assert_eq!(read(&bench.repo.dir.join(".env")), "SECRET=1\n", "{script}");
         assert_eq!(read(&bench.repo.dir.join("node_modules/left-pad/index.js")), "pad\n");
@@ -508,21 +525,21 @@ async fn a_rollback_leaves_what_was_ignored_before_and_finds_what_was_hidden() {
 #[tokio::test]
 async fn a_linter_is_one_fix_whatever_files_it_is_given_and_no_learned_one() {
     let bench = Bench::new().await;
-    let name = name_of(Category::Format, "ruff would change it");
+    let name = name_of(ErrorCategory::Format, "ruff would change it");
     bench.program("ruff", "sed -i s/BAD/GOOD/ c.py");
     let first = bench.recover().await.unwrap();
-    assert_eq!(first.state, State::Green);
+    assert_eq!(first.state, RecoverState::Green);
     bench.record(first.payloads).await;
     // Another change, and this time the linter does not help.
     bench.repo.file("c.py", "x = BAD\n");
     bench.repo.file("other.py", "z = 1\n");
     bench.program("ruff", "true");
     let second = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&second), [(Strategy::LinterFix, FixOutcome::Failed)]);
+    assert_eq!(outcomes(&second), [(RecoverStrategy::LinterFix, FixOutcome::Failed)]);
     assert_eq!(second.advice.offers, []);
     bench.record(second.payloads).await;
-    let fixes = bench.journal.fixes(SCOPE, &name).await.unwrap();
-    assert_eq!((fixes.len(), fixes[0].fix.remedy.text().as_str()), (1, "ruff format --"));
+    let fixes = bench.journal.list_fixes(SCOPE, &name).await.unwrap();
+    assert_eq!((fixes.len(), fixes[0].fix.remedy.to_text().as_str()), (1, "ruff format --"));
 }
 
 #[tokio::test]
@@ -537,8 +554,8 @@ async fn checks_that_could_not_be_run_say_nothing_of_a_fix() {
             bench.cancel.cancel();
         }
     };
-    let recovered = bench.recover_and(&stop, Tried::new()).await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Unknown)]);
+    let recovered = bench.recover_and(&stop, TriedFixes::new()).await.unwrap();
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LearnedFix, FixOutcome::Unknown)]);
     assert_eq!(bench.tree().await, before);
     bench.record(recovered.payloads).await;
     let known = bench.fix(&name).await;
@@ -560,7 +577,7 @@ async fn nothing_is_recorded_before_the_checks_have_spoken() {
         };
         told.lock().unwrap().push(word);
     };
-    let recovered = bench.recover_and(&hear, Tried::new()).await.unwrap();
+    let recovered = bench.recover_and(&hear, TriedFixes::new()).await.unwrap();
     // The red check first, then all of them.
     assert_eq!(*told.lock().unwrap(), ["trying", "checked", "checked", "checked", "tried"]);
     assert_eq!(bench.fix(&name).await.tried, 1, "the memory itself was not touched");
@@ -573,26 +590,26 @@ async fn what_passes_by_itself_is_waited_for_or_put_off() {
     let mut bench = Bench::new().await;
     let command = "n=$(cat ignored/n 2>/dev/null || echo 0); mkdir -p ignored; echo $((n+1)) > ignored/n; \
         test $n -ge 2 || { echo 'error: network: HTTP 429, retry after 1 ms'; exit 1; }";
-    bench.checks = vec![Check::new("test", command)];
+    bench.checks = vec![CheckDefinition::new("test", command)];
     let before = bench.tree().await;
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(recovered.state, State::Green, "{:?}", recovered.attempts);
+    assert_eq!(recovered.state, RecoverState::Green, "{:?}", recovered.attempts);
     let waits = [
-        (Strategy::WaitForLimit, FixOutcome::Failed),
-        (Strategy::WaitForLimit, FixOutcome::Worked),
+        (RecoverStrategy::WaitForLimit, FixOutcome::Failed),
+        (RecoverStrategy::WaitForLimit, FixOutcome::Worked),
     ];
     assert_eq!(outcomes(&recovered), waits);
     assert_eq!((recovered.payloads.len(), bench.tree().await), (0, before));
     let command = "echo 'error: network: HTTP 429, retry after 2 hours'; exit 1";
-    bench.checks = vec![Check::new("test", command)];
+    bench.checks = vec![CheckDefinition::new("test", command)];
     let recovered = bench.recover().await.unwrap();
-    let State::Deferred { until_ms, .. } = recovered.state else { panic!("{recovered:?}") };
+    let RecoverState::Deferred { until_ms, .. } = recovered.state else { panic!("{recovered:?}") };
     assert_eq!((until_ms, recovered.attempts.len()), (NOW + 7_200_000, 0));
     // Nobody waits for years because some text says so.
     let command = "echo 'error: network: HTTP 429, retry after 9999999 hours'; exit 1";
-    bench.checks = vec![Check::new("test", command)];
+    bench.checks = vec![CheckDefinition::new("test", command)];
     let recovered = bench.recover().await.unwrap();
-    let State::Permanent { reason } = recovered.state else { panic!("{recovered:?}") };
+    let RecoverState::Permanent { reason } = recovered.state else { panic!("{recovered:?}") };
     assert!(reason.contains("9999999 h"), "{reason}");
 }
 
@@ -600,13 +617,13 @@ async fn what_passes_by_itself_is_waited_for_or_put_off() {
 async fn what_is_refused_is_not_tried_again() {
     let mut bench = Bench::new().await;
     let command = "echo 'error: environment: Permission denied (os error 13)'; exit 1";
-    bench.checks.push(Check::new("test", command));
+    bench.checks.push(CheckDefinition::new("test", command));
     bench.program("ruff", "sed -i s/BAD/GOOD/ c.py");
     let recovered = bench.recover().await.unwrap();
-    let State::Permanent { reason } = &recovered.state else { panic!("{recovered:?}") };
+    let RecoverState::Permanent { reason } = &recovered.state else { panic!("{recovered:?}") };
     assert!(reason.contains("Permission denied"), "{reason}");
     // The other failure was mended first: only what is left is a person's.
-    assert_eq!(outcomes(&recovered), [(Strategy::LinterFix, FixOutcome::Worked)]);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LinterFix, FixOutcome::Worked)]);
     assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
 }
 
@@ -618,8 +635,8 @@ async fn a_fix_is_kept_although_another_failure_was_hidden_behind_the_first() {
     bench.checks.push(hidden);
     bench.program("ruff", "sed -i s/BAD/GOOD/ c.py");
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::LinterFix, FixOutcome::Worked)]);
-    assert!(matches!(recovered.state, State::Red { .. }));
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LinterFix, FixOutcome::Worked)]);
+    assert!(matches!(recovered.state, RecoverState::Red { .. }));
     assert_eq!(read(&bench.repo.dir.join("c.py")), "x = GOOD\n");
 }
 
@@ -643,7 +660,7 @@ async fn after_two_fixes_without_effect_the_cause_is_probably_another_one() {
         bench.knows(&name, words(&format!("gofmt -w {word}"))).await;
     }
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed); 2]);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LearnedFix, FixOutcome::Failed); 2]);
     assert_eq!(recovered.advice.offers.len(), 1);
     assert_eq!(recovered.advice.withheld.len(), 2);
 }
@@ -654,15 +671,15 @@ async fn a_fix_that_makes_tests_vanish_has_failed() {
     // A runner that runs what the file names.
     let command = "if grep -q BAD c.py; then echo 'error: build: BAD is not defined'; echo '1 failed, 3 passed in 0.1s'; exit 1; fi; \
         if grep -q NONE c.py; then echo 'no tests ran in 0.01s'; else echo '4 passed in 0.1s'; fi";
-    bench.checks[0] = Check::new("test", command);
+    bench.checks[0] = CheckDefinition::new("test", command);
     bench.program("gofmt", "sed -i s/BAD/NONE/ c.py");
     bench.knows(&name, words("gofmt -w now")).await;
     let before = bench.tree().await;
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Failed)]);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LearnedFix, FixOutcome::Failed)]);
     assert!(last_reason(&recovered).contains("odd"), "{}", last_reason(&recovered));
     assert_eq!(bench.tree().await, before);
     bench.program("gofmt", "sed -i s/BAD/GOOD/ c.py");
     let recovered = bench.recover().await.unwrap();
-    assert_eq!(outcomes(&recovered), [(Strategy::LearnedFix, FixOutcome::Worked)]);
+    assert_eq!(outcomes(&recovered), [(RecoverStrategy::LearnedFix, FixOutcome::Worked)]);
 }

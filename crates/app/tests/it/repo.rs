@@ -1,7 +1,7 @@
 //! Repositories for tests: real ones, in temporary folders, with nobody's configuration.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_git::repo::{Git, Oid};
+use repertoire_git::repo::{GitClient, GitObjectId};
 use repertoire_sandbox::confinement::Sandbox;
 
 pub(crate) struct Repo {
@@ -40,15 +40,15 @@ impl Repo {
         repo
     }
 
-    pub(crate) fn engine(&self) -> Git {
-        Git::new(&self.dir, environment(&self.base), Sandbox::None)
+    pub(crate) fn engine(&self) -> GitClient {
+        GitClient::new(&self.dir, environment(&self.base), Sandbox::None)
     }
 
     pub(crate) fn file(&self, path: &str, text: &str) {
         write(&self.dir.join(path), text);
     }
 
-    pub(crate) fn commit(&self, message: &str) -> Oid {
+    pub(crate) fn commit(&self, message: &str) -> GitObjectId {
         commit_in(&self.dir, message)
     }
 
@@ -87,10 +87,10 @@ pub(crate) fn try_git_in(dir: &Utf8Path, args: &[&str]) -> (Option<i32>, String)
     (output.status.code(), String::from_utf8_lossy(&said).trim_end().to_owned())
 }
 
-pub(crate) fn commit_in(dir: &Utf8Path, message: &str) -> Oid {
+pub(crate) fn commit_in(dir: &Utf8Path, message: &str) -> GitObjectId {
     git_in(dir, &["add", "--all"]);
     git_in(dir, &["commit", "--quiet", "--allow-empty", "-m", message]);
-    Oid::parse(&git_in(dir, &["rev-parse", "HEAD"])).unwrap()
+    GitObjectId::parse(&git_in(dir, &["rev-parse", "HEAD"])).unwrap()
 }
 
 #[cfg(unix)]

@@ -3,17 +3,19 @@
 mod hostile;
 mod made_up;
 
-use repertoire_review::change::Change;
-use repertoire_review::finding::Fix;
-use repertoire_review::record::Review;
-use repertoire_review::report::{Format, Look, Styles, json, render, sarif};
+use repertoire_review::change::ReviewChange;
+use repertoire_review::finding::FindingFix;
+use repertoire_review::record::ReviewRecord;
+use repertoire_review::report::{
+    ReportFormat, ReportTextLayout, Styles, json, render_review, sarif,
+};
 use serde_json::Value;
 
 use hostile::hostile;
 use made_up::{change, clean, review};
 
-fn shown(format: Format, review: &Review, change: &Change) -> String {
-    render(format, review, change, &Look::default())
+fn shown(format: ReportFormat, review: &ReviewRecord, change: &ReviewChange) -> String {
+    render_review(format, review, change, &ReportTextLayout::default())
 }
 
 fn snapshot(name: &str, text: &str) {
@@ -29,14 +31,14 @@ fn snapshot(name: &str, text: &str) {
 
 #[test]
 fn a_review_as_text() {
-    snapshot("text", &shown(Format::Text, &review(), &change()));
-    let narrow = Look { width: 60, styles: Styles::ansi() };
-    snapshot("text-ansi", &render(Format::Text, &review(), &change(), &narrow));
+    snapshot("text", &shown(ReportFormat::Text, &review(), &change()));
+    let narrow = ReportTextLayout { width: 60, styles: Styles::ansi() };
+    snapshot("text-ansi", &render_review(ReportFormat::Text, &review(), &change(), &narrow));
 }
 
 #[test]
 fn a_clean_review_is_one_line() {
-    let text = shown(Format::Text, &clean(), &change());
+    let text = shown(ReportFormat::Text, &clean(), &change());
     assert_eq!(
         text,
         "No findings in 4 files (quick review, 4 agents; bugs, error handling, security, test coverage).\n"
@@ -47,7 +49,12 @@ fn a_clean_review_is_one_line() {
 fn hostile_text_neither_moves_the_cursor_nor_commands_the_build_log() {
     let (review, change) = hostile();
     for styles in [Styles::plain(), Styles::ansi()] {
-        let text = render(Format::Text, &review, &change, &Look { width: 80, styles });
+        let text = render_review(
+            ReportFormat::Text,
+            &review,
+            &change,
+            &ReportTextLayout { width: 80, styles },
+        );
         for line in text.lines() {
             assert!(!line.trim_start().starts_with("::"), "{line}");
             assert!(!line.contains("##["), "{line}");
@@ -66,17 +73,17 @@ fn hostile_text_neither_moves_the_cursor_nor_commands_the_build_log() {
 
 #[test]
 fn the_record_fits_its_schema_and_comes_back_as_it_was() {
-    let schema = json::schema().to_value();
+    let schema = json::record_schema().to_value();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for review in [review(), clean(), hostile().0] {
-        let text = shown(Format::Json, &review, &change());
+        let text = shown(ReportFormat::Json, &review, &change());
         let value: Value = serde_json::from_str(&text).unwrap();
         let problems: Vec<String> =
             validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(problems, Vec::<String>::new());
-        assert_eq!(serde_json::from_str::<Review>(&text).unwrap(), review);
+        assert_eq!(serde_json::from_str::<ReviewRecord>(&text).unwrap(), review);
     }
-    snapshot("json", &shown(Format::Json, &review(), &change()));
+    snapshot("json", &shown(ReportFormat::Json, &review(), &change()));
 }
 
 #[test]
@@ -86,12 +93,12 @@ fn sarif_fits_the_schema_of_its_committee() {
         .replace("-[a-zA-Z]{2}]?$", "-[a-zA-Z]{2}\\\\]?$");
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
-    let mut wrong = sarif::report(&review(), &change());
+    let mut wrong = sarif::build_report(&review(), &change());
     wrong["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] =
         0.into();
     assert!(!validator.is_valid(&wrong), "the schema is at work");
     let (bad, bad_change) = hostile();
-    let empty = Change::default();
+    let empty = ReviewChange::default();
     let change = change();
     let all = [
         (review(), &change),
@@ -101,7 +108,8 @@ fn sarif_fits_the_schema_of_its_committee() {
         (many(20), &change),
     ];
     for (review, change) in all {
-        let value: Value = serde_json::from_str(&shown(Format::Sarif, &review, change)).unwrap();
+        let value: Value =
+            serde_json::from_str(&shown(ReportFormat::Sarif, &review, change)).unwrap();
         let problems: Vec<String> =
             validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(problems, Vec::<String>::new());
@@ -110,11 +118,11 @@ fn sarif_fits_the_schema_of_its_committee() {
             assert_eq!(value["runs"][0]["tool"]["driver"]["rules"][rule]["id"], result["ruleId"]);
         }
     }
-    snapshot("sarif", &shown(Format::Sarif, &review(), &change));
+    snapshot("sarif", &shown(ReportFormat::Sarif, &review(), &change));
 }
 
 /// A review with so many findings.
-fn many(number: usize) -> Review {
+fn many(number: usize) -> ReviewRecord {
     let mut review = review();
     let one = review.findings[3].clone();
     review.findings = vec![one; number];
@@ -123,7 +131,7 @@ fn many(number: usize) -> Review {
 
 #[test]
 fn sarif_has_no_more_results_than_are_kept_and_says_so() {
-    let text = shown(Format::Sarif, &many(6_000), &Change::default());
+    let text = shown(ReportFormat::Sarif, &many(6_000), &ReviewChange::default());
     let value: Value = serde_json::from_str(&text).unwrap();
     let run = &value["runs"][0];
     assert_eq!(run["results"].as_array().unwrap().len(), 5_000);
@@ -136,10 +144,10 @@ fn sarif_has_no_more_results_than_are_kept_and_says_so() {
 
 #[test]
 fn annotations_are_one_command_a_line_and_no_more_than_github_shows() {
-    snapshot("github", &shown(Format::Github, &review(), &change()));
+    snapshot("github", &shown(ReportFormat::Github, &review(), &change()));
     let (bad, bad_change) = hostile();
     for (review, change) in [(bad, bad_change), (many(30), change()), (clean(), change())] {
-        let text = shown(Format::Github, &review, &change);
+        let text = shown(ReportFormat::Github, &review, &change);
         for kind in ["error", "warning", "notice"] {
             let start = format!("::{kind} ");
             let number = text.lines().filter(|line| line.starts_with(&start)).count();
@@ -156,16 +164,17 @@ fn annotations_are_one_command_a_line_and_no_more_than_github_shows() {
             assert!(!line.contains("##["), "{line}");
         }
     }
-    let last = shown(Format::Github, &many(30), &change());
+    let last = shown(ReportFormat::Github, &many(30), &change());
     assert!(last.trim_end().ends_with("GitHub has no room for 22 annotations more of this step."));
 }
 
 #[test]
 fn reviewdog_gets_places_and_suggestions() {
-    snapshot("rdjson", &shown(Format::Rdjson, &review(), &change()));
+    snapshot("rdjson", &shown(ReportFormat::Rdjson, &review(), &change()));
     let (bad, bad_change) = hostile();
     for (review, change) in [(bad, bad_change), (clean(), change())] {
-        let value: Value = serde_json::from_str(&shown(Format::Rdjson, &review, &change)).unwrap();
+        let value: Value =
+            serde_json::from_str(&shown(ReportFormat::Rdjson, &review, &change)).unwrap();
         for diagnostic in value["diagnostics"].as_array().unwrap() {
             assert!(diagnostic["location"]["range"]["start"]["line"].as_u64().unwrap() > 0);
             assert!(
@@ -223,7 +232,7 @@ fn made(markdown: &str) -> Made {
 
 #[test]
 fn a_review_in_markdown() {
-    let text = shown(Format::Markdown, &review(), &change());
+    let text = shown(ReportFormat::Markdown, &review(), &change());
     snapshot("markdown", &text);
     let made = made(&text);
     assert_eq!((made.links, made.html.len(), made.quotes), (0, 0, 3));
@@ -246,14 +255,14 @@ fn a_review_in_markdown() {
 
 #[test]
 fn a_clean_review_in_markdown_is_short() {
-    let text = shown(Format::Markdown, &clean(), &change());
+    let text = shown(ReportFormat::Markdown, &clean(), &change());
     assert_eq!(
         text,
         "No findings in 4 files (quick review, 4 agents; bugs, error handling, security, test coverage).\n"
     );
     let mut warned = clean();
     warned.warnings.push("AGENTS.md was cut".into());
-    let text = shown(Format::Markdown, &warned, &change());
+    let text = shown(ReportFormat::Markdown, &warned, &change());
     assert!(
         text.starts_with("> **Warning:** AGENTS.md was cut\n\nNo findings in 4 files"),
         "{text}"
@@ -263,8 +272,8 @@ fn a_clean_review_in_markdown_is_short() {
 #[test]
 fn hostile_markdown_has_the_structure_of_any_other() {
     let (bad, bad_change) = hostile();
-    let text = shown(Format::Markdown, &bad, &bad_change);
-    let (bad, good) = (made(&text), made(&shown(Format::Markdown, &review(), &change())));
+    let text = shown(ReportFormat::Markdown, &bad, &bad_change);
+    let (bad, good) = (made(&text), made(&shown(ReportFormat::Markdown, &review(), &change())));
     assert_eq!(bad.headings.len(), good.headings.len());
     assert_eq!((bad.links, &bad.html, &bad.active), (0, &Vec::new(), &Vec::new()));
     // It has one category more.
@@ -311,7 +320,7 @@ fn without_looks(page: &str) -> String {
 
 #[test]
 fn a_review_as_a_page() {
-    let page = shown(Format::Html, &review(), &change());
+    let page = shown(ReportFormat::Html, &review(), &change());
     snapshot("html", &without_looks(&page));
     let elements = elements(&page);
     assert_eq!((elements["script"], elements["style"], elements["article"]), (1, 1, 7));
@@ -322,14 +331,14 @@ fn a_review_as_a_page() {
 
 #[test]
 fn a_page_without_the_files_shows_excerpts() {
-    let page = shown(Format::Html, &review(), &Change::default());
+    let page = shown(ReportFormat::Html, &review(), &ReviewChange::default());
     assert_eq!(elements(&page)["article"], 7);
     assert!(page.contains("s3cr3t-for-now"));
 }
 
 #[test]
 fn a_clean_page_says_so() {
-    let page = shown(Format::Html, &clean(), &change());
+    let page = shown(ReportFormat::Html, &clean(), &change());
     assert!(page.contains("<h1>No findings</h1>"));
     assert!(!elements(&page).contains_key("article"));
 }
@@ -337,8 +346,8 @@ fn a_clean_page_says_so() {
 #[test]
 fn hostile_text_adds_no_element_to_the_page() {
     let (bad, bad_change) = hostile();
-    for change in [bad_change, Change::default()] {
-        let page = shown(Format::Html, &bad, &change);
+    for change in [bad_change, ReviewChange::default()] {
+        let page = shown(ReportFormat::Html, &bad, &change);
         let elements = elements(&page);
         assert_eq!((elements["script"], elements["style"], elements["article"]), (1, 1, 7));
         for absent in ["img", "iframe", "object", "link", "form"] {
@@ -351,7 +360,7 @@ fn hostile_text_adds_no_element_to_the_page() {
 
 #[test]
 fn every_link_of_a_page_leads_somewhere() {
-    let page = shown(Format::Html, &review(), &change());
+    let page = shown(ReportFormat::Html, &review(), &change());
     for link in page.split("href=\"#").skip(1) {
         let target = link.split('"').next().unwrap();
         assert!(page.contains(&format!("id=\"{target}\"")), "{target}");
@@ -384,21 +393,21 @@ proptest::proptest! {
             finding.description = text.clone();
             finding.lines.first = first;
             finding.lines.last = last;
-            finding.fix = Some(Fix::Diff(text.clone()));
+            finding.fix = Some(FindingFix::Diff(text.clone()));
             finding.excerpt[0].number = last;
             finding.excerpt[0].text = text.clone();
         }
-        for change in [&change, &Change::default()] {
-            for format in [Format::Json, Format::Sarif, Format::Rdjson] {
+        for change in [&change, &ReviewChange::default()] {
+            for format in [ReportFormat::Json, ReportFormat::Sarif, ReportFormat::Rdjson] {
                 serde_json::from_str::<Value>(&shown(format, &review, change)).unwrap();
             }
-            let elements = elements(&shown(Format::Html, &review, change));
+            let elements = elements(&shown(ReportFormat::Html, &review, change));
             assert_eq!((elements["script"], elements["article"]), (1, 7));
         }
-        let made = made(&shown(Format::Markdown, &review, &change));
+        let made = made(&shown(ReportFormat::Markdown, &review, &change));
         assert_eq!((made.headings.len(), made.links, made.html.len()), (17, 0, 0));
-        shown(Format::Text, &review, &change);
-        for line in shown(Format::Github, &review, &change).lines() {
+        shown(ReportFormat::Text, &review, &change);
+        for line in shown(ReportFormat::Github, &review, &change).lines() {
             assert!(line.starts_with("::"), "{line}");
         }
     }

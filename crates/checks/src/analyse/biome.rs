@@ -5,20 +5,21 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::error::{Category, ParsedError, Severity, Tool};
-use super::found::{Found, taken};
-use super::place::{Place, pattern, tidy};
-use super::signs;
+use super::super::error::{ErrorCategory, ErrorSeverity, ParsedError, ReportingTool};
+use super::collector::{ErrorCollector, end_of_matching};
+use super::keywords;
+use super::location::{ErrorLocation, clean_path, compile_pattern};
 
 /// Parses the block under one heading.
-pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+pub(super) fn parse_block(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
     static HEAD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             r"^(?:(.+?)(?::(\d+):(\d+))? )?([A-Za-z][\w/-]*)(?:\s+(?:FIXABLE|DEPRECATED|VERBOSE|FATAL))*\s+━+$",
         )
     });
     let head = HEAD.captures(lines[at])?;
-    let end = taken(lines, at + 1, |line| line.trim().is_empty() || line.starts_with("  "));
+    let end =
+        end_of_matching(lines, at + 1, |line| line.trim().is_empty() || line.starts_with("  "));
     let Some((mark, message)) = first_advice(&lines[at + 1..end]) else { return Some(end) };
     if mark != '×' {
         found.warnings += u64::from(mark == '!');
@@ -29,26 +30,28 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
         && (message.starts_with("Some errors were emitted")
             || message.starts_with("Some warnings"));
     if !summary {
-        found.add(error(&head, message));
+        found.add(build_error(&head, message));
     }
     Some(end)
 }
 
-fn error(head: &regex::Captures<'_>, message: String) -> ParsedError {
+fn build_error(head: &regex::Captures<'_>, message: String) -> ParsedError {
     let rule = &head[4];
     let category = match rule.split('/').next().unwrap_or_default() {
-        "lint" => Category::Lint,
-        "format" | "assist" | "organizeImports" => Category::Format,
-        "parse" => Category::Build,
-        _ => signs::category(&message).unwrap_or(Category::Environment),
+        "lint" => ErrorCategory::Lint,
+        "format" | "assist" | "organizeImports" => ErrorCategory::Format,
+        "parse" => ErrorCategory::Build,
+        _ => keywords::find_category(&message).unwrap_or(ErrorCategory::Environment),
     };
-    let error = ParsedError::new(Tool::Biome, category, message);
-    let severity = if category == Category::Lint { Severity::Medium } else { error.severity };
+    let error = ParsedError::new(ReportingTool::Biome, category, message);
+    let severity =
+        if category == ErrorCategory::Lint { ErrorSeverity::Medium } else { error.severity };
     let error = ParsedError { code: Some(rule.to_owned()), severity, ..error };
     let number = |at| head.get(at).and_then(|digits| digits.as_str().parse().ok());
     match head.get(1) {
         Some(file) => {
-            Place { file: tidy(file.as_str()), line: number(2), column: number(3) }.put(error)
+            ErrorLocation { file: clean_path(file.as_str()), line: number(2), column: number(3) }
+                .set_on(error)
         }
         None => error,
     }

@@ -6,7 +6,7 @@ use super::super::error::ParsedError;
 use crate::limits::{ERROR_CONTEXT_CHARS_MAX, ERROR_CONTEXT_FILES_MAX, ERROR_CONTEXT_LINES};
 
 /// Adds the surrounding lines to each error whose location is known and whose file can be read.
-pub(super) fn add(errors: &mut [ParsedError], read: &dyn Fn(&str) -> Option<String>) {
+pub(super) fn add_context(errors: &mut [ParsedError], read: &dyn Fn(&str) -> Option<String>) {
     let mut files: BTreeMap<String, Option<String>> = BTreeMap::new();
     for error in errors {
         let (Some(file), Some(line)) = (&error.file, error.line) else { continue };
@@ -14,12 +14,12 @@ pub(super) fn add(errors: &mut [ParsedError], read: &dyn Fn(&str) -> Option<Stri
             continue;
         }
         let text = files.entry(file.clone()).or_insert_with(|| read(file));
-        error.context = text.as_deref().map(|text| around(text, line)).unwrap_or_default();
+        error.context = text.as_deref().map(|text| lines_around(text, line)).unwrap_or_default();
     }
 }
 
 /// The lines around `line`, which is marked.
-fn around(text: &str, line: u32) -> Vec<String> {
+fn lines_around(text: &str, line: u32) -> Vec<String> {
     let hit = usize::try_from(line).unwrap_or(usize::MAX);
     let first = hit.saturating_sub(ERROR_CONTEXT_LINES).max(1);
     let count = hit.saturating_add(ERROR_CONTEXT_LINES) - first + 1;
@@ -46,7 +46,7 @@ mod tests {
     fn three_lines_on_each_side_and_the_place_itself_marked() {
         let text = (1..=20).map(|n| format!("line {n}\n")).collect::<String>();
         assert_eq!(
-            around(&text, 10),
+            lines_around(&text, 10),
             [
                 "   7 | line 7",
                 "   8 | line 8",
@@ -57,8 +57,8 @@ mod tests {
                 "  13 | line 13",
             ]
         );
-        assert_eq!(around("one\ntwo\n", 1), ["> 1 | one", "  2 | two"]);
-        assert!(around("one\n", 2).is_empty() && around("", 0).is_empty());
-        assert!(around("one\n", u32::MAX).is_empty());
+        assert_eq!(lines_around("one\ntwo\n", 1), ["> 1 | one", "  2 | two"]);
+        assert!(lines_around("one\n", 2).is_empty() && lines_around("", 0).is_empty());
+        assert!(lines_around("one\n", u32::MAX).is_empty());
     }
 }

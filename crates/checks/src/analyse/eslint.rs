@@ -5,33 +5,33 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::error::{Category, ParsedError, Severity, Tool};
-use super::found::{Found, taken};
-use super::place::{self, Place, pattern};
-use super::signs;
+use super::super::error::{ErrorCategory, ErrorSeverity, ParsedError, ReportingTool};
+use super::collector::{ErrorCollector, end_of_matching};
+use super::keywords;
+use super::location::{self, ErrorLocation, compile_pattern};
 
 /// Parses the rows of a file, or the reason why ESLint could not start.
-pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+pub(super) fn parse_block(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
     if lines[at].starts_with("Oops! Something went wrong!") {
-        return Some(broken(lines, at + 1, found));
+        return Some(parse_startup_error(lines, at + 1, found));
     }
     let is_path = !lines[at].is_empty() && !lines[at].starts_with(char::is_whitespace);
     let next = lines.get(at + 1).filter(|_| is_path)?;
     ROW.captures(next)?;
-    let end = taken(lines, at + 1, |line| !line.is_empty());
-    let mut rows: Vec<Row> = Vec::new();
+    let end = end_of_matching(lines, at + 1, |line| !line.is_empty());
+    let mut rows: Vec<EslintRow> = Vec::new();
     for line in &lines[at + 1..end] {
         match ROW.captures(line) {
-            Some(row) => rows.push(Row::new(&row)),
+            Some(row) => rows.push(EslintRow::new(&row)),
             // Continuation of a message of several lines.
-            None => rows.last_mut().into_iter().for_each(|row| row.go_on(line)),
+            None => rows.last_mut().into_iter().for_each(|row| row.add_continuation(line)),
         }
     }
     let strict = too_many_warnings(lines, end);
-    let file = place::tidy(lines[at]);
+    let file = location::clean_path(lines[at]);
     for row in rows {
         if row.is_error || strict {
-            found.add(row.error(&file));
+            found.add(row.into_error(&file));
         } else {
             found.warnings += 1;
         }
@@ -39,10 +39,11 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     Some(end)
 }
 
-static ROW: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^\s+(\d+):(\d+)\s+(error|warning)\s+(.*?)(?:\s{2,}(\S+))?\s*$"));
+static ROW: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(r"^\s+(\d+):(\d+)\s+(error|warning)\s+(.*?)(?:\s{2,}(\S+))?\s*$")
+});
 
-struct Row {
+struct EslintRow {
     line: Option<u32>,
     column: Option<u32>,
     is_error: bool,
@@ -50,9 +51,9 @@ struct Row {
     rule: Option<String>,
 }
 
-impl Row {
+impl EslintRow {
     fn new(row: &regex::Captures<'_>) -> Self {
-        Row {
+        EslintRow {
             line: row[1].parse().ok(),
             column: row[2].parse().ok(),
             is_error: &row[3] == "error",
@@ -62,7 +63,7 @@ impl Row {
     }
 
     /// Adds a continuation line. The rule is at the end of the last one.
-    fn go_on(&mut self, line: &str) {
+    fn add_continuation(&mut self, line: &str) {
         let line = line.trim();
         match line.rsplit_once("  ") {
             Some((text, rule)) if self.rule.is_none() && !rule.contains(' ') => {
@@ -73,16 +74,16 @@ impl Row {
         }
     }
 
-    fn error(self, file: &str) -> ParsedError {
+    fn into_error(self, file: &str) -> ParsedError {
         let parsing = self.rule.is_none() && self.message.starts_with("Parsing error");
-        let category = if parsing { Category::Build } else { Category::Lint };
-        let error = ParsedError::new(Tool::Eslint, category, self.message);
+        let category = if parsing { ErrorCategory::Build } else { ErrorCategory::Lint };
+        let error = ParsedError::new(ReportingTool::Eslint, category, self.message);
         let severity = match (category, self.is_error) {
-            (Category::Lint, true) => Severity::Medium,
+            (ErrorCategory::Lint, true) => ErrorSeverity::Medium,
             _ => error.severity,
         };
-        let place = Place { file: file.to_owned(), line: self.line, column: self.column };
-        place.put(ParsedError { code: self.rule, severity, ..error })
+        let place = ErrorLocation { file: file.to_owned(), line: self.line, column: self.column };
+        place.set_on(ParsedError { code: self.rule, severity, ..error })
     }
 }
 
@@ -97,15 +98,16 @@ fn too_many_warnings(lines: &[&str], from: usize) -> bool {
 }
 
 /// Parses why ESLint did not start: the first paragraph after its version.
-fn broken(lines: &[&str], from: usize, found: &mut Found) -> usize {
-    let start = taken(lines, from, |line| line.is_empty() || line.starts_with("ESLint: "));
-    let end = taken(lines, start, |line| !line.is_empty());
+fn parse_startup_error(lines: &[&str], from: usize, found: &mut ErrorCollector) -> usize {
+    let start =
+        end_of_matching(lines, from, |line| line.is_empty() || line.starts_with("ESLint: "));
+    let end = end_of_matching(lines, start, |line| !line.is_empty());
     let told = lines[start..end].iter().take_while(|line| !line.trim_start().starts_with("at "));
     let message = told.copied().collect::<Vec<_>>().join("\n");
-    let category = signs::category(&message).unwrap_or(Category::Environment);
-    found.add(ParsedError::new(Tool::Eslint, category, message));
+    let category = keywords::find_category(&message).unwrap_or(ErrorCategory::Environment);
+    found.add(ParsedError::new(ReportingTool::Eslint, category, message));
     // Skip the hints that follow.
-    taken(lines, end, |line| {
+    end_of_matching(lines, end, |line| {
         line.is_empty()
             || line.starts_with("Common causes")
             || line.starts_with(|c: char| c.is_ascii_digit())

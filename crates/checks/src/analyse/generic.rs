@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::error::{Category, ParsedError, Severity, Tool};
-use super::found::Found;
-use super::place::{self, pattern};
-use super::signs;
+use super::super::error::{ErrorCategory, ErrorSeverity, ParsedError, ReportingTool};
+use super::collector::ErrorCollector;
+use super::keywords;
+use super::location::{self, compile_pattern};
 
 /// Parses one or two lines.
-pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+pub(super) fn parse_block(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
     let line = lines[at];
     if found.running || line.starts_with(char::is_whitespace) && !line.starts_with(" ! [") {
         return None;
@@ -20,19 +20,19 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
         found.warnings += u64::from(level[1].to_lowercase().starts_with("warn"));
         return Some(at + 1);
     }
-    let readers = [placed, coded, linked, conflict];
+    let readers = [parse_located, parse_coded, parse_linker, parse_conflict];
     if let Some(next) = readers.into_iter().find_map(|read| read(lines, at, found)) {
         return Some(next);
     }
-    if !signs::is_summary(line) {
-        program(line, found);
+    if !keywords::is_summary(line) {
+        parse_program_line(line, found);
     }
     None
 }
 
 /// A line with an explicit level below error, such as `warning: … Permission denied`.
 static LEVEL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"^(?:[\w./+-]+(?:\[\d+\])?: )?\[?(?i:(warn(?:ing)?|info|debug|notice|trace|hint|note))(?:[\]:) ]|$)",
     )
 });
@@ -43,14 +43,14 @@ pub(super) fn is_quiet(line: &str) -> bool {
 }
 
 /// Parses `path:1:2: error: text`, as printed by C compilers, javac and mypy.
-fn placed(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+fn parse_located(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
     static PLACED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             r"^(.+?:\d+(?::\d+)?):? (fatal error|error|warning)(?: [A-Z]+\d+)?: (.+?)(?:  \[([\w-]+)\])?$",
         )
     });
     let line = PLACED.captures(lines[at])?;
-    let place = place::place(&line[1])?;
+    let place = location::parse_location(&line[1])?;
     if &line[2] == "warning" {
         found.warnings += 1;
         return Some(at + 1);
@@ -58,19 +58,19 @@ fn placed(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
     let text = &line[3];
     let is_python = place.file.ends_with(".py");
     let category = match () {
-        () if is_python => typed(text).unwrap_or(Category::Type),
+        () if is_python => type_category(text).unwrap_or(ErrorCategory::Type),
         () if &line[2] == "fatal error" && text.ends_with("No such file or directory") => {
-            Category::Dependency
+            ErrorCategory::Dependency
         }
-        () => typed(text).unwrap_or(Category::Build),
+        () => type_category(text).unwrap_or(ErrorCategory::Build),
     };
     let code = line.get(4).map(|code| code.as_str().to_owned());
-    let error = ParsedError::new(Tool::Generic, category, text);
-    found.add(place.put(ParsedError { code, ..error }));
+    let error = ParsedError::new(ReportingTool::Generic, category, text);
+    found.add(place.set_on(ParsedError { code, ..error }));
     Some(at + 1)
 }
 
-fn typed(text: &str) -> Option<Category> {
+fn type_category(text: &str) -> Option<ErrorCategory> {
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if has(&[
         "undeclared",
@@ -81,59 +81,60 @@ fn typed(text: &str) -> Option<Category> {
         "has no attribute",
         "was not declared",
     ]) {
-        return Some(Category::TypeMissing);
+        return Some(ErrorCategory::TypeMissing);
     }
     let mismatch = ["ncompatible", "cannot convert", "invalid conversion"];
-    has(&mismatch).then_some(Category::TypeMismatch)
+    has(&mismatch).then_some(ErrorCategory::TypeMismatch)
 }
 
 /// Parses `path:1:2: F401 text`, as printed by linters, or `F401 text` followed by ` --> path:1:2`.
-fn coded(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
-    static CODED: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^(.+?:\d+:\d+):? ([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.+)$"));
+fn parse_coded(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
+    static CODED: LazyLock<Regex> = LazyLock::new(|| {
+        compile_pattern(r"^(.+?:\d+:\d+):? ([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.+)$")
+    });
     static HEAD: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.+)$"));
+        LazyLock::new(|| compile_pattern(r"^([A-Z]{1,5}\d{3,4})(?: \[\*\])? (.+)$"));
     if let Some(line) = CODED.captures(lines[at]) {
-        let place = place::place(&line[1])?;
-        found.add(place.put(lint(&line[2], &line[3])));
+        let place = location::parse_location(&line[1])?;
+        found.add(place.set_on(lint_error(&line[2], &line[3])));
         return Some(at + 1);
     }
     let line = HEAD.captures(lines[at])?;
     let below = lines.get(at + 1)?.trim_start().strip_prefix("--> ")?;
-    found.add(place::place(below)?.put(lint(&line[1], &line[2])));
+    found.add(location::parse_location(below)?.set_on(lint_error(&line[1], &line[2])));
     Some(at + 2)
 }
 
-fn lint(code: &str, text: &str) -> ParsedError {
-    let error = ParsedError::new(Tool::Generic, Category::Lint, text);
-    ParsedError { code: Some(code.to_owned()), severity: Severity::Medium, ..error }
+fn lint_error(code: &str, text: &str) -> ParsedError {
+    let error = ParsedError::new(ReportingTool::Generic, ErrorCategory::Lint, text);
+    ParsedError { code: Some(code.to_owned()), severity: ErrorSeverity::Medium, ..error }
 }
 
 /// Parses the linker's `undefined reference to`.
-fn linked(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+fn parse_linker(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
     let (_, name) = lines[at].split_once(": undefined reference to ")?;
     let message = format!("undefined reference to {name}");
-    found.add(ParsedError::new(Tool::Generic, Category::Build, message));
+    found.add(ParsedError::new(ReportingTool::Generic, ErrorCategory::Build, message));
     Some(at + 1)
 }
 
 /// Parses git's `CONFLICT (content): Merge conflict in path`.
-fn conflict(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+fn parse_conflict(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
     let text = lines[at].strip_prefix("CONFLICT (").and_then(|rest| rest.split_once("): "))?.1;
-    let file = text.rsplit_once(" in ").map(|(_, file)| place::tidy(file));
-    let error = ParsedError::new(Tool::Generic, Category::MergeConflict, text);
+    let file = text.rsplit_once(" in ").map(|(_, file)| location::clean_path(file));
+    let error = ParsedError::new(ReportingTool::Generic, ErrorCategory::MergeConflict, text);
     found.add(ParsedError { file, ..error });
     Some(at + 1)
 }
 
 /// Parses a line that starts like an error message of a program. If its words reveal a category, it
 /// always counts; with nothing but the word `error`, it counts only if no tool's error was found.
-fn program(line: &str, found: &mut Found) {
+fn parse_program_line(line: &str, found: &mut ErrorCollector) {
     static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"^(?:[\w./+-]+(?:\[\d+\])?: (?:line \d+: |\d+: )?|remote: | ! )")
+        compile_pattern(r"^(?:[\w./+-]+(?:\[\d+\])?: (?:line \d+: |\d+: )?|remote: | ! )")
     });
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             r"^(?i:\[?(?:error|fatal|panic|exception)\]?(?:[ \[(][\w-]+[\])])?: ?|error |\[error\] |fatal |uncaught )(\S.*)$",
         )
     });
@@ -142,12 +143,16 @@ fn program(line: &str, found: &mut Found) {
         None => line.to_owned(),
     };
     let spoken = WORD.is_match(line);
-    match signs::category(line) {
+    match keywords::find_category(line) {
         Some(category) if spoken || PREFIX.is_match(line) => {
-            found.add(ParsedError::new(Tool::Generic, category, message));
+            found.add(ParsedError::new(ReportingTool::Generic, category, message));
         }
         None if spoken => {
-            found.add_weak(ParsedError::new(Tool::Generic, Category::Runtime, message));
+            found.add_weak(ParsedError::new(
+                ReportingTool::Generic,
+                ErrorCategory::Runtime,
+                message,
+            ));
         }
         _ => {}
     }

@@ -4,23 +4,23 @@ use std::borrow::Cow;
 
 use repertoire_text::secrets;
 
-use super::super::error::{Category, ParsedError, Severity, Tool};
+use super::super::error::{ErrorCategory, ErrorSeverity, ParsedError, ReportingTool};
 
 /// Redacts tokens and passwords in a text.
-pub fn redacted(text: &str) -> Cow<'_, str> {
+pub fn redact_secrets(text: &str) -> Cow<'_, str> {
     secrets::redact_tokens(text, secrets::MARK)
 }
 
 /// An error with the line of the first secret in the output, if there is one.
-pub(super) fn told(text: &str) -> Option<ParsedError> {
+pub(super) fn secret_error(text: &str) -> Option<ParsedError> {
     if !secrets::has_token(text) {
         return None;
     }
     let line = text.lines().position(secrets::has_token).map_or(1, |at| at + 1);
     let message =
         format!("the output shows a secret, first in its line {line}; it has to be replaced");
-    let error = ParsedError::new(Tool::Generic, Category::Environment, message);
-    Some(ParsedError { severity: Severity::Critical, ..error })
+    let error = ParsedError::new(ReportingTool::Generic, ErrorCategory::Environment, message);
+    Some(ParsedError { severity: ErrorSeverity::Critical, ..error })
 }
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
             ("task-force and sk-short".to_owned(), "task-force and sk-short".to_owned()),
             ("http://localhost:3000/a@b".to_owned(), "http://localhost:3000/a@b".to_owned()),
         ] {
-            assert_eq!(redacted(&text), expected);
+            assert_eq!(redact_secrets(&text), expected);
         }
     }
 }

@@ -5,12 +5,12 @@ use super::*;
 
 #[track_caller]
 fn check(output: &str, expected: &[&str]) {
-    let analysis = find(output, &|_| None);
+    let analysis = find_errors(output, &|_| None);
     let told: Vec<String> = analysis
         .errors
         .iter()
         .map(|error| {
-            let place = error.place().unwrap_or_default();
+            let place = error.location().unwrap_or_default();
             let code = error.code.clone().unwrap_or_default();
             format!("{} {} {place} {code} {}", error.source, error.category, error.message)
         })
@@ -142,7 +142,7 @@ fn a_line_that_says_it_is_no_error_is_none() {
         "bash: line 1: info: command not found\n",
         &["generic environment   bash: line 1: info: command not found"],
     );
-    assert_eq!(find("warning: Permission denied\n", &|_| None).warnings, 1);
+    assert_eq!(find_errors("warning: Permission denied\n", &|_| None).warnings, 1);
 }
 
 #[test]
@@ -174,11 +174,11 @@ fn vet_under_its_own_heading_is_a_linter() {
 fn a_secret_is_not_repeated_and_that_it_was_printed_is_critical() {
     let token = format!("ghp_{}", "a1B2".repeat(9));
     let output = format!("one\nusing {token}\na.c:1:2: error: no {token}\n");
-    let analysis = analyse(&output, Some(1), &|_| None);
+    let analysis = analyse_output(&output, Some(1), &|_| None);
     assert_eq!(analysis.errors[0].message, "no [redacted]");
     assert!(analysis.errors[1].message.contains("first in its line 2"));
-    assert_eq!(analysis.errors[1].severity, Severity::Critical);
-    let quiet = analyse(&format!("using {token}\n"), Some(1), &|_| None);
+    assert_eq!(analysis.errors[1].severity, ErrorSeverity::Critical);
+    let quiet = analyse_output(&format!("using {token}\n"), Some(1), &|_| None);
     assert_eq!(quiet.errors[0].message, "using [redacted]");
     assert_eq!(quiet.errors.len(), 2);
 }

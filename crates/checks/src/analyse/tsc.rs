@@ -5,21 +5,24 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::error::{Category, ParsedError, Tool};
-use super::found::{Found, taken};
-use super::place::{self, pattern};
+use super::super::error::{ErrorCategory, ParsedError, ReportingTool};
+use super::collector::{ErrorCollector, end_of_matching};
+use super::location::{self, compile_pattern};
 
 /// Parses an error and its continuation lines.
-pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usize> {
+pub(super) fn parse_block(lines: &[&str], at: usize, found: &mut ErrorCollector) -> Option<usize> {
     static HEAD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"^(?:(.+?)\((\d+),(\d+)\): |(.+?):(\d+):(\d+) - )?(error|warning) (TS\d+): (.*)$")
+        compile_pattern(
+            r"^(?:(.+?)\((\d+),(\d+)\): |(.+?):(\d+):(\d+) - )?(error|warning) (TS\d+): (.*)$",
+        )
     });
     let head = HEAD.captures(lines[at])?;
     let part = |at| head.get(at).map(|part| part.as_str());
-    let more = taken(lines, at + 1, |line| line.starts_with("  ") && !line.trim().is_empty());
+    let more =
+        end_of_matching(lines, at + 1, |line| line.starts_with("  ") && !line.trim().is_empty());
     // With `--pretty`, an excerpt with line numbers and related locations follow.
-    let next = if part(4).is_some() || excerpt(lines, more) {
-        taken(lines, more, |line| {
+    let next = if part(4).is_some() || is_excerpt(lines, more) {
+        end_of_matching(lines, more, |line| {
             line.trim().is_empty() || line.starts_with(|c: char| c == ' ' || c.is_ascii_digit())
         })
     } else {
@@ -32,16 +35,17 @@ pub(super) fn block(lines: &[&str], at: usize, found: &mut Found) -> Option<usiz
     let code = &head[8];
     let message = [&head[9]].into_iter().chain(lines[at + 1..more].iter().copied());
     let message = message.collect::<Vec<_>>().join("\n");
-    let error = ParsedError::new(Tool::Tsc, of_code(code), message);
+    let error = ParsedError::new(ReportingTool::Tsc, category_of_code(code), message);
     let file = part(1).or(part(4));
     let text = file.zip(part(2).or(part(5))).zip(part(3).or(part(6)));
-    let place =
-        text.and_then(|((file, line), column)| place::place(&format!("{file}:{line}:{column}")));
-    found.add(place::put(place, ParsedError { code: Some(code.to_owned()), ..error }));
+    let place = text.and_then(|((file, line), column)| {
+        location::parse_location(&format!("{file}:{line}:{column}"))
+    });
+    found.add(location::set_location(place, ParsedError { code: Some(code.to_owned()), ..error }));
     Some(next)
 }
 
-fn excerpt(lines: &[&str], at: usize) -> bool {
+fn is_excerpt(lines: &[&str], at: usize) -> bool {
     let blank = lines.get(at).is_some_and(|line| line.is_empty());
     let numbered =
         lines.get(at + 1).is_some_and(|line| line.starts_with(|c: char| c.is_ascii_digit()));
@@ -49,18 +53,18 @@ fn excerpt(lines: &[&str], at: usize) -> bool {
     blank && numbered && waves
 }
 
-fn of_code(code: &str) -> Category {
+fn category_of_code(code: &str) -> ErrorCategory {
     match code {
-        "TS2307" | "TS2792" | "TS7016" | "TS2688" => Category::Dependency,
+        "TS2307" | "TS2792" | "TS7016" | "TS2688" => ErrorCategory::Dependency,
         "TS2304" | "TS2305" | "TS2339" | "TS2503" | "TS2551" | "TS2552" | "TS2614" | "TS2724"
-        | "TS18004" => Category::TypeMissing,
+        | "TS18004" => ErrorCategory::TypeMissing,
         "TS2322" | "TS2345" | "TS2352" | "TS2367" | "TS2365" | "TS2416" | "TS2741" | "TS2740"
-        | "TS2739" => Category::TypeMismatch,
+        | "TS2739" => ErrorCategory::TypeMismatch,
         // Syntax errors and configuration errors.
-        code if code.len() == 6 && code.starts_with("TS1") => Category::Build,
+        code if code.len() == 6 && code.starts_with("TS1") => ErrorCategory::Build,
         code if code.starts_with("TS5") || code.starts_with("TS18003") || code == "TS6046" => {
-            Category::Build
+            ErrorCategory::Build
         }
-        _ => Category::Type,
+        _ => ErrorCategory::Type,
     }
 }

@@ -11,7 +11,7 @@ use crate::limits::{
 
 /// Collects output as it arrives.
 #[derive(Default)]
-pub(super) struct Output {
+pub(super) struct CheckOutputCollector {
     head: Vec<u8>,
     tail: Vec<u8>,
     telling: Vec<String>,
@@ -38,7 +38,7 @@ const TELLING: &[&str] = &[
 ];
 
 /// The kept parts of a complete output.
-pub(super) struct Ended {
+pub(super) struct CollectedOutput {
     /// The start and the end, with a note about the gap between them. This is stored.
     pub(super) shown: String,
     /// A much larger part, if `shown` is not everything. This is analysed for errors.
@@ -47,10 +47,10 @@ pub(super) struct Ended {
     pub(super) telling: Vec<String>,
 }
 
-impl Output {
+impl CheckOutputCollector {
     /// Adds a line, or a piece of a very long one.
-    pub(super) fn take(&mut self, line: &[u8]) {
-        self.look(line);
+    pub(super) fn add_line(&mut self, line: &[u8]) {
+        self.keep_if_telling(line);
         for part in [line, b"\n"] {
             let room = CHECK_HEARD_BYTES_MAX.saturating_sub(self.head.len()).min(part.len());
             self.head.extend_from_slice(&part[..room]);
@@ -72,7 +72,7 @@ impl Output {
     }
 
     /// Keeps the line if it looks like an error.
-    fn look(&mut self, line: &[u8]) {
+    fn keep_if_telling(&mut self, line: &[u8]) {
         if self.telling.len() >= CHECK_TELLING_LINES_MAX {
             return;
         }
@@ -87,27 +87,27 @@ impl Output {
     }
 
     /// Finishes the collection.
-    pub(super) fn end(mut self) -> Ended {
+    pub(super) fn finish(mut self) -> CollectedOutput {
         self.trim_tail();
         let total = self.head.len() as u64 + self.tail_total;
         let kept = [self.head, self.tail].concat();
         let is_whole = total == kept.len() as u64;
         let small = CHECK_HEAD_BYTES_MAX + CHECK_TAIL_BYTES_MAX;
         if is_whole && kept.len() <= small {
-            let shown = text(&kept);
-            return Ended { shown, heard: String::new(), telling: self.telling };
+            let shown = clean_text(&kept);
+            return CollectedOutput { shown, heard: String::new(), telling: self.telling };
         }
         let heard = if is_whole {
-            text(&kept)
+            clean_text(&kept)
         } else {
             both_ends(&kept, CHECK_HEARD_BYTES_MAX, CHECK_HEARD_BYTES_MAX, total)
         };
         let shown = both_ends(&kept, CHECK_HEAD_BYTES_MAX, CHECK_TAIL_BYTES_MAX, total);
-        Ended { shown, heard, telling: self.telling }
+        CollectedOutput { shown, heard, telling: self.telling }
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+fn clean_text(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).trim_end().to_owned()
 }
 
@@ -123,30 +123,30 @@ fn both_ends(bytes: &[u8], head_max: usize, tail_max: usize, total: u64) -> Stri
         _ => tail,
     };
     let left_out = total.saturating_sub((head.len() + tail.len()) as u64);
-    format!("{}\n[… {left_out}{LEFT_OUT}\n{}", text(head), text(tail))
+    format!("{}\n[… {left_out}{LEFT_OUT}\n{}", clean_text(head), clean_text(tail))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ended(lines: impl IntoIterator<Item = String>) -> Ended {
-        let mut output = Output::default();
-        lines.into_iter().for_each(|line| output.take(line.as_bytes()));
-        output.end()
+    fn ended(lines: impl IntoIterator<Item = String>) -> CollectedOutput {
+        let mut output = CheckOutputCollector::default();
+        lines.into_iter().for_each(|line| output.add_line(line.as_bytes()));
+        output.finish()
     }
 
     #[test]
     fn short_output_is_kept_as_it_is_without_colours() {
         let lines = ["\u{1b}[31merror[E0308]\u{1b}[0m: mismatched", "fine"];
-        let Ended { shown, heard, telling } = ended(lines.map(str::to_owned));
+        let CollectedOutput { shown, heard, telling } = ended(lines.map(str::to_owned));
         assert_eq!((shown.as_str(), heard.as_str()), ("error[E0308]: mismatched\nfine", ""));
         assert_eq!(telling, ["error[E0308]: mismatched"]);
     }
 
     #[test]
     fn of_long_output_the_two_ends_are_stored_and_all_of_it_is_heard() {
-        let Ended { shown, heard, telling } = ended((0..100_000).map(|n| match n {
+        let CollectedOutput { shown, heard, telling } = ended((0..100_000).map(|n| match n {
             50_000 => "test parser::empty ... FAILED".to_owned(),
             _ => format!("line {n}"),
         }));
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_is_too_long_to_be_heard_says_how_much_is_missing() {
         let line = "x".repeat(99);
-        let Ended { shown, heard, .. } = ended(std::iter::repeat_n(line, 100_000));
+        let CollectedOutput { shown, heard, .. } = ended(std::iter::repeat_n(line, 100_000));
         for text in [shown, heard] {
             let left_out = text.lines().find_map(|line| line.strip_suffix(LEFT_OUT));
             let left_out: usize = left_out.unwrap().trim_start_matches("[… ").parse().unwrap();
@@ -177,13 +177,13 @@ mod tests {
 
     #[test]
     fn output_without_line_breaks_is_bounded() {
-        let mut output = Output::default();
+        let mut output = CheckOutputCollector::default();
         for _ in 0..100 {
-            output.take(&vec![b'x'; 1 << 20]);
+            output.add_line(&vec![b'x'; 1 << 20]);
         }
         assert!(output.head.len() == CHECK_HEARD_BYTES_MAX);
         assert!(output.tail.len() <= 2 * CHECK_HEARD_BYTES_MAX);
-        let Ended { shown, heard, .. } = output.end();
+        let CollectedOutput { shown, heard, .. } = output.finish();
         let small = CHECK_HEAD_BYTES_MAX + CHECK_TAIL_BYTES_MAX;
         assert!(shown.len() < small + 100 && shown.contains(LEFT_OUT));
         assert!(heard.len() < 2 * CHECK_HEARD_BYTES_MAX + 100 && heard.contains(LEFT_OUT));

@@ -3,34 +3,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use repertoire_sandbox::confinement::Network;
-use repertoire_sandbox::process::{Flow, Stopped};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::confinement::NetworkAccess;
+use repertoire_sandbox::process::{OutputFlow, ProcessStopReason};
+use repertoire_sandbox::workplace::RunWorkplace;
 use tokio_util::sync::CancellationToken;
 
-use super::output::{Ended, Output};
-use super::{Check, CheckEvent, CheckResult, CheckStatus};
-use repertoire_sandbox::program::{self, Program};
+use super::output::{CheckOutputCollector, CollectedOutput};
+use super::{CheckDefinition, CheckEvent, CheckRunResult, CheckStatus};
+use repertoire_sandbox::program::{self, EngineProgram};
 
 /// Runs a check until it passes or has no attempts left.
-pub(super) async fn run(
-    check: &Check,
-    workplace: &Workplace,
+pub(super) async fn run_check(
+    check: &CheckDefinition,
+    workplace: &RunWorkplace,
     cancel: &CancellationToken,
     on_event: &(dyn Fn(CheckEvent) + Sync),
-) -> CheckResult {
+) -> CheckRunResult {
     let mut spent = Duration::ZERO;
     let mut attempts = 0;
     loop {
         attempts += 1;
         on_event(CheckEvent::Started { name: check.name.clone(), attempt: attempts });
-        let attempt = attempt(check, workplace, cancel).await;
+        let attempt = run_attempt(check, workplace, cancel).await;
         spent += attempt.duration;
         let again = matches!(attempt.status, CheckStatus::Failed | CheckStatus::TimedOut);
         if again && attempts <= check.retries && !cancel.is_cancelled() {
             continue;
         }
-        return CheckResult {
+        return CheckRunResult {
             flaky: attempts > 1 && attempt.status == CheckStatus::Passed,
             status: attempt.status,
             exit_code: attempt.exit_code,
@@ -41,14 +41,14 @@ pub(super) async fn run(
             telling: attempt.telling,
             bytes_total: attempt.bytes_total,
             heard: attempt.heard,
-            ..skipped(check, "")
+            ..skipped_result(check, "")
         };
     }
 }
 
 /// The result of a check that was not run.
-pub(super) fn skipped(check: &Check, why: &str) -> CheckResult {
-    CheckResult {
+pub(super) fn skipped_result(check: &CheckDefinition, why: &str) -> CheckRunResult {
+    CheckRunResult {
         name: check.name.clone(),
         command: check.command.clone(),
         critical: check.critical,
@@ -68,7 +68,7 @@ pub(super) fn skipped(check: &Check, why: &str) -> CheckResult {
 /// The reason why checks of a stopped run are skipped or incomplete.
 pub(super) const STOPPED: &str = "the run was stopped";
 
-struct Attempt {
+struct CheckAttempt {
     status: CheckStatus,
     exit_code: Option<i32>,
     exceeded: Option<String>,
@@ -79,16 +79,20 @@ struct Attempt {
     bytes_total: u64,
 }
 
-async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToken) -> Attempt {
-    let mut output = Output::default();
+async fn run_attempt(
+    check: &CheckDefinition,
+    workplace: &RunWorkplace,
+    cancel: &CancellationToken,
+) -> CheckAttempt {
+    let mut output = CheckOutputCollector::default();
     let mut take = |line: &[u8]| {
-        output.take(line);
-        Flow::Continue
+        output.add_line(line);
+        OutputFlow::Continue
     };
-    let ran = match program::run(program(check), workplace, cancel, &mut take).await {
+    let ran = match program::run(check_program(check), workplace, cancel, &mut take).await {
         Ok(ran) => ran,
         Err(error) => {
-            return Attempt {
+            return CheckAttempt {
                 status: CheckStatus::Failed,
                 exit_code: None,
                 exceeded: None,
@@ -102,8 +106,8 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
     };
     let ended = ran.ended;
     let status = match (ended.stopped, ended.code) {
-        (Some(Stopped::Cancelled), _) => CheckStatus::Skipped(STOPPED.to_owned()),
-        (Some(Stopped::Exceeded(_)), _) => CheckStatus::Failed,
+        (Some(ProcessStopReason::Cancelled), _) => CheckStatus::Skipped(STOPPED.to_owned()),
+        (Some(ProcessStopReason::Exceeded(_)), _) => CheckStatus::Failed,
         (Some(_), _) => CheckStatus::TimedOut,
         (None, Some(0)) => CheckStatus::Passed,
         (None, _) => CheckStatus::Failed,
@@ -113,21 +117,21 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
     let mut bytes_total = ended.stdout.total + ended.stderr.total;
     String::from_utf8_lossy(&ended.stderr.bytes)
         .lines()
-        .for_each(|line| output.take(line.as_bytes()));
+        .for_each(|line| output.add_line(line.as_bytes()));
     for change in &ran.changes {
-        output.take(format!("[{}]", change.describe()).as_bytes());
+        output.add_line(format!("[{}]", change.describe()).as_bytes());
     }
     let exceeded = match ended.stopped {
-        Some(Stopped::Exceeded(exceeded)) => Some(exceeded.to_string()),
+        Some(ProcessStopReason::Exceeded(exceeded)) => Some(exceeded.to_string()),
         _ => None,
     };
     if let Some(reason) = &exceeded {
         bytes_total += reason.len() as u64;
-        output.take(reason.as_bytes());
+        output.add_line(reason.as_bytes());
     }
-    let Ended { shown, heard, telling } = output.end();
+    let CollectedOutput { shown, heard, telling } = output.finish();
     let exit_code = if ended.stopped.is_none() { ended.code } else { None };
-    Attempt {
+    CheckAttempt {
         status,
         exit_code,
         exceeded,
@@ -139,17 +143,17 @@ async fn attempt(check: &Check, workplace: &Workplace, cancel: &CancellationToke
     }
 }
 
-fn program(check: &Check) -> Program {
+fn check_program(check: &CheckDefinition) -> EngineProgram {
     // Join the two streams in the order of a terminal, so that an error follows the line that it
     // belongs to.
     let joined = "exec bash --noprofile --norc -c \"$1\" 2>&1";
     let args = ["--noprofile", "--norc", "-c", joined, "check", &check.command];
-    Program {
+    EngineProgram {
         program: "bash".to_owned(),
         args: args.map(str::to_owned).to_vec(),
         environment: check.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         timeout: check.timeout,
-        network: if check.network { Network::On } else { Network::Off },
+        network: if check.network { NetworkAccess::On } else { NetworkAccess::Off },
         kept_bytes_max: crate::limits::CHECK_NOTE_BYTES_MAX,
     }
 }

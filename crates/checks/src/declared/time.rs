@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::ser::Serializer;
 
 /// Parses a duration.
-pub fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let bad = || format!("`{text}` is no time; write it as 90s, 10m or 1h");
@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Formats a duration such that it parses back to the same value, in milliseconds.
-pub fn format(time: Duration) -> String {
+pub fn format_duration(time: Duration) -> String {
     match u64::try_from(time.as_millis()).unwrap_or(u64::MAX) {
         ms if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
         ms if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
@@ -37,17 +37,17 @@ pub fn format(time: Duration) -> String {
 
 /// For `#[serde(with)]`.
 pub fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&format(*time))
+    to.serialize_str(&format_duration(*time))
 }
 
 /// For `#[serde(with)]`.
 pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Duration, D::Error> {
-    from.deserialize_any(Time)
+    from.deserialize_any(DurationVisitor)
 }
 
-struct Time;
+struct DurationVisitor;
 
-impl Visitor<'_> for Time {
+impl Visitor<'_> for DurationVisitor {
     type Value = Duration;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,15 +55,15 @@ impl Visitor<'_> for Time {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
-        parse(text).map_err(E::custom)
+        parse_duration(text).map_err(E::custom)
     }
 
     fn visit_u64<E: Error>(self, seconds: u64) -> Result<Duration, E> {
-        parse(&seconds.to_string()).map_err(E::custom)
+        parse_duration(&seconds.to_string()).map_err(E::custom)
     }
 
     fn visit_i64<E: Error>(self, seconds: i64) -> Result<Duration, E> {
-        parse(&seconds.to_string()).map_err(E::custom)
+        parse_duration(&seconds.to_string()).map_err(E::custom)
     }
 }
 
@@ -81,13 +81,13 @@ mod tests {
             ("30", 30_000, "30s"),
             ("60min", 3_600_000, "1h"),
         ] {
-            let time = parse(text).unwrap();
-            assert_eq!((time.as_millis(), format(time).as_str()), (ms, back), "{text}");
+            let time = parse_duration(text).unwrap();
+            assert_eq!((time.as_millis(), format_duration(time).as_str()), (ms, back), "{text}");
         }
         for text in
             ["", "s", "0s", "-1s", "1.5h", "1 day", "99999999999999999999h", "9999999999999999h"]
         {
-            assert!(parse(text).is_err(), "{text}");
+            assert!(parse_duration(text).is_err(), "{text}");
         }
     }
 }

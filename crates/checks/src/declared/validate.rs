@@ -5,7 +5,7 @@ use crate::limits::{
 };
 
 use super::variables::{VariableRefusal, refusal_for_everyone};
-use super::{Check, time};
+use super::{CheckDefinition, time};
 
 /// The reason why declared checks are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,12 +36,12 @@ pub enum CheckError {
 }
 
 /// Returns an error if the checks are invalid.
-pub fn validate(checks: &[Check]) -> Result<(), CheckError> {
+pub fn validate_checks(checks: &[CheckDefinition]) -> Result<(), CheckError> {
     if checks.len() > CHECKS_MAX {
         return Err(CheckError::TooMany { count: checks.len() });
     }
     for (at, check) in checks.iter().enumerate() {
-        check_one(at, check)?;
+        validate_check(at, check)?;
         if checks[..at].iter().any(|other| other.name == check.name) {
             return Err(CheckError::Duplicate { name: check.name.clone() });
         }
@@ -52,13 +52,13 @@ pub fn validate(checks: &[Check]) -> Result<(), CheckError> {
             return Err(CheckError::Unknown { name, missing });
         }
     }
-    match cycle(checks) {
+    match find_cycle(checks) {
         Some(names) => Err(CheckError::Cycle { names }),
         None => Ok(()),
     }
 }
 
-fn check_one(at: usize, check: &Check) -> Result<(), CheckError> {
+fn validate_check(at: usize, check: &CheckDefinition) -> Result<(), CheckError> {
     let name = check.name.clone();
     if name.trim().is_empty() {
         return Err(CheckError::NoName { number: at + 1 });
@@ -87,7 +87,7 @@ fn check_one(at: usize, check: &Check) -> Result<(), CheckError> {
     } else if check.timeout.is_zero() || check.timeout > CHECK_TIMEOUT_MAX {
         format!(
             "its timeout must be more than nothing, and at most {}",
-            time::format(CHECK_TIMEOUT_MAX)
+            time::format_duration(CHECK_TIMEOUT_MAX)
         )
     } else if check.env.values().any(|value| value.contains('\0')) {
         "a value in its `env` has a NUL byte".to_owned()
@@ -98,14 +98,14 @@ fn check_one(at: usize, check: &Check) -> Result<(), CheckError> {
 }
 
 /// Finds a dependency cycle by depth-first search.
-fn cycle(checks: &[Check]) -> Option<Vec<String>> {
+fn find_cycle(checks: &[CheckDefinition]) -> Option<Vec<String>> {
     let mut fine = vec![false; checks.len()];
-    (0..checks.len()).find_map(|at| walk(checks, at, &mut Vec::new(), &mut fine))
+    (0..checks.len()).find_map(|at| walk_dependencies(checks, at, &mut Vec::new(), &mut fine))
 }
 
 /// `path` is the chain of dependencies down to `at`; `fine` marks checks that lead to no cycle.
-fn walk(
-    checks: &[Check],
+fn walk_dependencies(
+    checks: &[CheckDefinition],
     at: usize,
     path: &mut Vec<usize>,
     fine: &mut [bool],
@@ -120,7 +120,7 @@ fn walk(
     path.push(at);
     for name in &checks[at].depends_on {
         let next = checks.iter().position(|check| check.name == *name);
-        if let Some(found) = next.and_then(|next| walk(checks, next, path, fine)) {
+        if let Some(found) = next.and_then(|next| walk_dependencies(checks, next, path, fine)) {
             return Some(found);
         }
     }
@@ -133,14 +133,14 @@ fn walk(
 mod tests {
     use super::*;
 
-    fn check(name: &str, depends_on: &[&str]) -> Check {
+    fn check(name: &str, depends_on: &[&str]) -> CheckDefinition {
         let depends_on = depends_on.iter().map(|name| (*name).to_owned()).collect();
-        Check { depends_on, ..Check::new(name, "true") }
+        CheckDefinition { depends_on, ..CheckDefinition::new(name, "true") }
     }
 
     #[track_caller]
-    fn refused(checks: &[Check], message: &str) {
-        assert_eq!(validate(checks).unwrap_err().to_string(), message);
+    fn refused(checks: &[CheckDefinition], message: &str) {
+        assert_eq!(validate_checks(checks).unwrap_err().to_string(), message);
     }
 
     #[test]
@@ -154,43 +154,52 @@ mod tests {
         let circle =
             [check("start", &["a"]), check("a", &["b"]), check("b", &["c"]), check("c", &["a"])];
         refused(&circle, "these checks wait for each other: a → b → c → a");
-        refused(&[Check::new("a", " \n")], "check `a` has no command");
+        refused(&[CheckDefinition::new("a", " \n")], "check `a` has no command");
         refused(&[check("a", &[]), check(" ", &[])], "check number 2 has no name");
         for name in ["a\nb", "`a`", &"x".repeat(1000)] {
-            assert!(validate(&[check(name, &[])]).is_err(), "{name}");
+            assert!(validate_checks(&[check(name, &[])]).is_err(), "{name}");
         }
-        let nul = Check::new("a", "echo \0");
+        let nul = CheckDefinition::new("a", "echo \0");
         refused(&[nul], "check `a`: its command has a NUL byte");
-        let many = Check { retries: 1000, ..Check::new("a", "true") };
-        assert!(validate(&[many]).is_err());
-        let ages = Check { timeout: std::time::Duration::MAX, ..Check::new("a", "true") };
-        assert!(validate(&[ages]).is_err());
+        let many = CheckDefinition { retries: 1000, ..CheckDefinition::new("a", "true") };
+        assert!(validate_checks(&[many]).is_err());
+        let ages = CheckDefinition {
+            timeout: std::time::Duration::MAX,
+            ..CheckDefinition::new("a", "true")
+        };
+        assert!(validate_checks(&[ages]).is_err());
     }
 
     #[test]
     fn a_variable_that_loads_a_library_is_refused_wherever_the_check_comes_from() {
-        let mut loads = Check::new("a", "true");
+        let mut loads = CheckDefinition::new("a", "true");
         loads.env.insert("LD_PRELOAD".into(), "./evil.so".into());
         refused(
             &[loads],
             "check `a`: `env.LD_PRELOAD`: it changes how programs are found, loaded or configured, so no check may set it",
         );
         for (variable, value) in [("A=B", "c"), ("", "c"), ("CI", "\0")] {
-            let mut wrong = Check::new("a", "true");
+            let mut wrong = CheckDefinition::new("a", "true");
             wrong.env.insert(variable.into(), value.into());
-            assert!(validate(&[wrong]).is_err(), "{variable}");
+            assert!(validate_checks(&[wrong]).is_err(), "{variable}");
         }
     }
 
     #[test]
     fn a_web_without_a_circle_is_fine_and_quickly_so() {
         let names: Vec<String> = (0..CHECKS_MAX).map(|n| format!("c{n}")).collect();
-        let checks: Vec<Check> = (0..CHECKS_MAX)
-            .map(|n| Check { depends_on: names[..n].to_vec(), ..Check::new(&names[n], "true") })
+        let checks: Vec<CheckDefinition> = (0..CHECKS_MAX)
+            .map(|n| CheckDefinition {
+                depends_on: names[..n].to_vec(),
+                ..CheckDefinition::new(&names[n], "true")
+            })
             .collect();
-        assert_eq!(validate(&checks), Ok(()));
+        assert_eq!(validate_checks(&checks), Ok(()));
         assert!(
-            validate(&[checks.as_slice(), &[Check::new("one-more", "true")]].concat()).is_err()
+            validate_checks(
+                &[checks.as_slice(), &[CheckDefinition::new("one-more", "true")]].concat()
+            )
+            .is_err()
         );
     }
 }

@@ -196,7 +196,7 @@ impl AllowedVariables {
     /// # Errors
     ///
     /// The first name that cannot be allowed, and the reason.
-    pub fn with(added: Vec<String>) -> Result<Self, (String, VariableRefusal)> {
+    pub fn with_added(added: Vec<String>) -> Result<Self, (String, VariableRefusal)> {
         for name in &added {
             let literal = name.strip_suffix('*').unwrap_or(name);
             let refusal = match literal {
@@ -268,7 +268,7 @@ mod tests {
             assert_eq!(refused(name), None, "{name}");
         }
         assert_eq!(refused("MY_FLAG"), Some(VariableRefusal::NotListed));
-        let own = AllowedVariables::with(vec!["MY_FLAG".into(), "ACME_*".into()]).unwrap();
+        let own = AllowedVariables::with_added(vec!["MY_FLAG".into(), "ACME_*".into()]).unwrap();
         assert_eq!(own.refusal_of("MY_FLAG"), None);
         assert_eq!(own.refusal_of("ACME_ENV"), None);
         assert_eq!(own.refusal_of("MY_FLAGS2"), Some(VariableRefusal::NotListed));
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn nothing_allows_a_variable_that_changes_how_programs_are_found_loaded_or_configured() {
-        let all = AllowedVariables::with(vec!["*".into()]).unwrap();
+        let all = AllowedVariables::with_added(vec!["*".into()]).unwrap();
         for name in [
             "LD_PRELOAD",
             "LD_LIBRARY_PATH",
@@ -325,7 +325,7 @@ mod tests {
             "DOTNET_STARTUP_HOOKS",
         ] {
             assert_eq!(all.refusal_of(name), Some(VariableRefusal::Forbidden), "{name}");
-            assert!(AllowedVariables::with(vec![name.to_owned()]).is_err(), "{name}");
+            assert!(AllowedVariables::with_added(vec![name.to_owned()]).is_err(), "{name}");
         }
         for name in ["", "1A", "A=B", "A B", "BASH_FUNC_x%%", "Ä", "A\0"] {
             assert_eq!(all.refusal_of(name), Some(VariableRefusal::Malformed), "{name}");

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use repertoire_journal::memory::FixOrigin;
-use repertoire_journal::{Failure, FailureFilter, JournalError, KnownFix, Lesson};
+use repertoire_journal::{FailureFilter, JournalError, KnownFailure, KnownFix, MemoryLesson};
 use repertoire_text::invisible;
 use repertoire_text::secrets::redact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::signature::Signature;
-use super::{Memory, refuse_to_remember};
+use super::super::signature::FailureSignature;
+use super::{FailureMemory, refuse_to_remember};
 use crate::limits::MEMORY_FAILURES_MAX;
 
 pub const MEMORY_VERSION: u32 = 1;
@@ -18,21 +18,21 @@ pub const MEMORY_VERSION: u32 = 1;
 /// The memory of a repository, as a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Exchanged {
+pub struct MemoryFile {
     /// The version of this format.
     pub version: u32,
     /// The name of the repository.
     pub scope: String,
     /// The failures, the most frequent first: a list of what the project should prevent.
-    pub failures: Vec<Entry>,
+    pub failures: Vec<MemoryFileEntry>,
 }
 
 /// A failure with all fixes that were tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct MemoryFileEntry {
     /// The failure.
-    pub failure: Failure,
+    pub failure: KnownFailure,
     /// The fix that worked, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helped: Option<String>,
@@ -42,7 +42,7 @@ pub struct Entry {
 
 /// The trust in an imported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
+pub enum MemoryImportTrust {
     /// Its records are taken over. For one's own file, such as a cache.
     Records,
     /// Its fixes are suggestions until they have worked here.
@@ -51,7 +51,7 @@ pub enum Trust {
 
 /// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Imported {
+pub struct MemoryImportResult {
     /// The number of imported failures.
     pub failures: usize,
     /// The number of imported fixes.
@@ -78,35 +78,35 @@ pub enum ExchangeError {
 /// # Errors
 ///
 /// Fails if the file is not a memory file, is too new, or has too many failures.
-pub fn parse(text: &str) -> Result<Exchanged, ExchangeError> {
+pub fn parse_memory_file(text: &str) -> Result<MemoryFile, ExchangeError> {
     let value: serde_json::Value = serde_json::from_str(text).map_err(ExchangeError::Shape)?;
     let found = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
     if found > u64::from(MEMORY_VERSION) {
         return Err(ExchangeError::Version { found });
     }
-    let file: Exchanged = serde_json::from_value(value).map_err(ExchangeError::Shape)?;
+    let file: MemoryFile = serde_json::from_value(value).map_err(ExchangeError::Shape)?;
     match file.failures.len() {
         count if count > MEMORY_FAILURES_MAX => Err(ExchangeError::TooMany { count }),
         _ => Ok(file),
     }
 }
 
-impl Memory {
+impl FailureMemory {
     /// Exports all failures and fixes.
     ///
     /// # Errors
     ///
     /// Fails if the journal cannot be used.
-    pub async fn export(&self) -> Result<Exchanged, JournalError> {
+    pub async fn export(&self) -> Result<MemoryFile, JournalError> {
         let scope = self.scope.clone();
         let mut filter = FailureFilter { scope: scope.clone(), ..FailureFilter::default() };
         let mut failures = Vec::new();
         while failures.len() < MEMORY_FAILURES_MAX {
-            let page = self.journal.failures(&filter).await?;
+            let page = self.journal.list_failures(&filter).await?;
             for failure in page.items {
-                let fixes = self.journal.fixes(&scope, &failure.signature).await?;
-                let helped = fixes.iter().find(|fix| fix.worked > 0).map(in_a_line);
-                failures.push(Entry { failure, helped, fixes });
+                let fixes = self.journal.list_fixes(&scope, &failure.signature).await?;
+                let helped = fixes.iter().find(|fix| fix.worked > 0).map(summarise_fix);
+                failures.push(MemoryFileEntry { failure, helped, fixes });
             }
             match page.next {
                 Some(next) => filter.after = next,
@@ -114,7 +114,7 @@ impl Memory {
             }
         }
         failures.truncate(MEMORY_FAILURES_MAX);
-        Ok(Exchanged { version: MEMORY_VERSION, scope, failures })
+        Ok(MemoryFile { version: MEMORY_VERSION, scope, failures })
     }
 
     /// Imports a file into the memory of this repository. Existing records are kept; of two records
@@ -123,20 +123,24 @@ impl Memory {
     /// # Errors
     ///
     /// Fails if the journal cannot be used; nothing is stored then.
-    pub async fn import(&self, file: Exchanged, trust: Trust) -> Result<Imported, ExchangeError> {
-        let mut imported = Imported::default();
-        let mut lessons: BTreeMap<String, Lesson> = BTreeMap::new();
+    pub async fn import(
+        &self,
+        file: MemoryFile,
+        trust: MemoryImportTrust,
+    ) -> Result<MemoryImportResult, ExchangeError> {
+        let mut imported = MemoryImportResult::default();
+        let mut lessons: BTreeMap<String, MemoryLesson> = BTreeMap::new();
         for entry in file.failures {
             let name = entry.failure.signature.clone();
-            if name.parse::<Signature>().is_err() {
-                imported.left_out.push(format!("`{}` is no signature", shown(&name)));
+            if name.parse::<FailureSignature>().is_err() {
+                imported.left_out.push(format!("`{}` is no signature", displayable_text(&name)));
                 continue;
             }
             let mut fixes = Vec::new();
             for fix in entry.fixes {
                 match refuse_to_remember(&fix.fix) {
                     Some(why) => imported.left_out.push(format!("a fix for {name}: {why}")),
-                    None => fixes.push(believed(fix, trust)),
+                    None => fixes.push(apply_trust(fix, trust)),
                 }
             }
             match lessons.get_mut(&name) {
@@ -146,37 +150,37 @@ impl Memory {
                     fixes.retain(|fix| known.fixes.iter().all(|other| other.id != fix.id));
                     known.fixes.extend(fixes);
                 }
-                None => drop(lessons.insert(name, Lesson { failure: entry.failure, fixes })),
+                None => drop(lessons.insert(name, MemoryLesson { failure: entry.failure, fixes })),
             }
         }
         imported.failures = lessons.len();
         imported.fixes = lessons.values().map(|lesson| lesson.fixes.len()).sum();
-        self.journal.remember(&self.scope, lessons.into_values().collect()).await?;
+        self.journal.store_lessons(&self.scope, lessons.into_values().collect()).await?;
         Ok(imported)
     }
 }
 
 /// Resets the record of a fix that was verified elsewhere, so that it is only a suggestion here.
-fn believed(fix: KnownFix, trust: Trust) -> KnownFix {
+fn apply_trust(fix: KnownFix, trust: MemoryImportTrust) -> KnownFix {
     match trust {
-        Trust::Records => fix,
-        Trust::Nothing => {
+        MemoryImportTrust::Records => fix,
+        MemoryImportTrust::Nothing => {
             let origin = match fix.fix.origin {
                 FixOrigin::Builtin => FixOrigin::Builtin,
                 FixOrigin::Learnt | FixOrigin::Taught => FixOrigin::Learnt,
             };
-            let fresh = repertoire_journal::Fix { origin, ..fix.fix };
+            let fresh = repertoire_journal::FailureFix { origin, ..fix.fix };
             KnownFix::new(fresh, fix.added_ms)
         }
     }
 }
 
-fn in_a_line(fix: &KnownFix) -> String {
-    let text = redact(&fix.fix.remedy.text()).into_owned();
+fn summarise_fix(fix: &KnownFix) -> String {
+    let text = redact(&fix.fix.remedy.to_text()).into_owned();
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    format!("{}: {}", fix.fix.remedy.kind(), shown(first))
+    format!("{}: {}", fix.fix.remedy.kind(), displayable_text(first))
 }
 
-fn shown(text: &str) -> String {
+fn displayable_text(text: &str) -> String {
     invisible::shown(text).chars().filter(|c| !c.is_control()).take(120).collect()
 }

@@ -3,7 +3,7 @@
 
 /// The change of a patch to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Touched {
+pub(crate) struct PatchedFile {
     /// The new path; for a deleted file, the old one.
     pub(crate) path: String,
     /// The old path, if it differs.
@@ -15,16 +15,16 @@ pub(crate) struct Touched {
     pub(crate) around: Vec<String>,
 }
 
-impl Touched {
-    pub(crate) fn lines(&self) -> usize {
+impl PatchedFile {
+    pub(crate) fn changed_lines(&self) -> usize {
         self.added.len() + self.removed.len()
     }
 }
 
 /// The files of a patch in the format of `git diff`. Lines that are not understood are ignored, so
 /// an empty result means that the text is not a patch.
-pub(crate) fn touched(patch: &str) -> Vec<Touched> {
-    let mut files: Vec<Touched> = Vec::new();
+pub(crate) fn parse_patch(patch: &str) -> Vec<PatchedFile> {
+    let mut files: Vec<PatchedFile> = Vec::new();
     // The remaining lines of the current hunk. Within a hunk, a line that looks like a header is
     // content.
     let (mut old_left, mut new_left) = (0_u64, 0_u64);
@@ -50,22 +50,22 @@ pub(crate) fn touched(patch: &str) -> Vec<Touched> {
             continue;
         }
         if let Some(rest) = line.strip_prefix("diff --git ") {
-            files.push(Touched { path: after_b(rest), ..Touched::default() });
+            files.push(PatchedFile { path: new_path(rest), ..PatchedFile::default() });
         } else if let Some(hunk) = line.strip_prefix("@@ ") {
-            (old_left, new_left) = spans(hunk).unwrap_or((0, 0));
+            (old_left, new_left) = parse_hunk_ranges(hunk).unwrap_or((0, 0));
             let place = hunk.split_once("@@ ").map(|(_, place)| place.to_owned());
             files.last_mut().into_iter().for_each(|file| file.around.extend(place.clone()));
         } else if let Some(file) = files.last_mut() {
-            follow_heading(file, line);
+            apply_header(file, line);
         } else if let Some(path) = line.strip_prefix("+++ ") {
             // A plain diff has no `diff --git` line.
-            files.push(Touched { path: bare(path), ..Touched::default() });
+            files.push(PatchedFile { path: strip_path_prefix(path), ..PatchedFile::default() });
         }
     }
     files
 }
 
-fn follow_heading(file: &mut Touched, line: &str) {
+fn apply_header(file: &mut PatchedFile, line: &str) {
     if line.starts_with("deleted file mode") {
         file.deleted = true;
     } else if let Some(path) = line.strip_prefix("rename from ") {
@@ -73,32 +73,32 @@ fn follow_heading(file: &mut Touched, line: &str) {
     } else if let Some(path) = line.strip_prefix("rename to ") {
         path.clone_into(&mut file.path);
     } else if let Some(path) = line.strip_prefix("+++ ")
-        && bare(path) != "/dev/null"
+        && strip_path_prefix(path) != "/dev/null"
     {
-        file.path = bare(path);
+        file.path = strip_path_prefix(path);
     } else if let Some(path) = line.strip_prefix("--- ")
-        && bare(path) != "/dev/null"
+        && strip_path_prefix(path) != "/dev/null"
         && file.from.is_none()
-        && bare(path) != file.path
+        && strip_path_prefix(path) != file.path
     {
-        file.from = Some(bare(path));
+        file.from = Some(strip_path_prefix(path));
     }
 }
 
 /// The second path of `a/src/x.rs b/src/x.rs`.
-fn after_b(rest: &str) -> String {
+fn new_path(rest: &str) -> String {
     let half = rest.find(" b/").map_or(rest, |at| &rest[at + 1..]);
-    bare(half)
+    strip_path_prefix(half)
 }
 
-fn bare(path: &str) -> String {
+fn strip_path_prefix(path: &str) -> String {
     let path = path.split('\t').next().unwrap_or(path).trim_matches('"');
     let path = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).unwrap_or(path);
     path.to_owned()
 }
 
 /// Parses the numbers of old and new lines in `-1,3 +1,4 @@`.
-fn spans(hunk: &str) -> Option<(u64, u64)> {
+fn parse_hunk_ranges(hunk: &str) -> Option<(u64, u64)> {
     let mut parts = hunk.split(' ');
     Some((line_count(parts.next()?, '-')?, line_count(parts.next()?, '+')?))
 }
@@ -119,7 +119,7 @@ mod tests {
             @@ -1,3 +1,3 @@ mod tests {\n one\n--- a/evil\n+++ b/evil\n two\n\
             diff --git a/old b/new\nrename from old\nrename to new\n\
             diff --git a/gone.rs b/gone.rs\ndeleted file mode 100644\n--- a/gone.rs\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
-        let files = touched(patch);
+        let files = parse_patch(patch);
         let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["src/x.rs", "new", "gone.rs"]);
         assert_eq!(
@@ -128,7 +128,7 @@ mod tests {
         );
         assert_eq!(files[0].around, ["mod tests {", " one", " two"]);
         assert_eq!(files[1].from.as_deref(), Some("old"));
-        assert!(files[2].deleted && files[2].lines() == 1);
-        assert_eq!(touched("words\nand more words"), []);
+        assert!(files[2].deleted && files[2].changed_lines() == 1);
+        assert_eq!(parse_patch("words\nand more words"), []);
     }
 }

@@ -3,36 +3,36 @@
 use std::collections::BTreeSet;
 
 use super::RecoverError;
-use repertoire_git::repo::{Git, GitError, Oid, TreeId};
+use repertoire_git::repo::{GitClient, GitError, GitObjectId, TreeId};
 
 /// A state that can be restored: commit, branch and files, including untracked and excluding
 /// ignored ones.
 #[derive(Clone, Debug)]
-pub struct Backup {
+pub struct WorkBackup {
     /// A commit with all files, which is on no branch.
-    pub commit: Oid,
+    pub commit: GitObjectId,
     tree: TreeId,
-    head: Oid,
+    head: GitObjectId,
     branch: Option<String>,
     ignored: BTreeSet<String>,
 }
 
-impl Backup {
+impl WorkBackup {
     /// Takes a backup. Changes neither files nor branches.
-    pub async fn take(git: &Git) -> Result<Self, GitError> {
-        let (head, branch) = (git.head().await?, git.branch().await?);
-        let (tree, ignored) = (git.tree_of_work().await?, git.ignored().await?);
+    pub async fn take(git: &GitClient) -> Result<Self, GitError> {
+        let (head, branch) = (git.head_commit().await?, git.current_branch().await?);
+        let (tree, ignored) = (git.tree_of_work().await?, git.ignored_files().await?);
         let commit = git.commit_tree(&tree, &[&head], "Before an attempt to recover").await?;
-        Ok(Backup { commit, tree, head, branch, ignored })
+        Ok(WorkBackup { commit, tree, head, branch, ignored })
     }
 
     /// Loads the backup of a worker that died. The list of files that were ignored then is lost, so
     /// all files that are ignored now are kept.
-    pub async fn found(git: &Git, commit: Oid) -> Result<Self, GitError> {
+    pub async fn load_commit(git: &GitClient, commit: GitObjectId) -> Result<Self, GitError> {
         let tree = git.tree_of(&commit).await?;
         let head = git.resolve(&format!("{commit}^")).await?;
-        let (branch, ignored) = (git.branch().await?, git.ignored().await?);
-        Ok(Backup { commit, tree, head, branch, ignored })
+        let (branch, ignored) = (git.current_branch().await?, git.ignored_files().await?);
+        Ok(WorkBackup { commit, tree, head, branch, ignored })
     }
 
     pub(super) fn tree(&self) -> &TreeId {
@@ -40,17 +40,17 @@ impl Backup {
     }
 
     /// Returns true if commit and branch are those of the backup. Files may differ.
-    pub(super) async fn is_checked_out(&self, git: &Git) -> Result<bool, RecoverError> {
-        Ok(git.head().await? == self.head && git.branch().await? == self.branch)
+    pub(super) async fn is_checked_out(&self, git: &GitClient) -> Result<bool, RecoverError> {
+        Ok(git.head_commit().await? == self.head && git.current_branch().await? == self.branch)
     }
 
     /// Returns true if both backups have the same state of the same branch.
-    pub fn is_same(&self, other: &Backup) -> bool {
+    pub fn is_same(&self, other: &WorkBackup) -> bool {
         (&self.tree, &self.head, &self.branch) == (&other.tree, &other.head, &other.branch)
     }
 
     /// Restores the state and verifies the result.
-    pub async fn restore(&self, git: &Git) -> Result<(), RecoverError> {
+    pub async fn restore(&self, git: &GitClient) -> Result<(), RecoverError> {
         let restored = self.try_restore(git).await;
         match restored {
             Ok(()) => Ok(()),
@@ -67,12 +67,12 @@ impl Backup {
         }
     }
 
-    async fn try_restore(&self, git: &Git) -> Result<(), String> {
+    async fn try_restore(&self, git: &GitClient) -> Result<(), String> {
         let said = |error: repertoire_git::repo::GitError| error.to_string();
-        if git.branch().await.map_err(said)? != self.branch {
+        if git.current_branch().await.map_err(said)? != self.branch {
             return Err("another branch is checked out".to_owned());
         }
-        if git.head().await.map_err(said)? != self.head {
+        if git.head_commit().await.map_err(said)? != self.head {
             git.reset_branch(&self.head).await.map_err(said)?;
         }
         git.restore_files(&self.tree, &self.ignored).await.map_err(said)?;

@@ -6,15 +6,15 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Found;
-use crate::error::{Category, ParsedError, Severity};
+use super::CheckFailure;
+use crate::error::{ErrorCategory, ErrorSeverity, ParsedError};
 
 /// The classes of failures, by how they can be resolved.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum FailureClass {
     /// May pass by itself: nothing is changed.
     Transient,
     /// A deterministic command fixes it.
@@ -27,15 +27,15 @@ pub enum Class {
     Permanent,
 }
 
-impl Class {
+impl FailureClass {
     /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Class::Transient => "transient",
-            Class::Mechanical => "mechanical",
-            Class::Known => "known",
-            Class::Substantive => "substantive",
-            Class::Permanent => "permanent",
+            FailureClass::Transient => "transient",
+            FailureClass::Mechanical => "mechanical",
+            FailureClass::Known => "known",
+            FailureClass::Substantive => "substantive",
+            FailureClass::Permanent => "permanent",
         }
     }
 }
@@ -73,119 +73,152 @@ static OURS: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Classifies an error by its own text. `output` is the whole output of the check, since rate
 /// limits are often mentioned elsewhere than in the error.
-pub fn classify(error: &ParsedError, output: &str) -> Class {
-    use Category::{Dependency, Environment, Format, Git, Lint, Network, TestTimeout, Unknown};
+pub fn classify_error(error: &ParsedError, output: &str) -> FailureClass {
+    use ErrorCategory::{
+        Dependency, Environment, Format, Git, Lint, Network, TestTimeout, Unknown,
+    };
     // A printed secret is not the reason for the failure.
-    if error.severity == Severity::Critical {
-        return Class::Substantive;
+    if error.severity == ErrorSeverity::Critical {
+        return FailureClass::Substantive;
     }
     match error.category {
-        Format | Lint => Class::Mechanical,
+        Format | Lint => FailureClass::Mechanical,
         // Only in these categories is a status code a real one, and not part of the tested code.
         Network | Environment | Git | Dependency | Unknown => {
-            outside(error, output).unwrap_or(match error.category {
-                Network => Class::Transient,
+            environment_class(error, output).unwrap_or(match error.category {
+                Network => FailureClass::Transient,
                 // A missing file, variable or script is more often a mistake in the work than in
                 // the machine.
-                Environment => Class::Substantive,
-                Dependency => Class::Mechanical,
-                _ => Class::Substantive,
+                Environment => FailureClass::Substantive,
+                Dependency => FailureClass::Mechanical,
+                _ => FailureClass::Substantive,
             })
         }
-        TestTimeout => Class::Transient,
-        _ => Class::Substantive,
+        TestTimeout => FailureClass::Transient,
+        _ => FailureClass::Substantive,
     }
 }
 
 /// Permanent takes precedence over transient if both match.
-fn outside(error: &ParsedError, output: &str) -> Option<Class> {
+fn environment_class(error: &ParsedError, output: &str) -> Option<FailureClass> {
     if OURS.is_match(&error.message) {
-        return Some(Class::Substantive);
+        return Some(FailureClass::Substantive);
     }
     if PERMANENT.is_match(&error.message) {
-        return Some(Class::Permanent);
+        return Some(FailureClass::Permanent);
     }
     if TRANSIENT.is_match(&error.message) {
-        return Some(Class::Transient);
+        return Some(FailureClass::Transient);
     }
-    let is_vague = matches!(error.category, Category::Network | Category::Unknown);
+    let is_vague = matches!(error.category, ErrorCategory::Network | ErrorCategory::Unknown);
     (is_vague && TRANSIENT.is_match(output) && !PERMANENT.is_match(output))
-        .then_some(Class::Transient)
+        .then_some(FailureClass::Transient)
 }
 
 /// The first failure, if all failures are permanent. Otherwise there is still something to fix. A
 /// printed secret is not the reason for a failure, and is ignored.
-pub(super) fn only_for_a_person(found: &[Found]) -> Option<&Found> {
-    let mut failures = found.iter().filter(|found| found.error.severity != Severity::Critical);
+pub(super) fn first_if_all_permanent(found: &[CheckFailure]) -> Option<&CheckFailure> {
+    let mut failures = found.iter().filter(|found| found.error.severity != ErrorSeverity::Critical);
     let first = failures.next()?;
-    let is_permanent = |found: &Found| found.class == Class::Permanent;
+    let is_permanent = |found: &CheckFailure| found.class == FailureClass::Permanent;
     (is_permanent(first) && failures.all(is_permanent)).then_some(first)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Tool;
+    use crate::error::ReportingTool;
 
     #[track_caller]
-    fn check(category: Category, message: &str, class: Class) {
-        let error = ParsedError::new(Tool::Generic, category, message);
-        assert_eq!(classify(&error, ""), class, "{message}");
+    fn check(category: ErrorCategory, message: &str, class: FailureClass) {
+        let error = ParsedError::new(ReportingTool::Generic, category, message);
+        assert_eq!(classify_error(&error, ""), class, "{message}");
     }
 
     #[test]
     fn failures_are_classed_by_what_can_be_done_about_them() {
-        check(Category::Network, "HTTP error 503", Class::Transient);
-        check(Category::Network, "error: 429 Too Many Requests", Class::Transient);
-        check(Category::Network, "read ECONNRESET", Class::Transient);
-        check(Category::Network, "something odd", Class::Transient);
-        check(Category::Git, "remote: HTTP status 403", Class::Permanent);
-        check(Category::Git, "fatal: Authentication failed for 'x'", Class::Permanent);
-        check(Category::Environment, "Permission denied (os error 13)", Class::Permanent);
-        check(Category::Environment, "write a.o: No space left on device", Class::Permanent);
-        check(Category::Environment, "mkdir: a: Read-only file system", Class::Permanent);
-        check(Category::Environment, "cat: a.csv: No such file or directory", Class::Substantive);
-        check(Category::Environment, "Missing script: \"lint\"", Class::Substantive);
-        check(Category::Environment, "ENOENT: no such file, open 'a.csv'", Class::Substantive);
-        check(Category::Environment, "bash: x.sh: Permission denied", Class::Substantive);
+        check(ErrorCategory::Network, "HTTP error 503", FailureClass::Transient);
+        check(ErrorCategory::Network, "error: 429 Too Many Requests", FailureClass::Transient);
+        check(ErrorCategory::Network, "read ECONNRESET", FailureClass::Transient);
+        check(ErrorCategory::Network, "something odd", FailureClass::Transient);
+        check(ErrorCategory::Git, "remote: HTTP status 403", FailureClass::Permanent);
+        check(ErrorCategory::Git, "fatal: Authentication failed for 'x'", FailureClass::Permanent);
         check(
-            Category::Environment,
-            "bash: line 1: /usr/sbin/x: Permission denied",
-            Class::Permanent,
+            ErrorCategory::Environment,
+            "Permission denied (os error 13)",
+            FailureClass::Permanent,
         );
-        check(Category::Dependency, "npm error code E404", Class::Substantive);
-        check(Category::Git, "git@x.example: Permission denied (publickey).", Class::Permanent);
-        check(Category::Git, "cannot lock ref", Class::Substantive);
-        check(Category::Format, "would reformat", Class::Mechanical);
-        check(Category::Dependency, "Cannot find module 'x'", Class::Mechanical);
-        check(Category::TestTimeout, "exceeded 5s", Class::Transient);
-        check(Category::TypeMismatch, "expected i32", Class::Substantive);
+        check(
+            ErrorCategory::Environment,
+            "write a.o: No space left on device",
+            FailureClass::Permanent,
+        );
+        check(
+            ErrorCategory::Environment,
+            "mkdir: a: Read-only file system",
+            FailureClass::Permanent,
+        );
+        check(
+            ErrorCategory::Environment,
+            "cat: a.csv: No such file or directory",
+            FailureClass::Substantive,
+        );
+        check(ErrorCategory::Environment, "Missing script: \"lint\"", FailureClass::Substantive);
+        check(
+            ErrorCategory::Environment,
+            "ENOENT: no such file, open 'a.csv'",
+            FailureClass::Substantive,
+        );
+        check(
+            ErrorCategory::Environment,
+            "bash: x.sh: Permission denied",
+            FailureClass::Substantive,
+        );
+        check(
+            ErrorCategory::Environment,
+            "bash: line 1: /usr/sbin/x: Permission denied",
+            FailureClass::Permanent,
+        );
+        check(ErrorCategory::Dependency, "npm error code E404", FailureClass::Substantive);
+        check(
+            ErrorCategory::Git,
+            "git@x.example: Permission denied (publickey).",
+            FailureClass::Permanent,
+        );
+        check(ErrorCategory::Git, "cannot lock ref", FailureClass::Substantive);
+        check(ErrorCategory::Format, "would reformat", FailureClass::Mechanical);
+        check(ErrorCategory::Dependency, "Cannot find module 'x'", FailureClass::Mechanical);
+        check(ErrorCategory::TestTimeout, "exceeded 5s", FailureClass::Transient);
+        check(ErrorCategory::TypeMismatch, "expected i32", FailureClass::Substantive);
     }
 
     #[test]
     fn what_a_test_says_of_a_status_is_no_status_of_ours() {
         check(
-            Category::TestFailure,
+            ErrorCategory::TestFailure,
             "expected HTTP status 200, got HTTP status 403",
-            Class::Substantive,
+            FailureClass::Substantive,
         );
-        check(Category::Runtime, "error: rate limit not set", Class::Substantive);
+        check(ErrorCategory::Runtime, "error: rate limit not set", FailureClass::Substantive);
     }
 
     #[test]
     fn a_limit_that_is_named_elsewhere_counts_for_what_is_vague() {
-        let error = ParsedError::new(Tool::Generic, Category::Unknown, "the command failed");
-        assert_eq!(classify(&error, "x\nretry-after: 30\n"), Class::Transient);
-        assert_eq!(classify(&error, "HTTP 403: rate limit"), Class::Substantive);
+        let error =
+            ParsedError::new(ReportingTool::Generic, ErrorCategory::Unknown, "the command failed");
+        assert_eq!(classify_error(&error, "x\nretry-after: 30\n"), FailureClass::Transient);
+        assert_eq!(classify_error(&error, "HTTP 403: rate limit"), FailureClass::Substantive);
     }
 
     /// Classifies the output of a check, from the analyser to the decision.
     #[track_caller]
     fn waits_for_a_person(output: &str, expected: bool) {
-        let errors = crate::analyse::analyse(output, Some(1), &|_| None).errors;
-        let found: Vec<Found> =
-            errors.into_iter().map(|error| Found::new("check", "x", error, output)).collect();
-        assert_eq!(only_for_a_person(&found).is_some(), expected, "{output}: {found:?}");
+        let errors = crate::analyse::analyse_output(output, Some(1), &|_| None).errors;
+        let found: Vec<CheckFailure> = errors
+            .into_iter()
+            .map(|error| CheckFailure::new("check", "x", error, output))
+            .collect();
+        assert_eq!(first_if_all_permanent(&found).is_some(), expected, "{output}: {found:?}");
     }
 
     #[test]

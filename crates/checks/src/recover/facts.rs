@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8Path;
 
 use super::{RecoverError, RecoverRequest};
-use repertoire_git::repo::{DiffOf, Git, GitError, Oid};
+use repertoire_git::repo::{DiffTarget, GitClient, GitError, GitObjectId};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ProjectFacts {
     /// The existing files of the present change.
     pub changed: BTreeSet<String>,
     /// The manifests at the root, with their text before this run.
@@ -32,24 +32,24 @@ const LOCKS: &[&str] = &[
 ];
 const MANIFEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-impl Facts {
+impl ProjectFacts {
     /// Reads the folder and the declared dependencies. Files that cannot be read count as missing.
-    pub(super) async fn of(request: &RecoverRequest<'_>) -> Result<Self, RecoverError> {
+    pub(super) async fn collect_for(request: &RecoverRequest<'_>) -> Result<Self, RecoverError> {
         let (git, dir) = (request.git, &request.workplace.dir);
-        let change = git.diff(&DiffOf::Work { from: request.base.clone() }, 0).await?;
+        let change = git.diff(&DiffTarget::Work { from: request.base.clone() }, 0).await?;
         let is_same = |name: &str, text: &String| {
             let path = Utf8Path::new(name);
             let now = repertoire_text::fs::read_text_beneath(dir, path, MANIFEST_BYTES_MAX);
             now.is_ok_and(|now| now == *text)
         };
         let changed = change.files.into_iter().map(|file| file.path);
-        let mut locks = declared(git, request.declared, LOCKS).await?;
+        let mut locks = read_declared_files(git, request.declared, LOCKS).await?;
         locks.retain(|name, text| is_same(name, text));
-        Ok(Facts {
+        Ok(ProjectFacts {
             changed: changed
                 .filter(|name| dir.join(name).is_file() && !dir.join(name).is_symlink())
                 .collect(),
-            manifests: declared(git, request.declared, MANIFESTS).await?,
+            manifests: read_declared_files(git, request.declared, MANIFESTS).await?,
             locks,
         })
     }
@@ -64,21 +64,21 @@ impl Facts {
 }
 
 /// The files with these names in a commit, with their text.
-async fn declared(
-    git: &Git,
-    commit: &Oid,
+async fn read_declared_files(
+    git: &GitClient,
+    commit: &GitObjectId,
     names: &[&str],
 ) -> Result<BTreeMap<String, String>, GitError> {
     let objects: Vec<String> = names.iter().map(|name| format!("{commit}:{name}")).collect();
-    let there: Vec<(&str, (Oid, u64))> = names
+    let there: Vec<(&str, (GitObjectId, u64))> = names
         .iter()
-        .zip(git.sizes(&objects).await?)
+        .zip(git.object_sizes(&objects).await?)
         .filter_map(|(name, size)| size.map(|size| (*name, size)))
         .filter(|(_, (_, bytes))| *bytes <= MANIFEST_BYTES_MAX)
         .collect();
-    let wanted: Vec<(Oid, u64)> = there.iter().map(|(_, size)| size.clone()).collect();
-    let blobs = git.blobs(&wanted).await?;
-    let text = |(name, (oid, _)): (&str, (Oid, u64))| {
+    let wanted: Vec<(GitObjectId, u64)> = there.iter().map(|(_, size)| size.clone()).collect();
+    let blobs = git.read_blobs(&wanted).await?;
+    let text = |(name, (oid, _)): (&str, (GitObjectId, u64))| {
         let text = String::from_utf8(blobs.get(&oid)?.clone()).ok()?;
         Some((name.to_owned(), text))
     };

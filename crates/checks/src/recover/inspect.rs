@@ -2,37 +2,41 @@
 
 use std::collections::BTreeSet;
 
-use crate::declared::Check;
+use crate::declared::CheckDefinition;
 use crate::limits::{LINTER_LINES_MAX, RECOVER_DIFF_BYTES_MAX};
-use crate::memory::judge::{is_test, refuse_path, weakening};
-use crate::memory::patch::{Touched, touched};
-use repertoire_git::repo::{Diff, DiffOf, Git, Mode};
+use crate::memory::fix_policy::{find_weakening, is_test, refuse_path};
+use crate::memory::patch::{PatchedFile, parse_patch};
+use repertoire_git::repo::{DiffTarget, GitClient, GitDiff, TreeEntryMode};
 
-use super::{Action, RecoverError, Strategy};
+use super::{RecoverAction, RecoverError, RecoverStrategy};
 use repertoire_git::repo::TreeId;
-use repertoire_journal::Remedy;
+use repertoire_journal::FixRemedy;
 
 /// The change made by an attempt.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) diff: Diff,
+pub(super) struct AttemptChange {
+    pub(super) diff: GitDiff,
     /// Deleted and renamed files.
     pub(super) gone: BTreeSet<String>,
 }
 
-impl Seen {
+impl AttemptChange {
     /// The difference between the backup and the current files.
-    pub(super) async fn of(git: &Git, before: &TreeId, now: &TreeId) -> Result<Self, RecoverError> {
-        let of = DiffOf::Commits { from: before.0.clone(), to: now.0.clone() };
+    pub(super) async fn between_trees(
+        git: &GitClient,
+        before: &TreeId,
+        now: &TreeId,
+    ) -> Result<Self, RecoverError> {
+        let of = DiffTarget::Commits { from: before.0.clone(), to: now.0.clone() };
         let diff = git.diff(&of, RECOVER_DIFF_BYTES_MAX).await?;
         let changes = git.tree_changes(before, now).await?;
-        let absent = changes.iter().filter(|change| change.new_mode == Mode::Absent);
+        let absent = changes.iter().filter(|change| change.new_mode == TreeEntryMode::Absent);
         let renamed = changes.iter().filter_map(|change| change.from.as_ref());
         let names = absent.map(|change| &change.name).chain(renamed);
-        Ok(Seen { diff, gone: names.map(|name| name.path.to_string()).collect() })
+        Ok(AttemptChange { diff, gone: names.map(|name| name.path.to_string()).collect() })
     }
 
-    pub(super) fn files(&self) -> Vec<String> {
+    pub(super) fn changed_files(&self) -> Vec<String> {
         self.diff.files.iter().map(|file| file.path.clone()).collect()
     }
 
@@ -43,11 +47,11 @@ impl Seen {
 
 /// The reason to roll back a change without running the checks. `changed` lists the files of the
 /// present change.
-pub(super) fn refuse(
-    seen: &Seen,
-    action: &Action,
+pub(super) fn refuse_change(
+    seen: &AttemptChange,
+    action: &RecoverAction,
     changed: &BTreeSet<String>,
-    checks: &[Check],
+    checks: &[CheckDefinition],
 ) -> Option<String> {
     let lines = seen.diff.insertions + seen.diff.deletions;
     if seen.diff.cut {
@@ -59,27 +63,27 @@ pub(super) fn refuse(
     // These names come from git, not from the text of a patch, which could be forged.
     let unusual = seen.diff.files.iter().find_map(|file| {
         let lines = file.insertions.unwrap_or(u64::MAX).saturating_add(file.deletions.unwrap_or(0));
-        let placed = Touched {
+        let placed = PatchedFile {
             path: file.path.clone(),
             from: file.from.clone(),
             deleted: seen.gone.contains(&file.path),
             added: vec![String::new(); usize::try_from(lines.min(10_000)).unwrap_or(0)],
-            ..Touched::default()
+            ..PatchedFile::default()
         };
         refuse_path(&placed).or_else(|| names_check(&file.path, checks))
     });
-    let weaker = || touched(&seen.diff.text).iter().find_map(weakening);
+    let weaker = || parse_patch(&seen.diff.text).iter().find_map(find_weakening);
     unusual.or_else(weaker).or_else(|| match action.strategy {
-        Strategy::LinterFix if lines > LINTER_LINES_MAX => {
+        RecoverStrategy::LinterFix if lines > LINTER_LINES_MAX => {
             Some(format!("it changed {lines} lines, and {LINTER_LINES_MAX} are allowed"))
         }
-        Strategy::LinterFix => outside(seen, changed),
-        Strategy::InstallDependency => outside(seen, &BTreeSet::new()),
-        _ => unannounced(seen, action),
+        RecoverStrategy::LinterFix => refuse_outside(seen, changed),
+        RecoverStrategy::InstallDependency => refuse_outside(seen, &BTreeSet::new()),
+        _ => refuse_unannounced(seen, action),
     })
 }
 
-fn outside(seen: &Seen, allowed: &BTreeSet<String>) -> Option<String> {
+fn refuse_outside(seen: &AttemptChange, allowed: &BTreeSet<String>) -> Option<String> {
     let strange = seen.diff.files.iter().find(|file| !allowed.contains(&file.path));
     strange
         .map(|file| format!("it changed `{}`, which is not part of the change", file.path))
@@ -87,12 +91,12 @@ fn outside(seen: &Seen, allowed: &BTreeSet<String>) -> Option<String> {
 }
 
 /// Refuses changes to tests, and changes to files that the patch does not name.
-fn unannounced(seen: &Seen, action: &Action) -> Option<String> {
+fn refuse_unannounced(seen: &AttemptChange, action: &RecoverAction) -> Option<String> {
     if let Some(file) = seen.diff.files.iter().find(|file| is_test(&file.path)) {
         return Some(format!("it changed the test `{}`", file.path));
     }
-    let Remedy::Patch(text) = &action.fix.remedy else { return None };
-    let announced: BTreeSet<String> = touched(text)
+    let FixRemedy::Patch(text) = &action.fix.remedy else { return None };
+    let announced: BTreeSet<String> = parse_patch(text)
         .into_iter()
         .flat_map(|file| file.from.into_iter().chain([file.path]))
         .collect();
@@ -101,7 +105,7 @@ fn unannounced(seen: &Seen, action: &Action) -> Option<String> {
 }
 
 /// Refuses changes to a script that a check runs, since that script is part of the check.
-fn names_check(path: &str, checks: &[Check]) -> Option<String> {
+fn names_check(path: &str, checks: &[CheckDefinition]) -> Option<String> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
     // Only scripts: source files are arguments of many checks, such as the only file of a small
     // project.

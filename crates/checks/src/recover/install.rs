@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::facts::Facts;
-use super::{Found, builtin};
-use crate::error::Category;
-use repertoire_journal::Fix;
+use super::facts::ProjectFacts;
+use super::{CheckFailure, builtin_fix};
+use crate::error::ErrorCategory;
+use repertoire_journal::FailureFix;
 
 static MISSING: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r#"(?xi)
@@ -21,8 +21,8 @@ static MISSING: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The command that installs from the lock file, if the manifest declares the missing package.
-pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
-    if !matches!(found.error.category, Category::Dependency | Category::TypeMissing) {
+pub(super) fn choose_install(found: &CheckFailure, facts: &ProjectFacts) -> Option<FailureFix> {
+    if !matches!(found.error.category, ErrorCategory::Dependency | ErrorCategory::TypeMissing) {
         return None;
     }
     let name = MISSING.captures(&found.error.message)?.name("name")?.as_str();
@@ -49,10 +49,10 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
         () if names("Cargo.toml", name) && has("Cargo.lock") => {
             (&["cargo", "fetch", "--locked"], "Cargo.lock")
         }
-        () if names("pyproject.toml", python(name)) && has("uv.lock") => {
+        () if names("pyproject.toml", python_package(name)) && has("uv.lock") => {
             (&["uv", "sync", "--locked"], "uv.lock")
         }
-        () if names("requirements.txt", python(name)) && is_pinned("requirements.txt") => (
+        () if names("requirements.txt", python_package(name)) && is_pinned("requirements.txt") => (
             &[
                 "pip",
                 "install",
@@ -67,7 +67,7 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<Fix> {
         () if names("go.mod", name) && has("go.sum") => (&["go", "mod", "download"], "go.sum"),
         () => return None,
     };
-    let mut fix = builtin(command.iter().map(|word| (*word).to_owned()).collect());
+    let mut fix = builtin_fix(command.iter().map(|word| (*word).to_owned()).collect());
     fix.preconditions = vec![format!("exists {lock}")];
     Some(fix)
 }
@@ -90,7 +90,7 @@ fn npm_package(name: &str) -> String {
 }
 
 /// The top-level package of a Python module.
-fn python(name: &str) -> &str {
+fn python_package(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
@@ -122,21 +122,21 @@ fn is_named(manifest: &str, text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{ParsedError, Tool};
+    use crate::error::{ParsedError, ReportingTool};
 
-    fn facts(manifest: &str, text: &str, lock: &str) -> Facts {
-        Facts {
+    fn facts(manifest: &str, text: &str, lock: &str) -> ProjectFacts {
+        ProjectFacts {
             manifests: [(manifest.to_owned(), text.to_owned())].into(),
             locks: [(lock.to_owned(), text.to_owned())].into(),
-            ..Facts::default()
+            ..ProjectFacts::default()
         }
     }
 
     #[track_caller]
-    fn check(message: &str, facts: &Facts, expected: Option<&str>) {
-        let error = ParsedError::new(Tool::Generic, Category::Dependency, message);
-        let fix = choose(&Found::new("test", "npm test", error, ""), facts);
-        assert_eq!(fix.map(|fix| fix.remedy.text()).as_deref(), expected, "{message}");
+    fn check(message: &str, facts: &ProjectFacts, expected: Option<&str>) {
+        let error = ParsedError::new(ReportingTool::Generic, ErrorCategory::Dependency, message);
+        let fix = choose_install(&CheckFailure::new("test", "npm test", error, ""), facts);
+        assert_eq!(fix.map(|fix| fix.remedy.to_text()).as_deref(), expected, "{message}");
     }
 
     #[test]

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use repertoire_journal::limits::FIX_BYTES_MAX;
 use repertoire_journal::memory::FixOrigin;
-use repertoire_journal::{Fix, Remedy};
+use repertoire_journal::{FailureFix, FixRemedy};
 
 use crate::limits::{LEARNT_FILES_MAX, LEARNT_LINES_MAX};
-use crate::memory::patch::touched;
+use crate::memory::patch::parse_patch;
 use crate::memory::refuse_to_remember;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Learnt {
+pub struct LearntFix {
     /// The failure that is gone.
     pub signature: String,
     /// The change that fixed it.
-    pub fix: Fix,
+    pub fix: FailureFix,
 }
 
 /// Learns a fix from a change. `before` and `after` are the signatures of the errors before and
@@ -28,11 +28,11 @@ pub struct Learnt {
 /// # Errors
 ///
 /// The reason why nothing was learnt.
-pub fn learn(
+pub fn learn_fix(
     before: &BTreeSet<String>,
     after: &BTreeSet<String>,
     diff: &str,
-) -> Result<Learnt, String> {
+) -> Result<LearntFix, String> {
     if !after.is_subset(before) {
         return Err("something new came".to_owned());
     }
@@ -41,8 +41,8 @@ pub fn learn(
         let count = before.len() - after.len();
         return Err(format!("{count} failures went at once, so nobody knows what helped which"));
     };
-    let files = touched(diff);
-    let lines: usize = files.iter().map(|file| file.lines()).sum();
+    let files = parse_patch(diff);
+    let lines: usize = files.iter().map(|file| file.changed_lines()).sum();
     if lines > LEARNT_LINES_MAX || files.len() > LEARNT_FILES_MAX {
         return Err(format!(
             "the change has {lines} lines in {} files: more than a remedy",
@@ -57,11 +57,14 @@ pub fn learn(
     if diff.len() > FIX_BYTES_MAX {
         return Err(format!("the change has {} bytes: more than is remembered", diff.len()));
     }
-    let fix =
-        Fix { remedy: Remedy::Patch(diff), preconditions: Vec::new(), origin: FixOrigin::Learnt };
+    let fix = FailureFix {
+        remedy: FixRemedy::Patch(diff),
+        preconditions: Vec::new(),
+        origin: FixOrigin::Learnt,
+    };
     match refuse_to_remember(&fix) {
         Some(why) => Err(why),
-        None => Ok(Learnt { signature: signature.clone(), fix }),
+        None => Ok(LearntFix { signature: signature.clone(), fix }),
     }
 }
 
@@ -81,10 +84,11 @@ mod tests {
 
     #[test]
     fn one_failure_that_is_gone_teaches_its_remedy() {
-        let learnt = learn(&names(&["one", "two"]), &names(&["two"]), &patch("src/a.rs", "new"));
+        let learnt =
+            learn_fix(&names(&["one", "two"]), &names(&["two"]), &patch("src/a.rs", "new"));
         let learnt = learnt.unwrap();
         assert_eq!(learnt.signature, "one");
-        assert!(matches!(learnt.fix.remedy, Remedy::Patch(_)));
+        assert!(matches!(learnt.fix.remedy, FixRemedy::Patch(_)));
     }
 
     #[test]
@@ -105,7 +109,7 @@ mod tests {
             (&["one"], &[], &patch("src/a.rs", "let k = \"ghp_abcdefghijklmnop1234\";")),
         ];
         for (before, after, diff) in cases {
-            assert!(learn(&names(before), &names(after), diff).is_err(), "{diff}");
+            assert!(learn_fix(&names(before), &names(after), diff).is_err(), "{diff}");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The strategy that lets a formatter or linter fix its own findings, in the files of the present
 //! change.
 
-use repertoire_journal::Fix;
+use repertoire_journal::FailureFix;
 
-use super::facts::Facts;
-use super::{Found, builtin};
-use crate::error::{Category, Tool};
+use super::facts::ProjectFacts;
+use super::{CheckFailure, builtin_fix};
+use crate::error::{ErrorCategory, ReportingTool};
 use crate::limits::LINTER_FILES_BYTES_MAX;
 
 const SCRIPT: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte"];
@@ -14,16 +14,19 @@ const WEB: &[&str] =
 
 /// The tool's own fix, if it has one, and the files to run it on. The files are not part of the
 /// fix, so that its record is the same for any files.
-pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)> {
+pub(super) fn choose_linter_fix(
+    found: &CheckFailure,
+    facts: &ProjectFacts,
+) -> Option<(FailureFix, Vec<String>)> {
     let is_format = match found.error.category {
-        Category::Format => true,
-        Category::Lint => false,
+        ErrorCategory::Format => true,
+        ErrorCategory::Lint => false,
         _ => return None,
     };
     let says = |word: &str| found.command.contains(word);
     let (command, endings): (&[&str], &[&str]) = match found.error.source {
-        Tool::Rustc | Tool::Cargo if is_format => (&["cargo", "fmt"], &[]),
-        Tool::Rustc | Tool::Cargo => (
+        ReportingTool::Rustc | ReportingTool::Cargo if is_format => (&["cargo", "fmt"], &[]),
+        ReportingTool::Rustc | ReportingTool::Cargo => (
             &[
                 "cargo",
                 "clippy",
@@ -35,10 +38,10 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)>
             ],
             &[],
         ),
-        Tool::Eslint => (&["npx", "--no-install", "eslint", "--fix", "--"], SCRIPT),
-        Tool::Biome => (&["npx", "--no-install", "biome", "check", "--write"], WEB),
+        ReportingTool::Eslint => (&["npx", "--no-install", "eslint", "--fix", "--"], SCRIPT),
+        ReportingTool::Biome => (&["npx", "--no-install", "biome", "check", "--write"], WEB),
         // Findings of `go vet` are not about formatting.
-        Tool::Go if is_format => (&["gofmt", "-w"], &["go"]),
+        ReportingTool::Go if is_format => (&["gofmt", "-w"], &["go"]),
         _ if says("ruff") && is_format => (&["ruff", "format", "--"], &["py", "pyi"]),
         _ if says("ruff") => (&["ruff", "check", "--fix", "--"], &["py", "pyi"]),
         _ if says("gofmt") => (&["gofmt", "-w"], &["go"]),
@@ -48,7 +51,7 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)>
         _ if says("biome") => (&["npx", "--no-install", "biome", "check", "--write"], WEB),
         _ => return None,
     };
-    let fix = builtin(command.iter().map(|word| (*word).to_owned()).collect());
+    let fix = builtin_fix(command.iter().map(|word| (*word).to_owned()).collect());
     if endings.is_empty() {
         // The command takes no files. Changes to files outside the present change are rolled back
         // later.
@@ -63,20 +66,20 @@ pub(super) fn choose(found: &Found, facts: &Facts) -> Option<(Fix, Vec<String>)>
 
 #[cfg(test)]
 mod tests {
-    use repertoire_journal::Remedy;
+    use repertoire_journal::FixRemedy;
 
     use super::*;
     use crate::error::ParsedError;
 
     #[track_caller]
-    fn check(tool: Tool, category: Category, command: &str, expected: Option<&str>) {
+    fn check(tool: ReportingTool, category: ErrorCategory, command: &str, expected: Option<&str>) {
         let changed =
             ["src/a.rs", "src/b.ts", "c.py", "-evil.py", "d.go"].map(str::to_owned).into();
-        let facts = Facts { changed, ..Facts::default() };
+        let facts = ProjectFacts { changed, ..ProjectFacts::default() };
         let error = ParsedError::new(tool, category, "would reformat");
-        let chosen = choose(&Found::new("fmt", command, error, ""), &facts);
+        let chosen = choose_linter_fix(&CheckFailure::new("fmt", command, error, ""), &facts);
         let said = chosen.map(|(fix, files)| {
-            let Remedy::Command(words) = fix.remedy else { panic!("{fix:?}") };
+            let FixRemedy::Command(words) = fix.remedy else { panic!("{fix:?}") };
             assert!(!words.iter().any(|word| facts.changed.contains(word)), "{words:?}");
             [words, files].concat().join(" ")
         });
@@ -85,30 +88,35 @@ mod tests {
 
     #[test]
     fn each_tool_mends_what_it_complains_about_in_the_files_of_the_change() {
-        check(Tool::Cargo, Category::Format, "cargo fmt --check", Some("cargo fmt"));
+        check(ReportingTool::Cargo, ErrorCategory::Format, "cargo fmt --check", Some("cargo fmt"));
         check(
-            Tool::Eslint,
-            Category::Lint,
+            ReportingTool::Eslint,
+            ErrorCategory::Lint,
             "npm run lint",
             Some("npx --no-install eslint --fix -- src/b.ts"),
         );
         check(
-            Tool::Biome,
-            Category::Format,
+            ReportingTool::Biome,
+            ErrorCategory::Format,
             "x",
             Some("npx --no-install biome check --write src/b.ts"),
         );
         check(
-            Tool::Generic,
-            Category::Format,
+            ReportingTool::Generic,
+            ErrorCategory::Format,
             "ruff format --check .",
             Some("ruff format -- c.py"),
         );
-        check(Tool::Generic, Category::Lint, "ruff check .", Some("ruff check --fix -- c.py"));
-        check(Tool::Generic, Category::Format, "gofmt -l .", Some("gofmt -w d.go"));
-        check(Tool::Go, Category::Format, "gofmt -l .", Some("gofmt -w d.go"));
-        check(Tool::Go, Category::Lint, "go vet ./...", None);
-        check(Tool::Generic, Category::Format, "make fmt", None);
-        check(Tool::Cargo, Category::Type, "cargo check", None);
+        check(
+            ReportingTool::Generic,
+            ErrorCategory::Lint,
+            "ruff check .",
+            Some("ruff check --fix -- c.py"),
+        );
+        check(ReportingTool::Generic, ErrorCategory::Format, "gofmt -l .", Some("gofmt -w d.go"));
+        check(ReportingTool::Go, ErrorCategory::Format, "gofmt -l .", Some("gofmt -w d.go"));
+        check(ReportingTool::Go, ErrorCategory::Lint, "go vet ./...", None);
+        check(ReportingTool::Generic, ErrorCategory::Format, "make fmt", None);
+        check(ReportingTool::Cargo, ErrorCategory::Type, "cargo check", None);
     }
 }

@@ -1,41 +1,43 @@
 //! The course of a recovery: what is tried, in which order, and when it ends.
 
-use repertoire_journal::{FixOutcome, Payload, Remedy};
+use repertoire_journal::{FixOutcome, FixRemedy, Payload};
 
-use super::attempt::Looked;
+use super::attempt::CheckRerunResult;
 use super::{
-    Action, Attempt, Backoff, Class, Facts, Found, RecoverError, RecoverEvent, RecoverRequest,
-    RecoverRules, Recovered, Red, State, Strategy, attempt, install, is_limit, learned, linter,
-    wait_for_limit,
+    CheckFailure, FailedChecks, FailureClass, ProjectFacts, RecoverAction, RecoverAttempt,
+    RecoverError, RecoverEvent, RecoverRequest, RecoverResult, RecoverRules, RecoverState,
+    RecoverStrategy, RetryBackoff, attempt, install, is_limit, learned_fix, linter, wait_for_limit,
 };
 use crate::error::ParsedError;
 use crate::limits::{RECOVER_DEFERRAL_MAX, RECOVER_WITHOUT_EFFECT_MAX};
-use crate::memory::{Advice, FixState, Tried, Withheld};
+use crate::memory::{FixAdvice, FixState, TriedFixes, WithheldFix};
 
-pub(super) struct Session<'a> {
+pub(super) struct RecoverSession<'a> {
     pub(super) request: &'a RecoverRequest<'a>,
-    pub(super) red: Red,
+    pub(super) red: FailedChecks,
     pub(super) payloads: Vec<Payload>,
-    pub(super) tried: Tried,
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) tried: TriedFixes,
+    pub(super) attempts: Vec<RecoverAttempt>,
     pub(super) waits: u32,
 }
 
-impl Session<'_> {
-    pub(super) async fn run(mut self) -> Result<Recovered, RecoverError> {
+impl RecoverSession<'_> {
+    pub(super) async fn run(mut self) -> Result<RecoverResult, RecoverError> {
         loop {
             if self.red.verdict.green {
-                return self.end(State::Green).await;
+                return self.finish(RecoverState::Green).await;
             }
             if self.request.cancel.is_cancelled() {
-                return self.end(State::Red { reason: "it was stopped".to_owned() }).await;
+                return self
+                    .finish(RecoverState::Red { reason: "it was stopped".to_owned() })
+                    .await;
             }
-            if let Some(reason) = permanent(&self.red) {
-                return self.end(State::Permanent { reason }).await;
+            if let Some(reason) = permanent_reason(&self.red) {
+                return self.finish(RecoverState::Permanent { reason }).await;
             }
-            if let Some(found) = self.transient() {
-                match self.wait(found).await? {
-                    Some(state) => return self.end(state).await,
+            if let Some(found) = self.find_transient() {
+                match self.wait_and_recheck(found).await? {
+                    Some(state) => return self.finish(state).await,
                     None => continue,
                 }
             }
@@ -44,44 +46,47 @@ impl Session<'_> {
             let total = u32::try_from(made).unwrap_or(u32::MAX);
             if total >= self.request.rules.attempts_total_max {
                 let reason = format!("{total} attempts were made, and more are not allowed");
-                return self.end(State::Red { reason }).await;
+                return self.finish(RecoverState::Red { reason }).await;
             }
-            match self.next().await? {
-                Some(action) => self.attempt(action).await?,
+            match self.next_action().await? {
+                Some(action) => self.try_action(action).await?,
                 None => {
                     let reason = "nothing is known that helps without asking".to_owned();
-                    return self.end(State::Red { reason }).await;
+                    return self.finish(RecoverState::Red { reason }).await;
                 }
             }
         }
     }
 
     /// A failure that may pass by itself, if waiting is allowed and attempts are left.
-    fn transient(&self) -> Option<Found> {
-        let found = self.red.found.iter().find(|found| found.class == Class::Transient)?;
-        let is_left = self.waits + 1 < Backoff::CHECKS.attempts;
-        let strategy = self.way(found);
+    fn find_transient(&self) -> Option<CheckFailure> {
+        let found = self.red.found.iter().find(|found| found.class == FailureClass::Transient)?;
+        let is_left = self.waits + 1 < RetryBackoff::CHECKS.attempts;
+        let strategy = self.wait_strategy(found);
         (is_left && self.request.rules.strategies.contains(&strategy)).then(|| found.clone())
     }
 
-    fn way(&self, found: &Found) -> Strategy {
-        let is_limited = is_limit(&found.error.message) || is_limit(&self.red.output());
-        if is_limited { Strategy::WaitForLimit } else { Strategy::Backoff }
+    fn wait_strategy(&self, found: &CheckFailure) -> RecoverStrategy {
+        let is_limited = is_limit(&found.error.message) || is_limit(&self.red.failed_output());
+        if is_limited { RecoverStrategy::WaitForLimit } else { RecoverStrategy::Backoff }
     }
 
     /// Waits and runs the checks again. Returns the final state if the recovery ends here.
-    async fn wait(&mut self, found: Found) -> Result<Option<State>, RecoverError> {
+    async fn wait_and_recheck(
+        &mut self,
+        found: CheckFailure,
+    ) -> Result<Option<RecoverState>, RecoverError> {
         self.waits += 1;
         let request = self.request;
-        let strategy = self.way(&found);
+        let strategy = self.wait_strategy(&found);
         let begun_ms = (request.clock)();
         let length = match strategy {
-            Strategy::WaitForLimit => {
-                let said = format!("{}\n{}", found.error.message, self.red.output());
+            RecoverStrategy::WaitForLimit => {
+                let said = format!("{}\n{}", found.error.message, self.red.failed_output());
                 wait_for_limit(&said, begun_ms)
             }
             _ => {
-                let wait = Backoff::CHECKS.wait(self.waits, request.jitter);
+                let wait = RetryBackoff::CHECKS.wait_after(self.waits, request.jitter);
                 wait.unwrap_or_default()
             }
         };
@@ -89,30 +94,30 @@ impl Session<'_> {
         if length > RECOVER_DEFERRAL_MAX {
             let hours = length.as_secs() / 3_600;
             let reason = format!("it asks to be left alone for {hours} h: {reason}");
-            return Ok(Some(State::Permanent { reason }));
+            return Ok(Some(RecoverState::Permanent { reason }));
         }
         if length > request.rules.wait_max {
             let wait_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
             let until_ms = begun_ms.saturating_add(wait_ms);
-            return Ok(Some(State::Deferred { until_ms, reason }));
+            return Ok(Some(RecoverState::Deferred { until_ms, reason }));
         }
         (request.on_event)(RecoverEvent::Waiting { length, why: reason });
         tokio::select! {
             () = tokio::time::sleep(length) => {}
             () = request.cancel.cancelled() => return Ok(None),
         }
-        let after = match attempt::verify(request, &self.red, None).await? {
-            Looked::At(after) => Some(after),
-            Looked::Hangs(_) | Looked::Cut => None,
+        let after = match attempt::rerun_checks(request, &self.red, None).await? {
+            CheckRerunResult::At(after) => Some(after),
+            CheckRerunResult::Hangs(_) | CheckRerunResult::Cut => None,
         };
-        let is_gone = after.as_ref().is_some_and(|after| !after.has(&found.signature));
+        let is_gone = after.as_ref().is_some_and(|after| !after.has_failure(&found.signature));
         let outcome = match (&after, is_gone) {
             (None, _) => FixOutcome::Unknown,
             (_, true) => FixOutcome::Worked,
             (_, false) => FixOutcome::Failed,
         };
         let seconds = length.as_secs_f64();
-        let attempt = Attempt {
+        let attempt = RecoverAttempt {
             signature: found.signature,
             class: found.class,
             strategy,
@@ -132,30 +137,30 @@ impl Session<'_> {
     }
 
     /// The next action: ordered by strategy, then by error.
-    async fn next(&self) -> Result<Option<Action>, RecoverError> {
+    async fn next_action(&self) -> Result<Option<RecoverAction>, RecoverError> {
         let request = self.request;
         let errors: Vec<ParsedError> =
             self.red.found.iter().map(|found| found.error.clone()).collect();
         let dir = &request.workplace.dir;
         let advice = request.memory.look_up(&errors, dir, &self.tried, (request.clock)()).await?;
-        let advice = self.fitting(advice).await?;
-        let facts = Facts::of(request).await?;
-        let open: Vec<&Found> =
+        let advice = self.withhold_unfitting(advice).await?;
+        let facts = ProjectFacts::collect_for(request).await?;
+        let open: Vec<&CheckFailure> =
             self.red.found.iter().filter(|found| self.may_try(&found.signature)).collect();
-        Ok(choose(&open, &facts, &advice, request.rules, &self.tried))
+        Ok(choose_action(&open, &facts, &advice, request.rules, &self.tried))
     }
 
     /// Withholds patches that do not apply. They were made for other files, so this does not count
     /// against them.
-    async fn fitting(&self, mut advice: Advice) -> Result<Advice, RecoverError> {
+    async fn withhold_unfitting(&self, mut advice: FixAdvice) -> Result<FixAdvice, RecoverError> {
         for offer in std::mem::take(&mut advice.offers) {
             let fits = match &offer.fix.fix.remedy {
-                Remedy::Patch(text) => self.request.git.patch_fits(text).await?,
-                Remedy::Command(_) | Remedy::Advice(_) => Ok(()),
+                FixRemedy::Patch(text) => self.request.git.patch_fits(text).await?,
+                FixRemedy::Command(_) | FixRemedy::Advice(_) => Ok(()),
             };
             match fits {
                 Ok(()) => advice.offers.push(offer),
-                Err(why) => advice.withheld.push(Withheld {
+                Err(why) => advice.withheld.push(WithheldFix {
                     signature: offer.signature,
                     id: offer.fix.id,
                     state: offer.state,
@@ -178,7 +183,7 @@ impl Session<'_> {
         all < self.request.rules.attempts_max && failed < RECOVER_WITHOUT_EFFECT_MAX as usize
     }
 
-    async fn attempt(&mut self, action: Action) -> Result<(), RecoverError> {
+    async fn try_action(&mut self, action: RecoverAction) -> Result<(), RecoverError> {
         let request = self.request;
         (request.on_event)(RecoverEvent::Trying {
             signature: action.signature.clone(),
@@ -186,10 +191,10 @@ impl Session<'_> {
             what: format!(
                 "{}: {}",
                 action.fix.remedy.kind(),
-                super::first_line(&action.fix.remedy.text())
+                super::first_line(&action.fix.remedy.to_text())
             ),
         });
-        let (attempt, after) = attempt::perform(request, &self.red, &action).await?;
+        let (attempt, after) = attempt::perform_attempt(request, &self.red, &action).await?;
         // Trying the same fix twice is pointless, but one that worked may be needed again if the
         // failure returns.
         if attempt.outcome != FixOutcome::Worked {
@@ -211,8 +216,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn end(self, state: State) -> Result<Recovered, RecoverError> {
-        let Session { request, red, payloads, tried, attempts, .. } = self;
+    async fn finish(self, state: RecoverState) -> Result<RecoverResult, RecoverError> {
+        let RecoverSession { request, red, payloads, tried, attempts, .. } = self;
         let errors: Vec<ParsedError> = red.found.iter().map(|found| found.error.clone()).collect();
         let now_ms = (request.clock)();
         let mut advice =
@@ -221,47 +226,50 @@ impl Session<'_> {
         for offer in &mut advice.offers {
             offer.state = FixState::Suggested;
         }
-        Ok(Recovered { attempts, state, payloads, advice, verdict: red.verdict, tried })
+        Ok(RecoverResult { attempts, state, payloads, advice, verdict: red.verdict, tried })
     }
 }
 
 /// The reason why only a person can help, if so.
-fn permanent(red: &Red) -> Option<String> {
-    let found = super::classify::only_for_a_person(&red.found)?;
+fn permanent_reason(red: &FailedChecks) -> Option<String> {
+    let found = super::classify::first_if_all_permanent(&red.found)?;
     Some(format!("`{}`: {}", found.check, super::first_line(&found.error.message)))
 }
 
 /// The strategies for fixes, in order. Fixes that are only suggested come last. Trying them is
 /// safe, since every attempt has a backup and is verified, and it is the only way for them to
 /// become trusted.
-const WAYS: &[(Strategy, FixState)] = &[
-    (Strategy::InstallDependency, FixState::Automatic),
-    (Strategy::LinterFix, FixState::Automatic),
-    (Strategy::LearnedFix, FixState::Automatic),
-    (Strategy::LearnedFix, FixState::Suggested),
+const WAYS: &[(RecoverStrategy, FixState)] = &[
+    (RecoverStrategy::InstallDependency, FixState::Automatic),
+    (RecoverStrategy::LinterFix, FixState::Automatic),
+    (RecoverStrategy::LearnedFix, FixState::Automatic),
+    (RecoverStrategy::LearnedFix, FixState::Suggested),
 ];
 
 /// Chooses the next action. Pure: the same facts give the same result.
-pub(crate) fn choose(
-    open: &[&Found],
-    facts: &Facts,
-    advice: &Advice,
+pub(crate) fn choose_action(
+    open: &[&CheckFailure],
+    facts: &ProjectFacts,
+    advice: &FixAdvice,
     rules: &RecoverRules,
-    tried: &Tried,
-) -> Option<Action> {
+    tried: &TriedFixes,
+) -> Option<RecoverAction> {
     for (strategy, state) in WAYS.iter().filter(|(way, _)| rules.strategies.contains(way)) {
         for found in open {
             let none = Vec::new();
             let (chosen, class) = match strategy {
                 // Installing without network would only fail.
-                Strategy::InstallDependency if !rules.network => (None, found.class),
-                Strategy::InstallDependency => {
-                    (install::choose(found, facts).map(|fix| (fix, none)), Class::Mechanical)
+                RecoverStrategy::InstallDependency if !rules.network => (None, found.class),
+                RecoverStrategy::InstallDependency => (
+                    install::choose_install(found, facts).map(|fix| (fix, none)),
+                    FailureClass::Mechanical,
+                ),
+                RecoverStrategy::LinterFix => {
+                    (linter::choose_linter_fix(found, facts), FailureClass::Mechanical)
                 }
-                Strategy::LinterFix => (linter::choose(found, facts), Class::Mechanical),
                 _ => {
-                    let fix = learned::choose(found, advice, *state);
-                    (fix.map(|fix| (fix, none)), Class::Known)
+                    let fix = learned_fix::choose_learned_fix(found, advice, *state);
+                    (fix.map(|fix| (fix, none)), FailureClass::Known)
                 }
             };
             let Some((fix, files)) = chosen else { continue };
@@ -269,12 +277,12 @@ pub(crate) fn choose(
             if is_withheld(advice, &signature, &id) || tried.contains(&(signature.clone(), id)) {
                 continue;
             }
-            return Some(Action { signature, class, strategy: *strategy, fix, files });
+            return Some(RecoverAction { signature, class, strategy: *strategy, fix, files });
         }
     }
     None
 }
 
-fn is_withheld(advice: &Advice, signature: &str, id: &str) -> bool {
+fn is_withheld(advice: &FixAdvice, signature: &str, id: &str) -> bool {
     advice.withheld.iter().any(|held| held.signature == signature && held.id == id)
 }

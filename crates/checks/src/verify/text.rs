@@ -1,30 +1,34 @@
 //! A verification as text for a terminal: a line per check, failures by cause, and the verdict as
 //! the last line.
 
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 
-use super::super::analyse::{Analysis, Group};
+use super::super::analyse::{ErrorGroup, OutputAnalysis};
 use super::super::error::ParsedError;
-use super::{CheckOutcome, CheckReport, Verdict, Verification};
+use super::{CheckOutcome, CheckReport, VerificationReport, VerificationVerdict};
 use crate::limits::REPORT_ERRORS_SHOWN;
 use repertoire_text::styles::Styles;
 
 /// Renders the report.
-pub fn text(verification: &Verification, styles: &Styles) -> String {
+pub fn render_text(verification: &VerificationReport, styles: &Styles) -> String {
     let width = verification.checks.iter().map(|check| check.name.chars().count()).max();
-    let mut out: String =
-        verification.checks.iter().map(|check| line(check, width.unwrap_or(0), styles)).collect();
+    let mut out: String = verification
+        .checks
+        .iter()
+        .map(|check| render_check_line(check, width.unwrap_or(0), styles))
+        .collect();
     for check in verification.checks.iter().filter(|check| !check.analysis.errors.is_empty()) {
-        let name = paint(styles.strong, &printable(&check.name));
-        out.push_str(&format!("\n{name}: {}\n", counted(&check.analysis)));
-        out.push_str(&groups(&check.analysis, styles));
+        let name = paint_text(styles.strong, &printable_line(&check.name));
+        out.push_str(&format!("\n{name}: {}\n", format_counts(&check.analysis)));
+        out.push_str(&render_groups(&check.analysis, styles));
     }
     if !verification.suspicions.is_empty() {
-        out.push_str(&format!("\n{}\n", paint(styles.warn, "Not to be believed yet:")));
+        out.push_str(&format!("\n{}\n", paint_text(styles.warn, "Not to be believed yet:")));
         for suspicion in &verification.suspicions {
-            let check = suspicion.check.as_ref().map(|check| format!("{}: ", printable(check)));
+            let check =
+                suspicion.check.as_ref().map(|check| format!("{}: ", printable_line(check)));
             let check = check.unwrap_or_default();
-            out.push_str(&format!("  {check}{}\n", printable(&suspicion.message)));
+            out.push_str(&format!("  {check}{}\n", printable_line(&suspicion.message)));
         }
     }
     if let Some(compared) = &verification.compared {
@@ -37,34 +41,37 @@ pub fn text(verification: &Verification, styles: &Styles) -> String {
     let gap = if out.is_empty() { "" } else { "\n" };
     out.push_str(&format!(
         "{gap}{}\n",
-        paint(style(verification.verdict, styles), words(verification.verdict))
+        paint_text(
+            verdict_style(verification.verdict, styles),
+            verdict_label(verification.verdict)
+        )
     ));
     out
 }
 
 /// Renders an analysis on its own.
-pub fn analysis_text(analysis: &Analysis, styles: &Styles) -> String {
-    format!("{}\n{}", counted(analysis), groups(analysis, styles))
+pub fn analysis_text(analysis: &OutputAnalysis, styles: &Styles) -> String {
+    format!("{}\n{}", format_counts(analysis), render_groups(analysis, styles))
 }
 
-pub(super) fn words(verdict: Verdict) -> &'static str {
+pub(super) fn verdict_label(verdict: VerificationVerdict) -> &'static str {
     match verdict {
-        Verdict::Passed => "passed",
-        Verdict::Failed => "failed",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::NotVerifiable => "no checks configured",
+        VerificationVerdict::Passed => "passed",
+        VerificationVerdict::Failed => "failed",
+        VerificationVerdict::Inconclusive => "inconclusive",
+        VerificationVerdict::NotVerifiable => "no checks configured",
     }
 }
 
-fn style(verdict: Verdict, styles: &Styles) -> anstyle::Style {
+fn verdict_style(verdict: VerificationVerdict, styles: &Styles) -> anstyle::Style {
     match verdict {
-        Verdict::Passed => styles.good,
-        Verdict::Failed => styles.bad,
-        Verdict::Inconclusive | Verdict::NotVerifiable => styles.warn,
+        VerificationVerdict::Passed => styles.good,
+        VerificationVerdict::Failed => styles.bad,
+        VerificationVerdict::Inconclusive | VerificationVerdict::NotVerifiable => styles.warn,
     }
 }
 
-fn line(check: &CheckReport, width: usize, styles: &Styles) -> String {
+fn render_check_line(check: &CheckReport, width: usize, styles: &Styles) -> String {
     let (mark, colour) = match check.result {
         CheckOutcome::Passed => ("PASS", styles.good),
         CheckOutcome::Failed => ("FAIL", styles.bad),
@@ -72,18 +79,19 @@ fn line(check: &CheckReport, width: usize, styles: &Styles) -> String {
         CheckOutcome::Skipped => ("SKIP", styles.faint),
         CheckOutcome::CouldNotRun => ("????", styles.warn),
     };
-    let name = printable(&check.name);
+    let name = printable_line(&check.name);
     let name = format!("{name}{}", " ".repeat(width.saturating_sub(check.name.chars().count())));
-    let about = about(check).join(", ");
-    let about = if about.is_empty() { about } else { format!("  {}", paint(styles.faint, &about)) };
-    format!("{} {name}{about}\n", paint(colour, mark))
+    let about = check_details(check).join(", ");
+    let about =
+        if about.is_empty() { about } else { format!("  {}", paint_text(styles.faint, &about)) };
+    format!("{} {name}{about}\n", paint_text(colour, mark))
 }
 
 /// Details of a check beyond its result.
-pub(super) fn about(check: &CheckReport) -> Vec<String> {
+pub(super) fn check_details(check: &CheckReport) -> Vec<String> {
     let mut about = Vec::new();
     if check.attempts > 0 {
-        about.push(seconds(check.duration_ms));
+        about.push(format_seconds(check.duration_ms));
     }
     if let Some(code) = check.exit_code.filter(|code| *code != 0) {
         about.push(format!("exit code {code}"));
@@ -101,27 +109,27 @@ pub(super) fn about(check: &CheckReport) -> Vec<String> {
         about.push(format!("unstable: passed on attempt {}", check.attempts));
     }
     if check.analysis.warnings > 0 {
-        about.push(plural(check.analysis.warnings as usize, "warning"));
+        about.push(format_plural(check.analysis.warnings as usize, "warning"));
     }
     if !check.critical {
         about.push("need not pass".to_owned());
     }
-    about.extend(check.reason.as_deref().map(printable));
+    about.extend(check.reason.as_deref().map(printable_line));
     about
 }
 
-pub(super) fn seconds(ms: u64) -> String {
+pub(super) fn format_seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
-pub(super) fn plural(number: usize, one: &str) -> String {
+pub(super) fn format_plural(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
 /// The numbers of errors and groups.
-pub(super) fn counted(analysis: &Analysis) -> String {
-    let errors = plural(analysis.errors.len(), "error");
-    let groups = plural(analysis.groups.len(), "group");
+pub(super) fn format_counts(analysis: &OutputAnalysis) -> String {
+    let errors = format_plural(analysis.errors.len(), "error");
+    let groups = format_plural(analysis.groups.len(), "group");
     let cut = if analysis.truncated { "; some of the output was not seen" } else { "" };
     match analysis.errors.len() {
         0 => format!("no errors{cut}"),
@@ -129,13 +137,13 @@ pub(super) fn counted(analysis: &Analysis) -> String {
     }
 }
 
-fn groups(analysis: &Analysis, styles: &Styles) -> String {
+fn render_groups(analysis: &OutputAnalysis, styles: &Styles) -> String {
     let mut out = String::new();
     let mut room = REPORT_ERRORS_SHOWN;
     for (at, group) in analysis.groups.iter().enumerate() {
         if room == 0 {
             let left = analysis.groups.len() - at;
-            out.push_str(&format!("  and {} more\n", plural(left, "group")));
+            out.push_str(&format!("  and {} more\n", format_plural(left, "group")));
             break;
         }
         let first = if analysis.fix_first == Some(at) && analysis.groups.len() > 1 {
@@ -143,11 +151,11 @@ fn groups(analysis: &Analysis, styles: &Styles) -> String {
         } else {
             ""
         };
-        let heading = format!("{}{first}", cause(group));
-        out.push_str(&format!("  {}\n", paint(styles.warn, &printable(&heading))));
+        let heading = format!("{}{first}", group_heading(group));
+        out.push_str(&format!("  {}\n", paint_text(styles.warn, &printable_line(&heading))));
         let errors = group.errors.iter().filter_map(|at| analysis.errors.get(*at));
         for error in errors.take(room) {
-            out.push_str(&told(error, styles));
+            out.push_str(&render_error(error, styles));
         }
         room = room.saturating_sub(group.errors.len());
     }
@@ -155,30 +163,30 @@ fn groups(analysis: &Analysis, styles: &Styles) -> String {
 }
 
 /// The heading of a group.
-pub(super) fn cause(group: &Group) -> String {
+pub(super) fn group_heading(group: &ErrorGroup) -> String {
     match &group.cause {
         Some(cause) => format!("{}: {cause}", group.category),
         None => group.category.to_string(),
     }
 }
 
-fn told(error: &ParsedError, styles: &Styles) -> String {
+fn render_error(error: &ParsedError, styles: &Styles) -> String {
     let mut head: Vec<String> = Vec::new();
-    head.extend(error.place().map(|place| paint(styles.accent, &printable(&place))));
-    head.extend(error.code.as_deref().map(|code| paint(styles.faint, &printable(code))));
-    head.extend(error.test.as_deref().map(|test| paint(styles.strong, &printable(test))));
-    let lines: Vec<String> = error.message.lines().map(printable).collect();
+    head.extend(error.location().map(|place| paint_text(styles.accent, &printable_line(&place))));
+    head.extend(error.code.as_deref().map(|code| paint_text(styles.faint, &printable_line(code))));
+    head.extend(error.test.as_deref().map(|test| paint_text(styles.strong, &printable_line(test))));
+    let lines: Vec<String> = error.message.lines().map(printable_line).collect();
     let (first, rest) =
         lines.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     head.push(first.to_owned());
     let mut out = format!("    {}\n", head.join("  "));
     rest.iter().for_each(|line| out.push_str(&format!("      {line}\n")));
     error.context.iter().for_each(|line| {
-        out.push_str(&format!("      {}\n", paint(styles.faint, &printable(line))));
+        out.push_str(&format!("      {}\n", paint_text(styles.faint, &printable_line(line))));
     });
     out
 }
 
-fn paint(style: anstyle::Style, text: &str) -> String {
+fn paint_text(style: anstyle::Style, text: &str) -> String {
     format!("{}{text}{}", style.render(), style.render_reset())
 }

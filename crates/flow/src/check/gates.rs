@@ -2,50 +2,55 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::names::meant;
-use super::{Finding, Graph, Place};
+use super::names::suggest_name;
+use super::{FieldPath, StepGraph, WorkflowFinding};
 use crate::codes;
 use crate::limits::LOOP_MAX;
 use crate::template::{names_in_expression, names_in_text};
 use crate::workflow::{
-    Case, Check, ConfidenceLoop, Decide, Gate, Outcome, StepDef, StepId, Workflow,
+    ConfidenceLoop, Decide, DeclaredCheck, Gate, OutcomeCase, StepDef, StepId, Workflow,
+    WorkflowOutcome,
 };
 
-pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
-    let known = Known {
-        owners: owners(workflow),
+pub(super) fn check_gates(workflow: &Workflow, graph: &StepGraph, out: &mut Vec<WorkflowFinding>) {
+    let known = GateFacts {
+        owners: map_review_owners(workflow),
         decided: workflow.steps.iter().map(decided_by).collect(),
-        commands: workflow.checks.iter().map(|(name, check)| (name, names_in(check))).collect(),
+        commands: workflow
+            .checks
+            .iter()
+            .map(|(name, check)| (name, names_in_check(check)))
+            .collect(),
     };
     for (name, check) in &workflow.checks {
         let given = [&check.command, &check.file, &check.plan];
         if given.iter().filter(|text| !text.is_empty()).count() > 1 {
             let message =
                 format!("check `{name}` has more than one of `command`, `file` and `plan`");
-            let place = Place::default().key("checks").key(name.as_str());
-            out.push(Finding::new(&codes::GATE_REVIEW, message, place));
+            let place = FieldPath::default().key("checks").key(name.as_str());
+            out.push(WorkflowFinding::new(&codes::GATE_REVIEW, message, place));
         }
     }
     for (at, step) in workflow.steps.iter().enumerate() {
-        let place = Place::step(at);
+        let place = FieldPath::for_step(at);
         match &step.decide {
             Decide::Gate(gate) => {
                 let place = place.key("decide").key("gate");
-                pillars(gate, step, &place, out);
-                reviews(workflow, &known, (step, gate), &place, out);
-                ways_round(workflow, graph, &known, (at, step, gate), out);
-                numbers(gate, &place, out);
+                check_pillars(gate, step, &place, out);
+                check_reviews(workflow, &known, (step, gate), &place, out);
+                check_bypasses(workflow, graph, &known, (at, step, gate), out);
+                check_schedule(gate, &place, out);
             }
             Decide::Confidence(confidence) => {
-                levels(confidence, &place.key("decide").key("confidence"), out);
+                check_levels(confidence, &place.key("decide").key("confidence"), out);
             }
             Decide::Cases(_) | Decide::Reported => {}
         }
-        bound(step, &place, out);
+        check_bound(step, &place, out);
     }
 }
 
-fn pillars(gate: &Gate, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
+fn check_pillars(gate: &Gate, step: &StepDef, place: &FieldPath, out: &mut Vec<WorkflowFinding>) {
     let is_empty = |text: &Option<String>| text.as_ref().is_none_or(|text| text.trim().is_empty());
     let missing = [
         (is_empty(&gate.banner), "its banner (`banner`)"),
@@ -54,12 +59,12 @@ fn pillars(gate: &Gate, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
     ];
     for (_, what) in missing.iter().filter(|(is_missing, _)| *is_missing) {
         let message = format!("gate `{}` lacks {what}", step.id);
-        out.push(Finding::new(&codes::GATE_PILLAR, message, place.clone()));
+        out.push(WorkflowFinding::new(&codes::GATE_PILLAR, message, place.clone()));
     }
 }
 
 /// Facts about the workflow that are computed once for all gates.
-struct Known<'a> {
+struct GateFacts<'a> {
     owners: HashMap<&'a StepId, &'a StepId>,
     /// For each step that is decided by conditions, the names those conditions use.
     decided: Vec<Option<BTreeSet<String>>>,
@@ -67,12 +72,12 @@ struct Known<'a> {
     commands: HashMap<&'a String, BTreeSet<String>>,
 }
 
-fn names_in(check: &Check) -> BTreeSet<String> {
-    names_in_text(&check.told()).unwrap_or_default()
+fn names_in_check(check: &DeclaredCheck) -> BTreeSet<String> {
+    names_in_text(&check.command_template()).unwrap_or_default()
 }
 
 /// Maps each review step to the first gate that lists it; a step may review for one gate only.
-fn owners(workflow: &Workflow) -> HashMap<&StepId, &StepId> {
+fn map_review_owners(workflow: &Workflow) -> HashMap<&StepId, &StepId> {
     let mut owners = HashMap::new();
     for (step, gate) in workflow.gates() {
         for review in &gate.reviews {
@@ -82,23 +87,23 @@ fn owners(workflow: &Workflow) -> HashMap<&StepId, &StepId> {
     owners
 }
 
-fn reviews(
+fn check_reviews(
     workflow: &Workflow,
-    known: &Known<'_>,
+    known: &GateFacts<'_>,
     (step, gate): (&StepDef, &Gate),
-    place: &Place,
-    out: &mut Vec<Finding>,
+    place: &FieldPath,
+    out: &mut Vec<WorkflowFinding>,
 ) {
-    let mut wrong = |message: String, place: Place| {
-        out.push(Finding::new(&codes::GATE_REVIEW, message, place));
+    let mut wrong = |message: String, place: FieldPath| {
+        out.push(WorkflowFinding::new(&codes::GATE_REVIEW, message, place));
     };
     if gate.reviews.is_empty() {
         wrong(format!("gate `{}` names no review", step.id), place.key("reviews"));
     }
     for (at, id) in gate.reviews.iter().enumerate() {
-        if workflow.step(id).is_none_or(|step| step.decide.as_gate().is_some()) {
+        if workflow.find_step(id).is_none_or(|step| step.decide.as_gate().is_some()) {
             let steps = workflow.steps.iter().filter(|step| step.decide.as_gate().is_none());
-            let near = meant(at, id.as_str(), steps.map(|step| step.id.as_str()));
+            let near = suggest_name(at, id.as_str(), steps.map(|step| step.id.as_str()));
             let message = format!("there is no step `{id}` to review in{near}");
             wrong(message, place.key("reviews").index(at));
         }
@@ -107,7 +112,11 @@ fn reviews(
             wrong(message, place.key("reviews").index(at));
         }
     }
-    if step.next.target(&Outcome::Fail).is_some_and(|target| target.step().is_none()) {
+    if step
+        .next
+        .find_target(&WorkflowOutcome::Fail)
+        .is_some_and(|target| target.as_step().is_none())
+    {
         wrong(
             format!(
                 "gate `{}` ends the workflow when it fails; lead it to the step that repairs",
@@ -119,9 +128,9 @@ fn reviews(
     for (at, name) in gate.checks.iter().enumerate() {
         let place = place.key("checks").index(at);
         let Some(names) = known.commands.get(name) else {
-            let near = meant(out.len(), name, workflow.checks.keys().map(String::as_str));
+            let near = suggest_name(out.len(), name, workflow.checks.keys().map(String::as_str));
             let message = format!("there is no check `{name}`{near}");
-            out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
+            out.push(WorkflowFinding::new(&codes::UNKNOWN_REFERENCE, message, place));
             continue;
         };
         let own = format!("state.outputs.{}", step.id);
@@ -130,23 +139,23 @@ fn reviews(
                 "gate `{}` is left with `{said}`, which the command of its check `{name}` uses; let an earlier step say it",
                 step.id
             );
-            out.push(Finding::new(&codes::GATE_REVIEW, message, place));
+            out.push(WorkflowFinding::new(&codes::GATE_REVIEW, message, place));
         }
     }
 }
 
 /// Reports paths that lead past a gate that was not passed.
-fn ways_round(
+fn check_bypasses(
     workflow: &Workflow,
-    graph: &Graph,
-    known: &Known<'_>,
+    graph: &StepGraph,
+    known: &GateFacts<'_>,
     (at, step, gate): (usize, &StepDef, &Gate),
-    out: &mut Vec<Finding>,
+    out: &mut Vec<WorkflowFinding>,
 ) {
-    let mut wrong = |message: String, place: Place| {
-        out.push(Finding::new(&codes::GATE_REVIEW, message, place));
+    let mut wrong = |message: String, place: FieldPath| {
+        out.push(WorkflowFinding::new(&codes::GATE_REVIEW, message, place));
     };
-    let place = Place::step(at);
+    let place = FieldPath::for_step(at);
     if step.on_error.is_some() {
         let message =
             format!("gate `{}` cannot have `on_error`: it would be a way round it", step.id);
@@ -156,15 +165,15 @@ fn ways_round(
     if !graph.is_whole() {
         return;
     }
-    let index = |id: &StepId| workflow.number(id).map(|number| number - 1);
+    let index = |id: &StepId| workflow.step_number(id).map(|number| number - 1);
     for (number, id) in gate.reviews.iter().enumerate() {
         if index(id).is_some_and(|review| !graph.reaches(review, at)) {
             let message = format!("from review `{id}` there is no way to gate `{}`", step.id);
             wrong(message, place.key("decide").key("gate").key("reviews").index(number));
         }
     }
-    let target = |outcome| step.next.target(&outcome).and_then(|to| index(to.step()?));
-    let Some(repair) = target(Outcome::Fail) else { return };
+    let target = |outcome| step.next.find_target(&outcome).and_then(|to| index(to.as_step()?));
+    let Some(repair) = target(WorkflowOutcome::Fail) else { return };
     let next = place.key("next").key("fail");
     let name = &workflow.steps[repair].id;
     if !graph.reaches(repair, at) {
@@ -172,8 +181,8 @@ fn ways_round(
         wrong(message, next);
         return;
     }
-    let on = target(Outcome::Ok);
-    if let Some(past) = past(workflow, graph, &known.decided, (repair, at, on)) {
+    let on = target(WorkflowOutcome::Ok);
+    if let Some(past) = find_bypass(workflow, graph, &known.decided, (repair, at, on)) {
         let message = format!(
             "from `{name}`, where gate `{}` leads when it fails, {past} is reached without passing it",
             step.id
@@ -188,7 +197,7 @@ fn ways_round(
             continue;
         }
         let Some(review) = index(id).filter(|review| graph.reaches(*review, at)) else { continue };
-        if let Some(past) = past(workflow, graph, &known.decided, (review, at, on)) {
+        if let Some(past) = find_bypass(workflow, graph, &known.decided, (review, at, on)) {
             let message =
                 format!("from review `{id}`, {past} is reached without passing gate `{}`", step.id);
             wrong(message, place.key("decide").key("gate").key("reviews").index(number));
@@ -197,34 +206,34 @@ fn ways_round(
 }
 
 /// Returns the step behind a gate, or the end, if a run can reach it without passing the gate.
-fn past(
+fn find_bypass(
     workflow: &Workflow,
-    graph: &Graph,
+    graph: &StepGraph,
     decided: &[Option<BTreeSet<String>>],
     (from, gate, on): (usize, usize, Option<usize>),
 ) -> Option<String> {
-    let fixed = fixed(workflow, graph, decided, (from, gate));
+    let fixed = find_fixed_steps(workflow, graph, decided, (from, gate));
     let closed = |other: usize| other == gate || fixed[other];
     let reached = graph.reached_without(from, closed);
     if let Some(on) = on.filter(|on| reached[*on]) {
         return Some(format!("`{}`", workflow.steps[on].id));
     }
-    let ends = |other: usize| reached[other] && !closed(other) && graph.ends(other);
+    let ends = |other: usize| reached[other] && !closed(other) && graph.has_end_edge(other);
     (0..reached.len()).any(ends).then(|| "the end".to_owned())
 }
 
 /// The names that the conditions of a step use, if conditions decide it.
 fn decided_by(step: &StepDef) -> Option<BTreeSet<String>> {
     let Decide::Cases(cases) = &step.decide else { return None };
-    let names = |case: &Case| names_in_expression(&case.condition).unwrap_or_default();
+    let names = |case: &OutcomeCase| names_in_expression(&case.condition).unwrap_or_default();
     Some(cases.when.iter().flat_map(names).collect())
 }
 
 /// Marks the steps whose route cannot change between `from` and the gate: conditions decide them, and those conditions
 /// use nothing that an agent reports on the way.
-fn fixed(
+fn find_fixed_steps(
     workflow: &Workflow,
-    graph: &Graph,
+    graph: &StepGraph,
     decided: &[Option<BTreeSet<String>>],
     (from, gate): (usize, usize),
 ) -> Vec<bool> {
@@ -241,9 +250,9 @@ fn fixed(
     decided.iter().map(|names| names.as_ref().is_some_and(is_fixed)).collect()
 }
 
-fn numbers(gate: &Gate, place: &Place, out: &mut Vec<Finding>) {
-    let mut wrong = |message: String, place: Place| {
-        out.push(Finding::new(&codes::BAD_BOUND, message, place));
+fn check_schedule(gate: &Gate, place: &FieldPath, out: &mut Vec<WorkflowFinding>) {
+    let mut wrong = |message: String, place: FieldPath| {
+        out.push(WorkflowFinding::new(&codes::BAD_BOUND, message, place));
     };
     if gate.schedule.is_empty() {
         wrong("the schedule is empty".to_owned(), place.key("schedule"));
@@ -262,9 +271,9 @@ fn numbers(gate: &Gate, place: &Place, out: &mut Vec<Finding>) {
     }
 }
 
-fn levels(confidence: &ConfidenceLoop, place: &Place, out: &mut Vec<Finding>) {
-    let mut wrong = |message: String, place: Place| {
-        out.push(Finding::new(&codes::BAD_BOUND, message, place));
+fn check_levels(confidence: &ConfidenceLoop, place: &FieldPath, out: &mut Vec<WorkflowFinding>) {
+    let mut wrong = |message: String, place: FieldPath| {
+        out.push(WorkflowFinding::new(&codes::BAD_BOUND, message, place));
     };
     if confidence.max == 0 || confidence.max > LOOP_MAX {
         wrong(format!("`max` has to be 1 to {LOOP_MAX}"), place.key("max"));
@@ -286,10 +295,10 @@ fn levels(confidence: &ConfidenceLoop, place: &Place, out: &mut Vec<Finding>) {
     }
 }
 
-fn bound(step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
+fn check_bound(step: &StepDef, place: &FieldPath, out: &mut Vec<WorkflowFinding>) {
     let Some(bound) = &step.bound else { return };
-    let mut wrong = |message: String, place: Place| {
-        out.push(Finding::new(&codes::BAD_BOUND, message, place));
+    let mut wrong = |message: String, place: FieldPath| {
+        out.push(WorkflowFinding::new(&codes::BAD_BOUND, message, place));
     };
     let place = place.key("loop");
     if bound.max == 0 || bound.max > LOOP_MAX {

@@ -6,15 +6,15 @@
 
 use std::collections::HashMap;
 
-use super::names::meant;
-use super::{Finding, Place};
+use super::names::suggest_name;
+use super::{FieldPath, WorkflowFinding};
 use crate::codes;
-use crate::workflow::{Decide, Outcome, StepDef, StepId, Target, Workflow};
+use crate::workflow::{Decide, EdgeTarget, StepDef, StepId, Workflow, WorkflowOutcome};
 
 /// The edges of a workflow, by the indices of its steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Graph {
-    edges: Vec<Vec<Edge>>,
+pub(crate) struct StepGraph {
+    edges: Vec<Vec<StepEdge>>,
     /// True if every edge leads to an existing step.
     whole: bool,
 }
@@ -22,22 +22,22 @@ pub(crate) struct Graph {
 /// An edge. `outcome` is `None` for an error, `to` is `None` for the end. An outcome that only `default` matches has
 /// an edge of its own; edges that no outcome leads to are left out.
 #[derive(Clone, Debug)]
-pub(crate) struct Edge {
-    outcome: Option<Outcome>,
+pub(crate) struct StepEdge {
+    outcome: Option<WorkflowOutcome>,
     to: Option<usize>,
 }
 
-impl Graph {
+impl StepGraph {
     pub(crate) fn new(workflow: &Workflow) -> Self {
         let index: HashMap<&StepId, usize> =
             workflow.steps.iter().enumerate().map(|(at, step)| (&step.id, at)).collect();
         let edges = workflow.steps.iter().map(|step| edges_of(step, &index)).collect();
         let known = |id: Option<&StepId>| id.is_none_or(|id| index.contains_key(id));
         let whole = workflow.steps.iter().all(|step| {
-            let mut edges = step.next.edges().into_iter();
-            known(step.on_error.as_ref()) && edges.all(|(_, target)| known(target.step()))
+            let mut edges = step.next.all_edges().into_iter();
+            known(step.on_error.as_ref()) && edges.all(|(_, target)| known(target.as_step()))
         });
-        Graph { edges, whole }
+        StepGraph { edges, whole }
     }
 
     pub(super) fn is_whole(&self) -> bool {
@@ -46,10 +46,10 @@ impl Graph {
 
     /// Returns true if `to` can be reached from `from`, or is the same step.
     pub(crate) fn reaches(&self, from: usize, to: usize) -> bool {
-        self.reachable(from)[to]
+        self.reachable_from(from)[to]
     }
 
-    fn reachable(&self, from: usize) -> Vec<bool> {
+    fn reachable_from(&self, from: usize) -> Vec<bool> {
         let mut seen = vec![false; self.edges.len()];
         let mut open = vec![from];
         seen[from] = true;
@@ -81,20 +81,20 @@ impl Graph {
     }
 
     /// Returns true if the step has an edge to the end.
-    pub(super) fn ends(&self, at: usize) -> bool {
+    pub(super) fn has_end_edge(&self, at: usize) -> bool {
         self.edges[at].iter().any(|edge| edge.to.is_none())
     }
 
     fn reaches_end(&self, from: usize) -> bool {
-        let seen = self.reachable(from);
-        (0..seen.len()).any(|at| seen[at] && self.ends(at))
+        let seen = self.reachable_from(from);
+        (0..seen.len()).any(|at| seen[at] && self.has_end_edge(at))
     }
 
     /// The graph that remains when every bound is used up.
-    fn exhausted(&self, workflow: &Workflow) -> Graph {
-        let stays = |at: usize, edge: &Edge| match allowed_at_limit(&workflow.steps[at]) {
-            Allowed::All => true,
-            Allowed::Only(outcome) => {
+    fn without_used_bounds(&self, workflow: &Workflow) -> StepGraph {
+        let stays = |at: usize, edge: &StepEdge| match allowed_at_limit(&workflow.steps[at]) {
+            AllowedEdges::All => true,
+            AllowedEdges::Only(outcome) => {
                 let is_it = outcome.is_some() && edge.outcome == outcome;
                 is_it || edge.to.is_none_or(|to| !self.reaches(to, at))
             }
@@ -104,7 +104,7 @@ impl Graph {
             .iter()
             .enumerate()
             .map(|(at, edges)| edges.iter().filter(|edge| stays(at, edge)).cloned().collect());
-        Graph { edges: edges.collect(), whole: self.whole }
+        StepGraph { edges: edges.collect(), whole: self.whole }
     }
 
     /// The maximum number of steps a run enters before it ends or waits for a person.
@@ -116,7 +116,8 @@ impl Graph {
     /// a later one fails, so its failures multiply. All this happens within the strongly connected components of the
     /// graph, which a run goes through one after another.
     pub(super) fn turns_max(&self, workflow: &Workflow) -> u64 {
-        let reach: Vec<Vec<bool>> = (0..self.edges.len()).map(|at| self.reachable(at)).collect();
+        let reach: Vec<Vec<bool>> =
+            (0..self.edges.len()).map(|at| self.reachable_from(at)).collect();
         let mut counted = vec![false; self.edges.len()];
         let mut turns = 0_u64;
         for at in 0..self.edges.len() {
@@ -131,7 +132,9 @@ impl Graph {
                 steps += 1;
                 let step = &workflow.steps[other];
                 match (&step.decide, &step.bound) {
-                    (Decide::Gate(gate), _) => gates = gates.saturating_mul(gate.limit().into()),
+                    (Decide::Gate(gate), _) => {
+                        gates = gates.saturating_mul(gate.iteration_limit().into())
+                    }
                     (Decide::Confidence(confidence), _) => {
                         loops += u64::from(confidence.max.max(1) - 1)
                     }
@@ -145,103 +148,115 @@ impl Graph {
     }
 
     /// Returns the step indices of a cycle, if there is one.
-    fn cycle(&self) -> Option<Vec<usize>> {
+    fn find_cycle(&self) -> Option<Vec<usize>> {
         #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
+        enum VisitMark {
             New,
             OnPath,
             Done,
         }
-        fn visit(graph: &Graph, at: usize, marks: &mut [Mark], path: &mut Vec<usize>) -> bool {
-            marks[at] = Mark::OnPath;
+        fn visit_step(
+            graph: &StepGraph,
+            at: usize,
+            marks: &mut [VisitMark],
+            path: &mut Vec<usize>,
+        ) -> bool {
+            marks[at] = VisitMark::OnPath;
             path.push(at);
             for to in graph.edges[at].iter().filter_map(|edge| edge.to) {
-                if marks[to] == Mark::OnPath {
+                if marks[to] == VisitMark::OnPath {
                     let start = path.iter().position(|step| *step == to).unwrap_or_default();
                     path.drain(..start);
                     return true;
                 }
-                if marks[to] == Mark::New && visit(graph, to, marks, path) {
+                if marks[to] == VisitMark::New && visit_step(graph, to, marks, path) {
                     return true;
                 }
             }
-            marks[at] = Mark::Done;
+            marks[at] = VisitMark::Done;
             path.pop();
             false
         }
-        let mut marks = vec![Mark::New; self.edges.len()];
+        let mut marks = vec![VisitMark::New; self.edges.len()];
         let mut path = Vec::new();
         (0..self.edges.len())
-            .any(|at| marks[at] == Mark::New && visit(self, at, &mut marks, &mut path))
+            .any(|at| marks[at] == VisitMark::New && visit_step(self, at, &mut marks, &mut path))
             .then_some(path)
     }
 }
 
 /// The edges within a loop that a step can still take when its bound is used up.
-enum Allowed {
+enum AllowedEdges {
     All,
-    Only(Option<Outcome>),
+    Only(Option<WorkflowOutcome>),
 }
 
-fn allowed_at_limit(step: &StepDef) -> Allowed {
+fn allowed_at_limit(step: &StepDef) -> AllowedEdges {
     match (&step.decide, &step.bound) {
-        (Decide::Gate(_) | Decide::Confidence(_), _) => Allowed::Only(Some(Outcome::Ok)),
-        (_, Some(bound)) => Allowed::Only(bound.at_limit.clone()),
-        (_, None) => Allowed::All,
+        (Decide::Gate(_) | Decide::Confidence(_), _) => {
+            AllowedEdges::Only(Some(WorkflowOutcome::Ok))
+        }
+        (_, Some(bound)) => AllowedEdges::Only(bound.at_limit.clone()),
+        (_, None) => AllowedEdges::All,
     }
 }
 
-fn edges_of(step: &StepDef, index: &HashMap<&StepId, usize>) -> Vec<Edge> {
-    let known = |target: &Target| match target {
-        Target::End => Some(None),
-        Target::Step(id) => index.get(id).copied().map(Some),
+fn edges_of(step: &StepDef, index: &HashMap<&StepId, usize>) -> Vec<StepEdge> {
+    let known = |target: &EdgeTarget| match target {
+        EdgeTarget::End => Some(None),
+        EdgeTarget::Step(id) => index.get(id).copied().map(Some),
     };
-    let mut edges: Vec<Edge> = step
+    let mut edges: Vec<StepEdge> = step
         .possible_outcomes()
         .into_iter()
         .filter_map(|outcome| {
-            let to = known(&step.next.target(&outcome)?)?;
-            Some(Edge { outcome: Some(outcome), to })
+            let to = known(&step.next.find_target(&outcome)?)?;
+            Some(StepEdge { outcome: Some(outcome), to })
         })
         .collect();
     let on_error = step.on_error.as_ref().and_then(|id| index.get(id));
-    edges.extend(on_error.map(|to| Edge { outcome: None, to: Some(*to) }));
+    edges.extend(on_error.map(|to| StepEdge { outcome: None, to: Some(*to) }));
     edges
 }
 
-pub(super) fn check(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
+pub(super) fn check_graph(workflow: &Workflow, graph: &StepGraph, out: &mut Vec<WorkflowFinding>) {
     let known = out.len();
-    targets(workflow, out);
+    check_targets(workflow, out);
     // Don't also report steps that are unreachable only because of an unknown target.
     let all_known = out.len() == known;
-    outcomes(workflow, out);
+    check_outcomes(workflow, out);
     if workflow.steps.is_empty() {
         let message = "the workflow has no steps";
-        out.push(Finding::new(&codes::NO_TERMINAL, message, Place::default().key("steps")));
+        out.push(WorkflowFinding::new(
+            &codes::NO_TERMINAL,
+            message,
+            FieldPath::default().key("steps"),
+        ));
         return;
     }
     if all_known {
-        ways(workflow, graph, out);
+        check_reachability(workflow, graph, out);
     }
-    bounds(workflow, graph, out);
+    check_bounds(workflow, graph, out);
 }
 
-fn targets(workflow: &Workflow, out: &mut Vec<Finding>) {
-    let known = |id: &StepId| workflow.step(id).is_some();
-    let mut unknown = |id: &StepId, place: Place| {
+fn check_targets(workflow: &Workflow, out: &mut Vec<WorkflowFinding>) {
+    let known = |id: &StepId| workflow.find_step(id).is_some();
+    let mut unknown = |id: &StepId, place: FieldPath| {
         let names = workflow.steps.iter().map(|step| step.id.as_str());
-        let message = format!("there is no step `{id}`{}", meant(out.len(), id.as_str(), names));
-        out.push(Finding::new(&codes::UNKNOWN_TARGET, message, place));
+        let message =
+            format!("there is no step `{id}`{}", suggest_name(out.len(), id.as_str(), names));
+        out.push(WorkflowFinding::new(&codes::UNKNOWN_TARGET, message, place));
     };
     if let Some(entry) = workflow.entry.as_ref().filter(|entry| !known(entry)) {
-        unknown(entry, Place::default().key("entry"));
+        unknown(entry, FieldPath::default().key("entry"));
     }
     for (at, step) in workflow.steps.iter().enumerate() {
-        let place = Place::step(at);
-        for (outcome, target) in step.next.edges() {
-            if let Some(id) = target.step().filter(|id| !known(id)) {
+        let place = FieldPath::for_step(at);
+        for (outcome, target) in step.next.all_edges() {
+            if let Some(id) = target.as_step().filter(|id| !known(id)) {
                 let next = place.key("next");
-                let is_branch = matches!(step.next, crate::workflow::Routing::Branch(_));
+                let is_branch = matches!(step.next, crate::workflow::StepRouting::Branch(_));
                 unknown(id, if is_branch { next.key(outcome.as_str()) } else { next });
             }
         }
@@ -251,57 +266,64 @@ fn targets(workflow: &Workflow, out: &mut Vec<Finding>) {
     }
 }
 
-fn outcomes(workflow: &Workflow, out: &mut Vec<Finding>) {
+fn check_outcomes(workflow: &Workflow, out: &mut Vec<WorkflowFinding>) {
     for (at, step) in workflow.steps.iter().enumerate() {
-        let place = Place::step(at);
+        let place = FieldPath::for_step(at);
         let possible = step.possible_outcomes();
-        for outcome in possible.iter().filter(|outcome| step.next.target(outcome).is_none()) {
+        for outcome in possible.iter().filter(|outcome| step.next.find_target(outcome).is_none()) {
             let message =
                 format!("step `{}` can end with `{outcome}`, and no edge takes that", step.id);
-            out.push(Finding::new(&codes::UNTAKEN_OUTCOME, message, place.key("next")));
+            out.push(WorkflowFinding::new(&codes::UNTAKEN_OUTCOME, message, place.key("next")));
         }
-        let takes = |edge: &Outcome| match edge {
-            Outcome::Default => possible.iter().any(|outcome| !is_named(step, outcome)),
+        let takes = |edge: &WorkflowOutcome| match edge {
+            WorkflowOutcome::Default => possible.iter().any(|outcome| !has_own_edge(step, outcome)),
             edge => possible.contains(edge),
         };
-        for outcome in step.next.outcomes().iter().filter(|outcome| !takes(outcome)) {
+        for outcome in step.next.routed_outcomes().iter().filter(|outcome| !takes(outcome)) {
             let message = format!("step `{}` never ends with `{outcome}`", step.id);
             let place = place.key("next").key(outcome.as_str());
-            out.push(Finding::new(&codes::UNGIVEN_OUTCOME, message, place));
+            out.push(WorkflowFinding::new(&codes::UNGIVEN_OUTCOME, message, place));
         }
     }
 }
 
 /// Returns true if the outcome has an edge of its own.
-fn is_named(step: &StepDef, outcome: &Outcome) -> bool {
-    *outcome != Outcome::Default && step.next.outcomes().contains(outcome)
+fn has_own_edge(step: &StepDef, outcome: &WorkflowOutcome) -> bool {
+    *outcome != WorkflowOutcome::Default && step.next.routed_outcomes().contains(outcome)
 }
 
-fn ways(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
-    let entry = workflow.entry().and_then(|id| workflow.number(id)).map_or(0, |number| number - 1);
-    let reachable = graph.reachable(entry);
-    if !(0..workflow.steps.len()).any(|at| graph.ends(at)) {
+fn check_reachability(workflow: &Workflow, graph: &StepGraph, out: &mut Vec<WorkflowFinding>) {
+    let entry = workflow
+        .entry_step()
+        .and_then(|id| workflow.step_number(id))
+        .map_or(0, |number| number - 1);
+    let reachable = graph.reachable_from(entry);
+    if !(0..workflow.steps.len()).any(|at| graph.has_end_edge(at)) {
         let message = "no step ends the workflow";
-        out.push(Finding::new(&codes::NO_TERMINAL, message, Place::default().key("steps")));
+        out.push(WorkflowFinding::new(
+            &codes::NO_TERMINAL,
+            message,
+            FieldPath::default().key("steps"),
+        ));
         return;
     }
     for (at, step) in workflow.steps.iter().enumerate() {
-        let place = Place::step(at).key("id");
+        let place = FieldPath::for_step(at).key("id");
         if !reachable[at] {
             let message = format!("no way leads to step `{}`", step.id);
-            out.push(Finding::new(&codes::UNREACHABLE, message, place));
+            out.push(WorkflowFinding::new(&codes::UNREACHABLE, message, place));
         } else if !graph.reaches_end(at) {
             let message = format!("from step `{}` there is no way to the end", step.id);
-            out.push(Finding::new(&codes::DEAD_END, message, place));
+            out.push(WorkflowFinding::new(&codes::DEAD_END, message, place));
         }
     }
 }
 
-fn bounds(workflow: &Workflow, graph: &Graph, out: &mut Vec<Finding>) {
-    if let Some(cycle) = graph.exhausted(workflow).cycle() {
+fn check_bounds(workflow: &Workflow, graph: &StepGraph, out: &mut Vec<WorkflowFinding>) {
+    if let Some(cycle) = graph.without_used_bounds(workflow).find_cycle() {
         let names: Vec<&str> = cycle.iter().map(|at| workflow.steps[*at].id.as_str()).collect();
         let message = format!("the loop {} → {} has no bound", names.join(" → "), names[0]);
-        let place = Place::step(cycle[0]).key("next");
-        out.push(Finding::new(&codes::UNBOUNDED_LOOP, message, place));
+        let place = FieldPath::for_step(cycle[0]).key("next");
+        out.push(WorkflowFinding::new(&codes::UNBOUNDED_LOOP, message, place));
     }
 }

@@ -2,38 +2,38 @@
 
 use std::collections::BTreeSet;
 
-use repertoire_skill::name::nearest;
+use repertoire_skill::name::nearest_name;
 
-use super::{Finding, Place};
+use super::{FieldPath, WorkflowFinding};
 use crate::codes;
 use crate::limits::{FINDINGS_MAX, ID_BYTES_MAX};
-use crate::workflow::{AgentRole, Block, Decide, FORMAT, Outcome, StepDef, Workflow};
+use crate::workflow::{AgentRole, Decide, FORMAT, StepBlock, StepDef, Workflow, WorkflowOutcome};
 
-pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
-    let top = Place::default();
+pub(super) fn check_names(workflow: &Workflow, out: &mut Vec<WorkflowFinding>) {
+    let top = FieldPath::default();
     if workflow.format != FORMAT {
         let message = format!("format {} is not known; {FORMAT} is", workflow.format);
-        out.push(Finding::new(&codes::WORKFLOW_FORMAT, message, top.key("format")));
+        out.push(WorkflowFinding::new(&codes::WORKFLOW_FORMAT, message, top.key("format")));
     }
-    declared(workflow, out);
+    check_declared_names(workflow, out);
     let mut seen = BTreeSet::new();
     for (at, step) in workflow.steps.iter().enumerate() {
-        let place = Place::step(at);
-        name(step.id.as_str(), "step", place.key("id"), out);
+        let place = FieldPath::for_step(at);
+        check_name(step.id.as_str(), "step", place.key("id"), out);
         if !seen.insert(&step.id) {
             let message = format!("step `{}` is there twice", step.id);
-            out.push(Finding::new(&codes::DUPLICATE_STEP, message, place.key("id")));
+            out.push(WorkflowFinding::new(&codes::DUPLICATE_STEP, message, place.key("id")));
         }
-        step_refers(workflow, step, &place, out);
+        check_references(workflow, step, &place, out);
         if step.actions.is_empty() && step.decide.is_reported() {
             let message = format!("step `{}` tells its agent nothing", step.id);
-            out.push(Finding::new(&codes::EMPTY_STEP, message, place.key("id")));
+            out.push(WorkflowFinding::new(&codes::EMPTY_STEP, message, place.key("id")));
         }
     }
 }
 
-fn declared(workflow: &Workflow, out: &mut Vec<Finding>) {
-    let top = Place::default();
+fn check_declared_names(workflow: &Workflow, out: &mut Vec<WorkflowFinding>) {
+    let top = FieldPath::default();
     let keys = [
         ("parameters", "parameter", workflow.parameters.keys().collect::<Vec<_>>()),
         ("phases", "phase", workflow.phases.keys().collect()),
@@ -43,16 +43,16 @@ fn declared(workflow: &Workflow, out: &mut Vec<Finding>) {
     ];
     for (field, what, names) in keys {
         for given in names {
-            name(given, what, top.key(field).key(given.as_str()), out);
+            check_name(given, what, top.key(field).key(given.as_str()), out);
             if what == "parameter" {
-                out.extend(in_expressions(given, top.key(field).key(given.as_str())));
+                out.extend(check_expression_name(given, top.key(field).key(given.as_str())));
             }
         }
     }
 }
 
 /// Reports parameter names that don't work in expressions, where `a-b` is a subtraction and some names are reserved.
-fn in_expressions(given: &str, place: Place) -> Option<Finding> {
+fn check_expression_name(given: &str, place: FieldPath) -> Option<WorkflowFinding> {
     if !is_name(given) {
         return None;
     }
@@ -61,13 +61,13 @@ fn in_expressions(given: &str, place: Place) -> Option<Finding> {
             "`{given}` cannot be the name of a parameter: it stands in expressions, so it has no `-`"
         );
         let help = format!("Call it `{}`.", given.replace('-', "_"));
-        return Some(Finding::new(&codes::STEP_ID, message, place).with_help(help));
+        return Some(WorkflowFinding::new(&codes::STEP_ID, message, place).with_help(help));
     }
     ["state", "item"].contains(&given).then(|| {
         let message = format!(
             "`{given}` cannot be the name of a parameter: it means something else in texts"
         );
-        Finding::new(&codes::STEP_ID, message, place)
+        WorkflowFinding::new(&codes::STEP_ID, message, place)
     })
 }
 
@@ -76,13 +76,13 @@ const COMPARED_MAX: usize = 256;
 
 /// Returns a suggestion to append to a message about an unknown name. A file may hold thousands of wrong names, so no
 /// suggestion is computed once `found` findings exceed the number that is reported.
-pub(super) fn meant<'a>(
+pub(super) fn suggest_name<'a>(
     found: usize,
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
 ) -> String {
     let names = names.into_iter().take(if found < FINDINGS_MAX { COMPARED_MAX } else { 0 });
-    nearest(given, names).map(|near| format!("; is `{near}` meant?")).unwrap_or_default()
+    nearest_name(given, names).map(|near| format!("; is `{near}` meant?")).unwrap_or_default()
 }
 
 /// Returns true if the text can be used as a name in a workflow.
@@ -97,23 +97,28 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte)
 }
 
-fn name(given: &str, what: &str, place: Place, out: &mut Vec<Finding>) {
+fn check_name(given: &str, what: &str, place: FieldPath, out: &mut Vec<WorkflowFinding>) {
     if !is_name(given) {
         let message = format!("`{given}` cannot be the name of a {what}");
-        out.push(Finding::new(&codes::STEP_ID, message, place));
+        out.push(WorkflowFinding::new(&codes::STEP_ID, message, place));
     }
 }
 
-fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
-    let mut unknown = |what: &str, given: &str, place: Place| {
-        let near = meant(out.len(), given, declared_as(workflow, what));
+fn check_references(
+    workflow: &Workflow,
+    step: &StepDef,
+    place: &FieldPath,
+    out: &mut Vec<WorkflowFinding>,
+) {
+    let mut unknown = |what: &str, given: &str, place: FieldPath| {
+        let near = suggest_name(out.len(), given, declared_names(workflow, what));
         let message = format!("there is no {what} `{given}`{near}");
-        out.push(Finding::new(&codes::UNKNOWN_REFERENCE, message, place));
+        out.push(WorkflowFinding::new(&codes::UNKNOWN_REFERENCE, message, place));
     };
     if let Some(phase) = step.phase.as_ref().filter(|phase| !workflow.phases.contains_key(*phase)) {
         unknown("phase", phase, place.key("phase"));
     }
-    if let Some(role) = step.role.as_ref().filter(|role| !knows(workflow, role)) {
+    if let Some(role) = step.role.as_ref().filter(|role| !is_known_role(workflow, role)) {
         unknown("role", role.as_str(), place.key("role"));
     }
     for (at, name) in step.sets.iter().enumerate() {
@@ -124,25 +129,25 @@ fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec
     for (at, block) in step.actions.iter().enumerate() {
         let place = place.key("actions").index(at);
         match block {
-            Block::Resource(name) if !workflow.resources.contains_key(name) => {
+            StepBlock::Resource(name) if !workflow.resources.contains_key(name) => {
                 unknown("resource", name, place);
             }
-            Block::Convention(name) if !workflow.conventions.contains_key(name) => {
+            StepBlock::Convention(name) if !workflow.conventions.contains_key(name) => {
                 unknown("convention", name, place);
             }
-            Block::QrBanner(gate) if !is_gate(workflow, gate.as_str()) => {
+            StepBlock::QrBanner(gate) if !is_gate(workflow, gate.as_str()) => {
                 unknown("gate", gate.as_str(), place);
             }
-            Block::PostQrRouting(post) => {
+            StepBlock::PostQrRouting(post) => {
                 if let Some(gate) =
                     post.gate.as_ref().filter(|gate| !is_gate(workflow, gate.as_str()))
                 {
                     unknown("gate", gate.as_str(), place);
                 }
             }
-            Block::Dispatch(dispatch) => {
+            StepBlock::Dispatch(dispatch) => {
                 for brief in dispatch.briefs() {
-                    if !knows(workflow, &brief.agent) {
+                    if !is_known_role(workflow, &brief.agent) {
                         unknown("role", brief.agent.as_str(), place.clone());
                     }
                 }
@@ -150,11 +155,11 @@ fn step_refers(workflow: &Workflow, step: &StepDef, place: &Place, out: &mut Vec
             _ => {}
         }
     }
-    outcomes(step, place, out);
+    check_outcome_names(step, place, out);
 }
 
 /// The declared names of a kind of thing, for suggestions.
-fn declared_as<'a>(workflow: &'a Workflow, what: &str) -> Vec<&'a str> {
+fn declared_names<'a>(workflow: &'a Workflow, what: &str) -> Vec<&'a str> {
     match what {
         "phase" => workflow.phases.keys().map(String::as_str).collect(),
         "parameter" => workflow.parameters.keys().map(String::as_str).collect(),
@@ -170,36 +175,37 @@ fn declared_as<'a>(workflow: &'a Workflow, what: &str) -> Vec<&'a str> {
 }
 
 /// Checks the names of outcomes. `default` matches whatever no other edge matches, so it cannot be an outcome itself.
-fn outcomes(step: &StepDef, place: &Place, out: &mut Vec<Finding>) {
+fn check_outcome_names(step: &StepDef, place: &FieldPath, out: &mut Vec<WorkflowFinding>) {
     let words = step.possible_outcomes();
     let mut seen = BTreeSet::new();
-    for outcome in words.iter().chain(step.next.outcomes().iter()) {
-        if let Outcome::Named(word) = outcome
+    for outcome in words.iter().chain(step.next.routed_outcomes().iter()) {
+        if let WorkflowOutcome::Named(word) = outcome
             && seen.insert(word)
             && !is_name(word)
         {
             let message = format!("`{word}` cannot be the name of an outcome");
-            out.push(Finding::new(&codes::STEP_ID, message, place.key("next")));
+            out.push(WorkflowFinding::new(&codes::STEP_ID, message, place.key("next")));
         }
     }
-    let mut never = |place: Place| {
+    let mut never = |place: FieldPath| {
         let message = "`default` takes what no other edge takes, and is no outcome";
-        out.push(Finding::new(&codes::STEP_ID, message, place));
+        out.push(WorkflowFinding::new(&codes::STEP_ID, message, place));
     };
-    if step.outcomes.contains_key(&Outcome::Default) {
+    if step.outcomes.contains_key(&WorkflowOutcome::Default) {
         never(place.key("outcomes").key("default"));
     }
     if let Decide::Cases(cases) = &step.decide
-        && cases.outcomes().contains(&Outcome::Default)
+        && cases.distinct_outcomes().contains(&WorkflowOutcome::Default)
     {
         never(place.key("decide").key("cases"));
     }
-    if step.bound.as_ref().is_some_and(|bound| bound.at_limit == Some(Outcome::Default)) {
+    if step.bound.as_ref().is_some_and(|bound| bound.at_limit == Some(WorkflowOutcome::Default)) {
         never(place.key("loop").key("at_limit"));
     }
-    if step.decide.is_reported() && words == [Outcome::Default] && step.outcomes.is_empty() {
+    if step.decide.is_reported() && words == [WorkflowOutcome::Default] && step.outcomes.is_empty()
+    {
         let message = "`default` cannot be the only edge; write `next: STEP`";
-        out.push(Finding::new(&codes::STEP_ID, message, place.key("next")));
+        out.push(WorkflowFinding::new(&codes::STEP_ID, message, place.key("next")));
     }
 }
 
@@ -207,6 +213,6 @@ fn is_gate(workflow: &Workflow, id: &str) -> bool {
     workflow.gates().any(|(step, _)| step.id.as_str() == id)
 }
 
-fn knows(workflow: &Workflow, role: &AgentRole) -> bool {
+fn is_known_role(workflow: &Workflow, role: &AgentRole) -> bool {
     !matches!(role, AgentRole::Custom(name) if !workflow.roles.contains_key(name))
 }

@@ -1,25 +1,27 @@
 //! Checks that the defaults, choices and ranges of parameters fit together.
 
-use super::{Finding, Place};
+use super::{FieldPath, WorkflowFinding};
 use crate::codes;
-use crate::workflow::{Arg, ArgType, Workflow};
+use crate::workflow::{ParameterType, Workflow, WorkflowParameter};
 
-pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
+pub(super) fn check_parameters(workflow: &Workflow, out: &mut Vec<WorkflowFinding>) {
     for (name, arg) in &workflow.parameters {
-        let place = Place::default().key("parameters").key(name.as_str());
-        let mut bad = |message: String, place: Place| {
-            out.push(Finding::new(&codes::BAD_PARAMETER, message, place));
+        let place = FieldPath::default().key("parameters").key(name.as_str());
+        let mut bad = |message: String, place: FieldPath| {
+            out.push(WorkflowFinding::new(&codes::BAD_PARAMETER, message, place));
         };
         if let Some(default) = &arg.default
-            && let Err(error) = arg.accept(default.clone())
+            && let Err(error) = arg.check_value(default.clone())
         {
             bad(format!("the default of `{name}` does not fit: {error}"), place.key("default"));
         }
         for (at, choice) in arg.choices.iter().enumerate() {
-            let takes_words = !matches!(arg.kind, ArgType::Work | ArgType::Boolean);
+            let takes_words = !matches!(arg.kind, ParameterType::Work | ParameterType::Boolean);
             // List entries are text.
-            let fits = arg.kind == ArgType::List
-                || Arg { kind: arg.kind, ..Arg::default() }.parse(choice).is_ok();
+            let fits = arg.kind == ParameterType::List
+                || WorkflowParameter { kind: arg.kind, ..WorkflowParameter::default() }
+                    .parse_value(choice)
+                    .is_ok();
             if !takes_words || !fits {
                 let message = format!(
                     "`{choice}` is no choice for `{name}`, which is {}",
@@ -28,7 +30,7 @@ pub(super) fn check(workflow: &Workflow, out: &mut Vec<Finding>) {
                 bad(message, place.key("choices").index(at));
             }
         }
-        let is_measured = !matches!(arg.kind, ArgType::Text | ArgType::Boolean);
+        let is_measured = !matches!(arg.kind, ParameterType::Text | ParameterType::Boolean);
         if !is_measured && (arg.min.is_some() || arg.max.is_some()) {
             let message =
                 format!("`{name}` is {}, which has no `min` and no `max`", arg.kind.described());

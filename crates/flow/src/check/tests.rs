@@ -4,17 +4,21 @@ mod fields;
 
 use repertoire_text::Source;
 
-use crate::file::{Loaded, Surroundings, Wanted, read_source};
+use crate::file::{InjectedText, LoadedWorkflow, WorkflowContext, read_source};
 
 /// Reads a workflow.
-fn read(yaml: &str) -> Loaded {
+fn read(yaml: &str) -> LoadedWorkflow {
     let siblings = ["explore".to_owned(), "verify".to_owned()];
-    let read = |wanted: Wanted<'_>| match wanted {
-        Wanted::Resource("there.md") | Wanted::Convention("there") => Ok("text".to_owned()),
-        Wanted::Resource("large.md") => Ok("x".repeat(3 << 20)),
-        Wanted::Resource(_) | Wanted::Convention(_) => Err("there is no such file".to_owned()),
+    let read = |wanted: InjectedText<'_>| match wanted {
+        InjectedText::Resource("there.md") | InjectedText::Convention("there") => {
+            Ok("text".to_owned())
+        }
+        InjectedText::Resource("large.md") => Ok("x".repeat(3 << 20)),
+        InjectedText::Resource(_) | InjectedText::Convention(_) => {
+            Err("there is no such file".to_owned())
+        }
     };
-    let around = Surroundings {
+    let around = WorkflowContext {
         name: "test",
         description: "For tests.",
         siblings: ("test", &siblings),
@@ -433,9 +437,9 @@ fn a_stranger_s_file_takes_no_long_time_and_gives_no_endless_list() {
         );
     }
     let started = std::time::Instant::now();
-    let read = |_: Wanted<'_>| Err("there is nothing".to_owned());
+    let read = |_: InjectedText<'_>| Err("there is nothing".to_owned());
     let around =
-        Surroundings { name: "test", description: "", siblings: ("test", &[]), read: &read };
+        WorkflowContext { name: "test", description: "", siblings: ("test", &[]), read: &read };
     let loaded = read_source(Source::new("workflow.yaml", yaml), &around);
     assert_eq!(loaded.diagnostics.len(), crate::limits::FINDINGS_MAX);
     assert!(loaded.checked.is_none());
@@ -455,9 +459,9 @@ fn thousands_of_names_that_are_wrong_are_not_all_guessed_at() {
         );
     }
     let started = std::time::Instant::now();
-    let read = |_: Wanted<'_>| Err("there is nothing".to_owned());
+    let read = |_: InjectedText<'_>| Err("there is nothing".to_owned());
     let around =
-        Surroundings { name: "test", description: "", siblings: ("test", &[]), read: &read };
+        WorkflowContext { name: "test", description: "", siblings: ("test", &[]), read: &read };
     let loaded = read_source(Source::new("workflow.yaml", yaml), &around);
     assert_eq!(loaded.diagnostics.len(), crate::limits::FINDINGS_MAX);
     assert!(started.elapsed() < std::time::Duration::from_secs(15), "{:?}", started.elapsed());
@@ -473,9 +477,9 @@ fn an_error_is_not_lost_among_warnings() {
 ",
         outcomes.join(", ")
     );
-    let read = |_: Wanted<'_>| Err("there is nothing".to_owned());
+    let read = |_: InjectedText<'_>| Err("there is nothing".to_owned());
     let around =
-        Surroundings { name: "test", description: "", siblings: ("test", &[]), read: &read };
+        WorkflowContext { name: "test", description: "", siblings: ("test", &[]), read: &read };
     let loaded = read_source(Source::new("workflow.yaml", yaml), &around);
     assert!(loaded.checked.is_none());
     assert!(loaded.diagnostics.iter().any(repertoire_text::Diagnostic::is_error));

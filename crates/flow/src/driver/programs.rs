@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use crate::engine::CheckRecord;
-use crate::state::{CheckResult, ItemStatus, Proof};
-use crate::template::{Scope, TemplateError, fill};
-use crate::workflow::Check;
+use crate::state::{CheckProof, GateCheckResult, ItemStatus};
+use crate::template::{TemplateError, TemplateScope, render_template};
+use crate::workflow::DeclaredCheck;
 use camino::Utf8Path;
 use repertoire_plan::document;
-use repertoire_sandbox::confinement::Network;
-use repertoire_sandbox::process::{self, Captured, Ended, Flow};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::confinement::NetworkAccess;
+use repertoire_sandbox::process::{self, CapturedStream, OutputFlow, ProcessResult};
+use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::{Severity, fs};
 use tokio_util::sync::CancellationToken;
 
-use super::Run;
+use super::StoredWorkflowRun;
 use crate::limits::CHECK_NOTE_BYTES_MAX;
 use crate::limits::{CHECKED_FILE_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX};
-use repertoire_sandbox::program::{self, Program};
+use repertoire_sandbox::program::{self, EngineProgram};
 
 /// The reason a program was not run.
 #[derive(Debug, thiserror::Error)]
@@ -45,27 +45,31 @@ pub enum ProgramError {
 }
 
 /// Returns the command of a declared check, with the run's values filled in; empty if it has none.
-pub fn check_command(run: &Run, name: &str) -> Result<String, ProgramError> {
+pub fn check_command(run: &StoredWorkflowRun, name: &str) -> Result<String, ProgramError> {
     let workflow = run.workflow.workflow();
     let check = workflow.checks.get(name).ok_or_else(|| ProgramError::NoSuchCheck {
         workflow: workflow.name.clone(),
         name: name.to_owned(),
     })?;
-    let filled = fill(&check.told(), &Scope::new(&run.state))
+    let filled = render_template(&check.command_template(), &TemplateScope::new(&run.state))
         .map_err(|error| ProgramError::Template { name: name.to_owned(), error })?;
     Ok(filled.trim().to_owned())
 }
 
 /// Returns true if the engine performs a declared check itself, without a command.
-pub fn is_built_in_check(run: &Run, name: &str) -> bool {
-    run.workflow.workflow().checks.get(name).is_some_and(Check::is_built_in)
+pub fn is_built_in_check(run: &StoredWorkflowRun, name: &str) -> bool {
+    run.workflow.workflow().checks.get(name).is_some_and(DeclaredCheck::is_built_in)
 }
 
 /// Performs a built-in check of a file, which must be inside the folder of the run.
-fn look(run: &Run, name: &str, command: String) -> Result<CheckRecord, ProgramError> {
+fn check_file(
+    run: &StoredWorkflowRun,
+    name: &str,
+    command: String,
+) -> Result<CheckRecord, ProgramError> {
     let checks = &run.workflow.workflow().checks;
     let check = checks.get(name).cloned().unwrap_or_default();
-    let path = fill(check.path(), &Scope::new(&run.state))
+    let path = render_template(check.path_template(), &TemplateScope::new(&run.state))
         .map_err(|error| ProgramError::Template { name: name.to_owned(), error })?;
     let folder = &run.head.folder;
     let path = Utf8Path::new(path.trim());
@@ -74,25 +78,25 @@ fn look(run: &Run, name: &str, command: String) -> Result<CheckRecord, ProgramEr
         Err(error) => Some(format!("`{relative}` cannot be read: {error}")),
         Ok(text) if text.trim().is_empty() => Some(format!("`{relative}` is empty")),
         Ok(_) if check.plan.is_empty() => None,
-        Ok(text) => wrong_with_plan(folder, relative, &text),
+        Ok(text) => plan_errors(folder, relative, &text),
     };
     let (status, exit_code) = match &wrong {
         None => (ItemStatus::Pass, Some(0)),
         Some(_) => (ItemStatus::Fail, Some(1)),
     };
     let note = wrong.unwrap_or_else(|| format!("`{relative}` is there"));
-    let result = CheckResult { status, note, proof: Proof::Run { command, exit_code } };
+    let result = GateCheckResult { status, note, proof: CheckProof::Run { command, exit_code } };
     Ok(CheckRecord { name: name.to_owned(), result })
 }
 
 /// Returns the first errors of a plan, if it has any. Whether the skills it names exist is not
 /// checked here.
-fn wrong_with_plan(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option<String> {
-    let plan = document::parse(text, relative);
+fn plan_errors(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option<String> {
+    let plan = document::parse_plan(text, relative);
     let beside = relative.parent().unwrap_or(Utf8Path::new(""));
     let exists =
         |path: &str| folder.join(beside).join(path).is_file() || folder.join(path).is_file();
-    let found = document::check(&plan, &|_| true, &exists);
+    let found = document::check_plan(&plan, &|_| true, &exists);
     let errors = found.iter().filter(|found| found.severity == Severity::Error);
     let said: Vec<String> =
         errors.take(PLAN_ERRORS_SHOWN).map(|found| found.message.to_string()).collect();
@@ -105,9 +109,9 @@ const PLAN_ERRORS_SHOWN: usize = 3;
 
 /// Runs a declared check. Only exit code 0 is a pass.
 pub async fn run_check(
-    run: &Run,
+    run: &StoredWorkflowRun,
     name: &str,
-    workplace: &Workplace,
+    workplace: &RunWorkplace,
     timeout: Duration,
     cancel: &CancellationToken,
 ) -> Result<CheckRecord, ProgramError> {
@@ -116,7 +120,7 @@ pub async fn run_check(
         return Err(ProgramError::NoCommand { name: name.to_owned() });
     }
     if is_built_in_check(run, name) {
-        return look(run, name, command);
+        return check_file(run, name, command);
     }
     if !run.head.trusted {
         return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() });
@@ -124,10 +128,10 @@ pub async fn run_check(
     let args = ["--noprofile", "--norc", "-c", &command].map(str::to_owned).to_vec();
     let ended = run_program("bash", args, workplace, timeout, cancel).await?;
     let passed = ended.code == Some(0) && ended.stopped.is_none();
-    let result = CheckResult {
+    let result = GateCheckResult {
         status: if passed { ItemStatus::Pass } else { ItemStatus::Fail },
-        note: note(&ended),
-        proof: Proof::Run { command, exit_code: ended.code },
+        note: describe_end(&ended),
+        proof: CheckProof::Run { command, exit_code: ended.code },
     };
     Ok(CheckRecord { name: name.to_owned(), result })
 }
@@ -136,30 +140,30 @@ pub async fn run_check(
 pub(super) async fn run_program(
     program: &str,
     args: Vec<String>,
-    workplace: &Workplace,
+    workplace: &RunWorkplace,
     timeout: Duration,
     cancel: &CancellationToken,
-) -> Result<Ended, ProgramError> {
-    let program = Program {
+) -> Result<ProcessResult, ProgramError> {
+    let program = EngineProgram {
         program: program.to_owned(),
         args,
         environment: Vec::new(),
         timeout,
-        network: Network::Off,
+        network: NetworkAccess::Off,
         kept_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
     };
-    let ran = program::run(program, workplace, cancel, &mut |_| Flow::Continue).await?;
+    let ran = program::run(program, workplace, cancel, &mut |_| OutputFlow::Continue).await?;
     let ended = ran.ended;
     match ended.stopped {
-        Some(process::Stopped::Cancelled) => Err(ProgramError::Cancelled),
+        Some(process::ProcessStopReason::Cancelled) => Err(ProgramError::Cancelled),
         _ => Ok(ended),
     }
 }
 
 /// Describes how a program ended, with the tail of its output, where the reason usually is.
-pub(super) fn note(ended: &Ended) -> String {
+pub(super) fn describe_end(ended: &ProcessResult) -> String {
     let how = match (ended.stopped, ended.code, ended.signal) {
-        (Some(process::Stopped::Exceeded(exceeded)), _, _) => exceeded.to_string(),
+        (Some(process::ProcessStopReason::Exceeded(exceeded)), _, _) => exceeded.to_string(),
         (Some(_), _, _) => format!("stopped after {} s", ended.duration.as_secs()),
         (None, Some(code), _) => format!("exit code {code}"),
         (None, None, Some(signal)) => format!("ended by signal {signal}"),
@@ -168,13 +172,13 @@ pub(super) fn note(ended: &Ended) -> String {
     if ended.code == Some(0) && ended.stopped.is_none() {
         return how;
     }
-    let said = [tail(&ended.stdout), tail(&ended.stderr)];
+    let said = [output_tail(&ended.stdout), output_tail(&ended.stderr)];
     let said: Vec<&str> =
         said.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
     if said.is_empty() { how } else { format!("{how}\n{}", said.join("\n")) }
 }
 
-fn tail(captured: &Captured) -> String {
+fn output_tail(captured: &CapturedStream) -> String {
     let start = captured.bytes.len().saturating_sub(CHECK_NOTE_BYTES_MAX);
     let text = String::from_utf8_lossy(&captured.bytes[start..]);
     if start > 0 || captured.total > captured.bytes.len() as u64 {

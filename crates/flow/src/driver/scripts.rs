@@ -4,20 +4,24 @@
 //! requested twice is shown twice and run once. Command lines in its output are replaced by ours.
 
 use crate::external::{
-    self, OutputError, Progress, ProgressError, Script, Standing, is_placeholder,
+    self, ProgressError, ScriptOutputError, ScriptProgress, ScriptStatus, StepScript,
+    is_placeholder,
 };
-use crate::state::RunId;
-use crate::step::{ChoiceView, Command, Next, StepView, Way};
+use crate::state::WorkflowRunId;
+use crate::step::{ChoiceView, NextStep, NextStepOption, ShellCommand, StepView};
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::process::Ended;
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::process::ProcessResult;
+use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::fs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
 use super::programs::{ProgramError, run_program};
-use super::store::{Head, RunError, Runs, Version, lock, write};
+use super::store::{
+    RunFileVersion, WorkflowRunError, WorkflowRunMetadata, WorkflowRunStore, acquire_lock,
+    write_file,
+};
 use crate::limits::{RUN_FILE_BYTES_MAX, SCRIPT_TIMEOUT};
 
 /// The file of a script run.
@@ -28,18 +32,18 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScriptRun {
     version: u32,
-    pub head: Head,
-    pub run: RunId,
+    pub head: WorkflowRunMetadata,
+    pub run: WorkflowRunId,
     /// The name of the skill.
     pub workflow: String,
     /// The folder of the skill.
     skill_dir: Utf8PathBuf,
-    script: Script,
-    pub progress: Progress,
+    script: StepScript,
+    pub progress: ScriptProgress,
     /// The parsed output of the script for the current step.
     shown: StepView,
     /// The last report, so that repeating it changes nothing.
-    last: Option<Reported>,
+    last: Option<TurnReport>,
     /// True if a person has ended the run.
     aborted: bool,
 }
@@ -54,7 +58,7 @@ pub struct ScriptReport {
 
 /// A report with its turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Reported {
+struct TurnReport {
     turn: u32,
     report: ScriptReport,
 }
@@ -64,7 +68,7 @@ struct Reported {
 pub enum ScriptError {
     /// The stored run cannot be used.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] WorkflowRunError),
     /// The script was not run.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -77,7 +81,7 @@ pub enum ScriptError {
     },
     /// The output of the script is not a step.
     #[error(transparent)]
-    Output(#[from] OutputError),
+    Output(#[from] ScriptOutputError),
     /// The step cannot be left this way.
     #[error(transparent)]
     Progress(#[from] ProgressError),
@@ -104,52 +108,52 @@ pub enum ScriptError {
 }
 
 /// The parameters of a script run to start.
-pub struct BeginScript<'a> {
+pub struct NewScriptRun<'a> {
     /// A unique id.
     pub id: String,
-    pub head: Head,
+    pub head: WorkflowRunMetadata,
     /// The name of the skill.
     pub workflow: String,
     pub skill_dir: &'a Utf8Path,
-    pub script: Script,
+    pub script: StepScript,
     /// Arguments, by the names of their options.
     pub arguments: BTreeMap<String, String>,
 }
 
 /// The execution environment of a script.
 #[derive(Clone, Copy)]
-pub struct Stage<'a> {
-    pub workplace: &'a Workplace,
+pub struct ScriptEnvironment<'a> {
+    pub workplace: &'a RunWorkplace,
     pub cancel: &'a CancellationToken,
     /// The current time, in milliseconds since 1970.
     pub now_ms: u64,
 }
 
-impl Runs {
+impl WorkflowRunStore {
     /// Returns true if a run is of a script.
-    pub fn is_script(&self, wanted: &str) -> Result<bool, RunError> {
-        Ok(self.place(&self.resolve(wanted)?).join(SCRIPT).is_file())
+    pub fn is_script(&self, wanted: &str) -> Result<bool, WorkflowRunError> {
+        Ok(self.run_folder(&self.resolve_id(wanted)?).join(SCRIPT).is_file())
     }
 
     /// Starts a script, and stores its first step.
     pub async fn start_script(
         &self,
-        begin: BeginScript<'_>,
-        stage: Stage<'_>,
+        begin: NewScriptRun<'_>,
+        stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
         let workflow = begin.workflow;
         if !begin.head.trusted {
             return Err(ProgramError::NotTrusted { workflow }.into());
         }
         let script = with_arguments(begin.script, &begin.arguments)?;
-        let progress = Progress::start(&script);
+        let progress = ScriptProgress::start_run(&script);
         let skill_dir = begin.skill_dir.to_owned();
-        let shown = show(&script, &progress, &skill_dir, stage).await?;
-        let progress = external::shown(progress, &shown);
+        let shown = run_step(&script, &progress, &skill_dir, stage).await?;
+        let progress = external::apply_shown_step(progress, &shown);
         let run = ScriptRun {
             version: VERSION,
             head: begin.head,
-            run: RunId::new(&begin.id),
+            run: WorkflowRunId::new(&begin.id),
             workflow,
             skill_dir,
             script,
@@ -158,13 +162,13 @@ impl Runs {
             last: None,
             aborted: false,
         };
-        self.place_new(&begin.id, |made| keep(made, &run))?;
+        self.create_run_folder(&begin.id, |made| write_run(made, &run))?;
         Ok(run)
     }
 
     /// Reads a script run.
-    pub fn open_script(&self, wanted: &str) -> Result<ScriptRun, RunError> {
-        read(&self.place(&self.resolve(wanted)?))
+    pub fn open_script(&self, wanted: &str) -> Result<ScriptRun, WorkflowRunError> {
+        read_run(&self.run_folder(&self.resolve_id(wanted)?))
     }
 
     /// Leaves a step of a script, and shows the next one. The current script is run: the caller
@@ -174,14 +178,14 @@ impl Runs {
         wanted: &str,
         at: Option<u32>,
         report: ScriptReport,
-        stage: Stage<'_>,
+        stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
-        let id = self.resolve(wanted)?;
-        let place = self.place(&id);
-        let _held = lock(&place, &id)?;
-        let run = read(&place)?;
+        let id = self.resolve_id(wanted)?;
+        let place = self.run_folder(&id);
+        let _held = acquire_lock(&place, &id)?;
+        let run = read_run(&place)?;
         let now = run.progress.turn;
-        let reported = Reported { turn: at.unwrap_or(now), report };
+        let reported = TurnReport { turn: at.unwrap_or(now), report };
         if run.last.as_ref() == Some(&reported) {
             return Ok(run);
         }
@@ -189,9 +193,9 @@ impl Runs {
             return Err(ScriptError::OtherTurn { at: reported.turn, now });
         }
         let outcome = reported.report.outcome.as_deref();
-        let mut progress = external::next(&run.progress, &run.shown, outcome)?;
-        take_along(&mut progress.call.arguments, &reported.report.set)?;
-        go(&place, run, progress, reported, stage).await
+        let mut progress = external::advance_script(&run.progress, &run.shown, outcome)?;
+        replace_arguments(&mut progress.call.arguments, &reported.report.set)?;
+        show_and_store(&place, run, progress, reported, stage).await
     }
 
     /// Applies a person's decision about a run that waits: continue once more, or abort.
@@ -199,44 +203,44 @@ impl Runs {
         &self,
         wanted: &str,
         go_on: bool,
-        stage: Stage<'_>,
+        stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
-        let id = self.resolve(wanted)?;
-        let place = self.place(&id);
-        let _held = lock(&place, &id)?;
-        let run = read(&place)?;
+        let id = self.resolve_id(wanted)?;
+        let place = self.run_folder(&id);
+        let _held = acquire_lock(&place, &id)?;
+        let run = read_run(&place)?;
         if !go_on {
-            let head = Head { updated_ms: stage.now_ms, ..run.head.clone() };
+            let head = WorkflowRunMetadata { updated_ms: stage.now_ms, ..run.head.clone() };
             let run = ScriptRun { aborted: true, head, ..run };
-            keep(&place, &run)?;
+            write_run(&place, &run)?;
             return Ok(run);
         }
-        let progress = external::go_on(&run.progress).ok_or(ScriptError::NotWaiting)?;
-        let report = Reported { turn: run.progress.turn, report: ScriptReport::default() };
-        go(&place, run, progress, report, stage).await
+        let progress = external::resume_script(&run.progress).ok_or(ScriptError::NotWaiting)?;
+        let report = TurnReport { turn: run.progress.turn, report: ScriptReport::default() };
+        show_and_store(&place, run, progress, report, stage).await
     }
 }
 
 /// Runs the script for the next step, and stores the run.
-async fn go(
+async fn show_and_store(
     place: &Utf8Path,
     run: ScriptRun,
-    progress: Progress,
-    report: Reported,
-    stage: Stage<'_>,
+    progress: ScriptProgress,
+    report: TurnReport,
+    stage: ScriptEnvironment<'_>,
 ) -> Result<ScriptRun, ScriptError> {
     let (progress, shown) = match progress.standing {
-        Standing::Active => {
-            let shown = show(&run.script, &progress, &run.skill_dir, stage).await?;
-            (external::shown(progress, &shown), shown)
+        ScriptStatus::Active => {
+            let shown = run_step(&run.script, &progress, &run.skill_dir, stage).await?;
+            (external::apply_shown_step(progress, &shown), shown)
         }
-        Standing::Done | Standing::Stopped { .. } | Standing::Unrouted { .. } => {
+        ScriptStatus::Done | ScriptStatus::Stopped { .. } | ScriptStatus::Unrouted { .. } => {
             (progress, run.shown.clone())
         }
     };
-    let head = Head { updated_ms: stage.now_ms, ..run.head.clone() };
+    let head = WorkflowRunMetadata { updated_ms: stage.now_ms, ..run.head.clone() };
     let run = ScriptRun { head, progress, shown, last: Some(report), ..run };
-    keep(place, &run)?;
+    write_run(place, &run)?;
     Ok(run)
 }
 
@@ -250,9 +254,9 @@ impl ScriptRun {
     pub fn status(&self) -> &'static str {
         match (&self.progress.standing, self.aborted) {
             (_, true) => "aborted",
-            (Standing::Active, _) => "active",
-            (Standing::Done, _) => "done",
-            (Standing::Stopped { .. } | Standing::Unrouted { .. }, _) => "waiting",
+            (ScriptStatus::Active, _) => "active",
+            (ScriptStatus::Done, _) => "done",
+            (ScriptStatus::Stopped { .. } | ScriptStatus::Unrouted { .. }, _) => "waiting",
         }
     }
 
@@ -265,41 +269,46 @@ impl ScriptRun {
         view.iteration = self.progress.iteration();
         view.status = self.status().to_owned();
         view.next = match (&self.progress.standing, view.next, self.aborted) {
-            (_, _, true) => Next::Complete { message: "A person has ended the run.".to_owned() },
-            (Standing::Done, _, _) => {
-                Next::Complete { message: "The workflow is complete.".to_owned() }
+            (_, _, true) => {
+                NextStep::Complete { message: "A person has ended the run.".to_owned() }
             }
-            (Standing::Stopped { step, iterations, .. }, _, _) => self.stopped(*step, *iterations),
-            (Standing::Unrouted { about, wanted }, _, _) => {
+            (ScriptStatus::Done, _, _) => {
+                NextStep::Complete { message: "The workflow is complete.".to_owned() }
+            }
+            (ScriptStatus::Stopped { step, iterations, .. }, _, _) => {
+                self.loop_question(*step, *iterations)
+            }
+            (ScriptStatus::Unrouted { about, wanted }, _, _) => {
                 let meaning = match wanted {
                     Some(call) => {
                         format!("Go on with step {}, whatever the script says.", call.step)
                     }
                     None => "Take the workflow as complete.".to_owned(),
                 };
-                self.asked_of_person(about.clone(), &meaning)
+                self.person_question(about.clone(), &meaning)
             }
-            (Standing::Active, Next::Ways { mut ways, .. }, _) => {
+            (ScriptStatus::Active, NextStep::Ways { mut ways, .. }, _) => {
                 for way in &mut ways {
                     let mut more: Vec<String> = Vec::new();
                     if let Some(outcome) = &way.outcome {
                         more.extend(["--outcome".to_owned(), outcome.clone()]);
                     }
-                    for name in to_fill_in(&way.command.argv) {
+                    for name in open_options(&way.command.argv) {
                         more.extend(["--set".to_owned(), format!("{name}=VALUE")]);
                     }
                     way.command =
                         self.step_command(&more.iter().map(String::as_str).collect::<Vec<_>>());
                 }
-                Next::Ways { ways, on_error: None }
+                NextStep::Ways { ways, on_error: None }
             }
             // The last step is left like every other one.
-            (Standing::Active, Next::Complete { .. }, _) => {
+            (ScriptStatus::Active, NextStep::Complete { .. }, _) => {
                 let (title, command) = ("the end".to_owned(), self.step_command(&[]));
-                let way = Way { outcome: None, when: String::new(), to: None, title, command };
-                Next::Ways { ways: vec![way], on_error: None }
+                let way =
+                    NextStepOption { outcome: None, when: String::new(), to: None, title, command };
+                NextStep::Ways { ways: vec![way], on_error: None }
             }
-            (Standing::Active, other, _) => other,
+            (ScriptStatus::Active, other, _) => other,
         };
         if view.status != "active" {
             view.actions.clear();
@@ -307,14 +316,14 @@ impl ScriptRun {
         view
     }
 
-    fn stopped(&self, step: usize, iterations: u32) -> Next {
+    fn loop_question(&self, step: usize, iterations: u32) -> NextStep {
         let about = format!("step {step} has led back {iterations} times, as often as it may");
-        self.asked_of_person(about, "Allow one more iteration.")
+        self.person_question(about, "Allow one more iteration.")
     }
 
     /// Returns the choice for a person: continue with this step, or abort the run.
-    fn asked_of_person(&self, about: String, continue_means: &str) -> Next {
-        Next::Person {
+    fn person_question(&self, about: String, continue_means: &str) -> NextStep {
+        NextStep::Person {
             about,
             choices: vec![
                 self.choice_view("continue", continue_means),
@@ -330,28 +339,28 @@ impl ScriptRun {
         ChoiceView {
             choice: word.to_owned(),
             meaning: meaning.to_owned(),
-            command: Command::new(argv),
+            command: ShellCommand::new(argv),
         }
     }
 
     /// Returns the command that reports the current step, with further arguments.
-    fn step_command(&self, more: &[&str]) -> Command {
+    fn step_command(&self, more: &[&str]) -> ShellCommand {
         let turn = self.progress.turn.to_string();
         let words = ["rep", "workflow", "step", self.run.as_str(), "--at", &turn];
-        Command::new(words.into_iter().chain(more.iter().copied()))
+        ShellCommand::new(words.into_iter().chain(more.iter().copied()))
     }
 }
 
 /// Returns the options of a command whose values are instructions for the agent: sentences and
 /// placeholders.
-fn to_fill_in(argv: &[String]) -> Vec<&str> {
+fn open_options(argv: &[String]) -> Vec<&str> {
     let is_open = |value: &String| is_placeholder(value) || value.contains(' ');
     let pairs = argv.windows(2).filter(|pair| pair[0].starts_with("--") && is_open(&pair[1]));
     pairs.map(|pair| pair[0].trim_start_matches('-')).collect()
 }
 
 /// Replaces the values of arguments in the script's command by the reported ones.
-fn take_along(
+fn replace_arguments(
     arguments: &mut [String],
     given: &BTreeMap<String, String>,
 ) -> Result<(), ScriptError> {
@@ -369,9 +378,9 @@ fn take_along(
 
 /// Fills in the caller's arguments. An option that the skill's text does not name is appended.
 fn with_arguments(
-    mut script: Script,
+    mut script: StepScript,
     given: &BTreeMap<String, String>,
-) -> Result<Script, ScriptError> {
+) -> Result<StepScript, ScriptError> {
     for (name, value) in given {
         let option = format!("--{name}");
         match script.arguments.iter().position(|word| *word == option) {
@@ -394,13 +403,13 @@ fn with_arguments(
 }
 
 /// Runs the script for the current step, and parses its output.
-async fn show(
-    script: &Script,
-    progress: &Progress,
+async fn run_step(
+    script: &StepScript,
+    progress: &ScriptProgress,
     skill_dir: &Utf8Path,
-    stage: Stage<'_>,
+    stage: ScriptEnvironment<'_>,
 ) -> Result<StepView, ScriptError> {
-    let mut argv = external::command(script, &progress.call);
+    let mut argv = external::build_command(script, &progress.call);
     let mut workplace = stage.workplace.clone();
     if argv.get(1).is_some_and(|word| word == "-m") {
         // Python finds modules relative to the working folder that the skill's text names. That
@@ -417,36 +426,39 @@ async fn show(
         workplace.add_readable(dir);
     }
     workplace.environment.push(("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()));
-    let line = Command::new(argv.iter().map(String::as_str)).line;
+    let line = ShellCommand::new(argv.iter().map(String::as_str)).line;
     let program = argv.remove(0);
     let ended = run_program(&program, argv, &workplace, SCRIPT_TIMEOUT, stage.cancel).await?;
     if ended.code != Some(0) || ended.stopped.is_some() {
-        return Err(ScriptError::Failed { command: line, how: super::programs::note(&ended) });
+        return Err(ScriptError::Failed {
+            command: line,
+            how: super::programs::describe_end(&ended),
+        });
     }
-    let view = external::parse(&text(&ended), script.numbering)?;
+    let view = external::parse_output(&stdout_text(&ended), script.numbering)?;
     Ok(view)
 }
 
-fn text(ended: &Ended) -> String {
+fn stdout_text(ended: &ProcessResult) -> String {
     String::from_utf8_lossy(&ended.stdout.bytes).into_owned()
 }
 
-fn keep(place: &Utf8Path, run: &ScriptRun) -> Result<(), RunError> {
+fn write_run(place: &Utf8Path, run: &ScriptRun) -> Result<(), WorkflowRunError> {
     let path = place.join(SCRIPT);
     let bytes = serde_json::to_vec(run)
-        .map_err(|error| RunError::Io { path: path.clone(), source: error.into() })?;
-    write(&path, &bytes)
+        .map_err(|error| WorkflowRunError::Io { path: path.clone(), source: error.into() })?;
+    write_file(&path, &bytes)
 }
 
-pub(super) fn read(place: &Utf8Path) -> Result<ScriptRun, RunError> {
+pub(super) fn read_run(place: &Utf8Path) -> Result<ScriptRun, WorkflowRunError> {
     let path = place.join(SCRIPT);
-    let damaged = |message: String| RunError::Damaged { path: path.clone(), message };
+    let damaged = |message: String| WorkflowRunError::Damaged { path: path.clone(), message };
     let text =
         fs::read_text(&path, RUN_FILE_BYTES_MAX).map_err(|error| damaged(error.to_string()))?;
-    let Version { version } =
+    let RunFileVersion { version } =
         serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     if version > u64::from(VERSION) {
-        return Err(RunError::Newer { path, version });
+        return Err(WorkflowRunError::Newer { path, version });
     }
     serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))
 }

@@ -5,19 +5,22 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::leave::{Way, enter, expect_active, expect_short, go};
-use super::review::{self, Verdict, is_id, verdict, verdict_at};
-use super::{Checked, Refusal};
+use super::leave::{StepExit, enter_step, expect_active, expect_short, take_edge};
+use super::review::{self, GateVerdict, compute_verdict, compute_verdict_at, is_id};
+use super::{CheckedWorkflow, EngineRefusal};
 use crate::limits::{
     ASKS_PER_VISIT_MAX, ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, OPTIONS, QUESTIONS_MAX,
 };
-use crate::state::{Answer, Decision, ItemStatus, Passage, State, Status, UserQuestion, Waiting};
-use crate::workflow::{Outcome, Severity, StepDef, StepId, Target};
+use crate::state::{
+    ItemStatus, PersonDecision, StepTransition, UserAnswer, UserQuestion, WaitReason,
+    WorkflowRunState, WorkflowRunStatus,
+};
+use crate::workflow::{EdgeTarget, ItemSeverity, StepDef, StepId, WorkflowOutcome};
 
 /// A person's decision about how a stopped run continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum PersonChoice {
     /// Try once more.
     Continue,
     /// Only MUST items block; the rest is accepted.
@@ -26,71 +29,78 @@ pub enum Choice {
     Skip,
     Abort,
     /// End the step with this outcome.
-    Take(Outcome),
+    Take(WorkflowOutcome),
 }
 
-impl Choice {
+impl PersonChoice {
     /// Parses `continue`, `must-only`, `skip`, `abort`, or an outcome after `take:`.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
-            "continue" | "retry" => Choice::Continue,
-            "must-only" => Choice::MustOnly,
-            "skip" => Choice::Skip,
-            "abort" => Choice::Abort,
-            other => Choice::Take(other.strip_prefix("take:")?.into()),
+            "continue" | "retry" => PersonChoice::Continue,
+            "must-only" => PersonChoice::MustOnly,
+            "skip" => PersonChoice::Skip,
+            "abort" => PersonChoice::Abort,
+            other => PersonChoice::Take(other.strip_prefix("take:")?.into()),
         })
     }
 
     /// The choices available for what the run is waiting for.
-    pub fn possible(checked: &Checked, waiting: &Waiting) -> Vec<Choice> {
+    pub fn possible_choices(checked: &CheckedWorkflow, waiting: &WaitReason) -> Vec<PersonChoice> {
         match waiting {
-            Waiting::Limit { .. } => {
-                vec![Choice::Continue, Choice::MustOnly, Choice::Skip, Choice::Abort]
+            WaitReason::Limit { .. } => {
+                vec![
+                    PersonChoice::Continue,
+                    PersonChoice::MustOnly,
+                    PersonChoice::Skip,
+                    PersonChoice::Abort,
+                ]
             }
-            Waiting::Bound { step, wanted } => {
+            WaitReason::Bound { step, wanted } => {
                 // A gate is passed by recorded items only, so its outcome cannot be chosen.
-                let step = checked.step(step).filter(|step| step.decide.as_gate().is_none());
+                let step = checked.find_step(step).filter(|step| step.decide.as_gate().is_none());
                 let outcomes = step.map(|step| step.possible_outcomes());
                 let others = outcomes.unwrap_or_default().into_iter().filter(|outcome| {
-                    Some(outcome) != wanted.as_ref() && *outcome != Outcome::Default
+                    Some(outcome) != wanted.as_ref() && *outcome != WorkflowOutcome::Default
                 });
-                let mut all = vec![Choice::Continue];
-                all.extend(others.map(Choice::Take));
-                all.push(Choice::Abort);
+                let mut all = vec![PersonChoice::Continue];
+                all.extend(others.map(PersonChoice::Take));
+                all.push(PersonChoice::Abort);
                 all
             }
-            Waiting::Error { .. } => vec![Choice::Continue, Choice::Abort],
-            Waiting::Questions { .. } => vec![Choice::Abort],
+            WaitReason::Error { .. } => vec![PersonChoice::Continue, PersonChoice::Abort],
+            WaitReason::Questions { .. } => vec![PersonChoice::Abort],
         }
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for PersonChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Choice::Continue => f.write_str("continue"),
-            Choice::MustOnly => f.write_str("must-only"),
-            Choice::Skip => f.write_str("skip"),
-            Choice::Abort => f.write_str("abort"),
-            Choice::Take(outcome) => write!(f, "take:{outcome}"),
+            PersonChoice::Continue => f.write_str("continue"),
+            PersonChoice::MustOnly => f.write_str("must-only"),
+            PersonChoice::Skip => f.write_str("skip"),
+            PersonChoice::Abort => f.write_str("abort"),
+            PersonChoice::Take(outcome) => write!(f, "take:{outcome}"),
         }
     }
 }
 
-impl fmt::Display for Waiting {
+impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Waiting::Limit { gate, blocking } => {
+            WaitReason::Limit { gate, blocking } => {
                 write!(f, "gate `{gate}` has failed as often as it may ({})", blocking.join(", "))
             }
-            Waiting::Bound { step, .. } => {
+            WaitReason::Bound { step, .. } => {
                 write!(f, "step `{step}` was gone through as often as it may")
             }
-            Waiting::Questions { questions } => {
+            WaitReason::Questions { questions } => {
                 let ids: Vec<&str> = questions.iter().map(|asked| asked.id.as_str()).collect();
                 write!(f, "questions are open ({})", ids.join(", "))
             }
-            Waiting::Error { message } => write!(f, "the step could not be carried out: {message}"),
+            WaitReason::Error { message } => {
+                write!(f, "the step could not be carried out: {message}")
+            }
         }
     }
 }
@@ -115,30 +125,36 @@ fn acceptance_question(gate: &StepId, name: &str) -> UserQuestion {
 
 /// Returns true if a person has accepted the gate the run is at, `None` if the question was not asked during this
 /// visit. Only an answer to the engine's own question counts.
-pub fn gate_acceptance(checked: &Checked, state: &State) -> Option<bool> {
+pub fn gate_acceptance(checked: &CheckedWorkflow, state: &WorkflowRunState) -> Option<bool> {
     let question = current_acceptance(checked, state)?;
-    let is_about = |given: &&Answer| given.id == question.id && given.ask == question.ask;
+    let is_about = |given: &&UserAnswer| given.id == question.id && given.ask == question.ask;
     let given = state.answers.iter().rev().find(is_about)?;
     Some(given.answer.trim().eq_ignore_ascii_case(ACCEPTED))
 }
 
-fn current_acceptance(checked: &Checked, state: &State) -> Option<UserQuestion> {
-    let gate = checked.step(&state.step)?.decide.as_gate()?;
+fn current_acceptance(checked: &CheckedWorkflow, state: &WorkflowRunState) -> Option<UserQuestion> {
+    let gate = checked.find_step(&state.step)?.decide.as_gate()?;
     Some(acceptance_question(&state.step, &gate.name))
 }
 
 /// Asks a person to accept the gate the run is at. This does not count as a question of the worker.
-pub(super) fn ask_acceptance(checked: &Checked, state: &mut State) -> Result<(), Refusal> {
+pub(super) fn ask_acceptance(
+    checked: &CheckedWorkflow,
+    state: &mut WorkflowRunState,
+) -> Result<(), EngineRefusal> {
     expect_active(state)?;
     let question = current_acceptance(checked, state)
-        .ok_or_else(|| Refusal::NoSuchGate { gate: state.step.clone() })?;
-    state.status = Status::Waiting(Waiting::Questions { questions: vec![question] });
+        .ok_or_else(|| EngineRefusal::NoSuchGate { gate: state.step.clone() })?;
+    state.status = WorkflowRunStatus::Waiting(WaitReason::Questions { questions: vec![question] });
     Ok(())
 }
 
 /// Puts the agent's questions to the user.
-pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), Refusal> {
-    if let Status::Waiting(Waiting::Questions { questions: open }) = &state.status
+pub(super) fn ask_user(
+    state: &mut WorkflowRunState,
+    questions: &[UserQuestion],
+) -> Result<(), EngineRefusal> {
+    if let WorkflowRunStatus::Waiting(WaitReason::Questions { questions: open }) = &state.status
         && open == questions
     {
         return Ok(());
@@ -152,22 +168,23 @@ pub(super) fn ask(state: &mut State, questions: &[UserQuestion]) -> Result<(), R
         return Ok(());
     }
     if state.asked >= ASKS_PER_VISIT_MAX {
-        return Err(Refusal::AskedOften);
+        return Err(EngineRefusal::AskedOften);
     }
     check_questions(questions)?;
     if let Some(asked) = questions.iter().find(|asked| asked.id.starts_with(ACCEPTANCE_PREFIX)) {
         let id = &asked.id;
-        return Err(Refusal::BadQuestions(format!(
+        return Err(EngineRefusal::BadQuestions(format!(
             "question `{id}`: names that begin with `{ACCEPTANCE_PREFIX}` are reserved for the engine; choose another name"
         )));
     }
     state.asked += 1;
-    state.status = Status::Waiting(Waiting::Questions { questions: questions.to_vec() });
+    state.status =
+        WorkflowRunStatus::Waiting(WaitReason::Questions { questions: questions.to_vec() });
     Ok(())
 }
 
-fn check_questions(questions: &[UserQuestion]) -> Result<(), Refusal> {
-    let bad = |said: String| Err(Refusal::BadQuestions(said));
+fn check_questions(questions: &[UserQuestion]) -> Result<(), EngineRefusal> {
+    let bad = |said: String| Err(EngineRefusal::BadQuestions(said));
     if questions.is_empty() || questions.len() > QUESTIONS_MAX {
         return bad(format!("ask 1 to {QUESTIONS_MAX} questions at once, not {}", questions.len()));
     }
@@ -175,7 +192,7 @@ fn check_questions(questions: &[UserQuestion]) -> Result<(), Refusal> {
     for question in questions {
         let id = &question.id;
         if !is_id(id) {
-            return Err(Refusal::BadId { id: id.chars().take(ID_BYTES_MAX).collect() });
+            return Err(EngineRefusal::BadId { id: id.chars().take(ID_BYTES_MAX).collect() });
         }
         if !ids.insert(id) {
             return bad(format!("question `{id}` is there twice"));
@@ -199,8 +216,11 @@ fn check_questions(questions: &[UserQuestion]) -> Result<(), Refusal> {
 }
 
 /// Takes the user's answers: the run continues at the same step with them.
-pub(super) fn answer(state: &mut State, answers: &BTreeMap<String, String>) -> Result<(), Refusal> {
-    let Status::Waiting(Waiting::Questions { questions }) = &state.status else {
+pub(super) fn take_answers(
+    state: &mut WorkflowRunState,
+    answers: &BTreeMap<String, String>,
+) -> Result<(), EngineRefusal> {
+    let WorkflowRunStatus::Waiting(WaitReason::Questions { questions }) = &state.status else {
         let known = |(id, text): (&String, &String)| {
             state.answers.iter().any(|given| given.id == *id && given.answer == *text)
         };
@@ -208,7 +228,7 @@ pub(super) fn answer(state: &mut State, answers: &BTreeMap<String, String>) -> R
         return if !answers.is_empty() && answers.iter().all(known) {
             Ok(())
         } else {
-            Err(Refusal::NotWaiting)
+            Err(EngineRefusal::NotWaiting)
         };
     };
     let missing: Vec<String> = questions
@@ -217,94 +237,96 @@ pub(super) fn answer(state: &mut State, answers: &BTreeMap<String, String>) -> R
         .map(|asked| asked.id.clone())
         .collect();
     if !missing.is_empty() {
-        return Err(Refusal::Unanswered { missing });
+        return Err(EngineRefusal::Unanswered { missing });
     }
     if let Some(id) = answers.keys().find(|id| questions.iter().all(|asked| asked.id != **id)) {
-        return Err(Refusal::BadQuestions(format!("there is no open question `{id}`")));
+        return Err(EngineRefusal::BadQuestions(format!("there is no open question `{id}`")));
     }
     for text in answers.values() {
         expect_short("an answer", text)?;
     }
-    let given = questions.iter().map(|asked| Answer {
+    let given = questions.iter().map(|asked| UserAnswer {
         id: asked.id.clone(),
         ask: asked.ask.clone(),
         answer: answers[&asked.id].clone(),
     });
-    let given: Vec<Answer> = given.collect();
+    let given: Vec<UserAnswer> = given.collect();
     state.answers.extend(given);
-    state.status = Status::Active;
+    state.status = WorkflowRunStatus::Active;
     Ok(())
 }
 
 /// Applies a person's decision.
-pub(super) fn choose(
-    checked: &Checked,
-    state: &mut State,
-    choice: &Choice,
+pub(super) fn apply_choice(
+    checked: &CheckedWorkflow,
+    state: &mut WorkflowRunState,
+    choice: &PersonChoice,
     note: &str,
     report: String,
-) -> Result<(), Refusal> {
+) -> Result<(), EngineRefusal> {
     expect_short("the note", note)?;
-    let Status::Waiting(waiting) = state.status.clone() else {
+    let WorkflowRunStatus::Waiting(waiting) = state.status.clone() else {
         return match (&state.status, choice) {
             // A person who may decide how a run continues may also end one that is active.
-            (Status::Active, Choice::Abort) => {
-                decided(state, choice, note, Vec::new());
-                state.status = Status::Aborted;
+            (WorkflowRunStatus::Active, PersonChoice::Abort) => {
+                record_decision(state, choice, note, Vec::new());
+                state.status = WorkflowRunStatus::Aborted;
                 Ok(())
             }
-            (Status::Aborted, Choice::Abort) => Ok(()),
-            _ => Err(Refusal::NotWaiting),
+            (WorkflowRunStatus::Aborted, PersonChoice::Abort) => Ok(()),
+            _ => Err(EngineRefusal::NotWaiting),
         };
     };
-    let possible = Choice::possible(checked, &waiting);
+    let possible = PersonChoice::possible_choices(checked, &waiting);
     if !possible.contains(choice) {
-        let possible = possible.iter().map(Choice::to_string).collect();
-        return Err(Refusal::NoSuchChoice { given: choice.to_string(), possible });
+        let possible = possible.iter().map(PersonChoice::to_string).collect();
+        return Err(EngineRefusal::NoSuchChoice { given: choice.to_string(), possible });
     }
-    if *choice == Choice::Abort {
-        decided(state, choice, note, Vec::new());
-        state.status = Status::Aborted;
+    if *choice == PersonChoice::Abort {
+        record_decision(state, choice, note, Vec::new());
+        state.status = WorkflowRunStatus::Aborted;
         return Ok(());
     }
     match waiting {
-        Waiting::Limit { gate, .. } => at_gate(checked, state, &gate, choice, note, report),
-        Waiting::Bound { step, wanted } => {
-            decided(state, choice, note, Vec::new());
+        WaitReason::Limit { gate, .. } => decide_gate(checked, state, &gate, choice, note, report),
+        WaitReason::Bound { step, wanted } => {
+            record_decision(state, choice, note, Vec::new());
             match choice {
-                Choice::Take(outcome) => go(checked, state, Way::outcome(outcome.clone(), report)),
+                PersonChoice::Take(outcome) => {
+                    take_edge(checked, state, StepExit::with_outcome(outcome.clone(), report))
+                }
                 _ => {
                     *state.granted.entry(step).or_default() += 1;
                     let way = match wanted {
-                        Some(outcome) => Way::outcome(outcome, report),
-                        None => Way::error("it could not be carried out", report),
+                        Some(outcome) => StepExit::with_outcome(outcome, report),
+                        None => StepExit::with_error("it could not be carried out", report),
                     };
-                    go(checked, state, way)
+                    take_edge(checked, state, way)
                 }
             }
         }
-        Waiting::Error { message } => {
-            decided(state, choice, note, Vec::new());
+        WaitReason::Error { message } => {
+            record_decision(state, choice, note, Vec::new());
             let (turn, step) = (state.turn, state.step.clone());
-            state.history.push(Passage {
+            state.history.push(StepTransition {
                 turn,
                 step: step.clone(),
                 outcome: None,
-                to: Target::Step(step.clone()),
+                to: EdgeTarget::Step(step.clone()),
                 limited: false,
                 error: Some(message),
                 report,
             });
             // Retrying a failed step is not a new round of its loop, so extend the bound. A gate counts iterations,
             // not visits.
-            let def = checked.step(&step).filter(|step| step.decide.as_gate().is_none());
+            let def = checked.find_step(&step).filter(|step| step.decide.as_gate().is_none());
             if def.is_some_and(is_bounded) {
                 *state.granted.entry(step.clone()).or_default() += 1;
             }
-            enter(checked, state, step);
+            enter_step(checked, state, step);
             Ok(())
         }
-        Waiting::Questions { .. } => Err(Refusal::NotWaiting),
+        WaitReason::Questions { .. } => Err(EngineRefusal::NotWaiting),
     }
 }
 
@@ -313,44 +335,50 @@ fn is_bounded(step: &StepDef) -> bool {
 }
 
 /// Applies a person's decision about a gate that has reached its limit.
-fn at_gate(
-    checked: &Checked,
-    state: &mut State,
+fn decide_gate(
+    checked: &CheckedWorkflow,
+    state: &mut WorkflowRunState,
     id: &StepId,
-    choice: &Choice,
+    choice: &PersonChoice,
     note: &str,
     report: String,
-) -> Result<(), Refusal> {
-    let gate = checked.step(id).and_then(|step| step.decide.as_gate());
+) -> Result<(), EngineRefusal> {
+    let gate = checked.find_step(id).and_then(|step| step.decide.as_gate());
     let (Some(gate), Some(review)) = (gate, state.reviews.get_mut(id)) else {
-        return Err(Refusal::NoSuchGate { gate: id.clone() });
+        return Err(EngineRefusal::NoSuchGate { gate: id.clone() });
     };
-    if *choice == Choice::Continue {
-        review::fail(gate, review);
+    if *choice == PersonChoice::Continue {
+        review::start_next_round(gate, review);
         *state.granted.entry(id.clone()).or_default() += 1;
-        decided(state, choice, note, Vec::new());
-        return go(checked, state, Way::outcome(Outcome::Fail, report));
+        record_decision(state, choice, note, Vec::new());
+        return take_edge(checked, state, StepExit::with_outcome(WorkflowOutcome::Fail, report));
     }
     // A failed check cannot be accepted.
-    if let Verdict::Fail { checks, .. } = verdict(gate, review)
+    if let GateVerdict::Fail { checks, .. } = compute_verdict(gate, review)
         && !checks.is_empty()
     {
-        return Err(Refusal::NotAcceptable { blocking: checks });
+        return Err(EngineRefusal::NotAcceptable { blocking: checks });
     }
     let failed = review.items.iter().filter(|item| item.status == ItemStatus::Fail);
     let failed: Vec<String> = failed.map(|item| item.id.clone()).collect();
-    if *choice == Choice::MustOnly
-        && let Verdict::Fail { blocking, .. } = verdict_at(gate, review, Severity::Must)
+    if *choice == PersonChoice::MustOnly
+        && let GateVerdict::Fail { blocking, .. } =
+            compute_verdict_at(gate, review, ItemSeverity::Must)
     {
-        return Err(Refusal::NotAcceptable { blocking });
+        return Err(EngineRefusal::NotAcceptable { blocking });
     }
-    review::close(review, true);
-    decided(state, choice, note, failed);
-    go(checked, state, Way::outcome(Outcome::Ok, report))
+    review::archive_round(review, true);
+    record_decision(state, choice, note, failed);
+    take_edge(checked, state, StepExit::with_outcome(WorkflowOutcome::Ok, report))
 }
 
-fn decided(state: &mut State, choice: &Choice, note: &str, accepted: Vec<String>) {
-    state.decisions.push(Decision {
+fn record_decision(
+    state: &mut WorkflowRunState,
+    choice: &PersonChoice,
+    note: &str,
+    accepted: Vec<String>,
+) {
+    state.decisions.push(PersonDecision {
         turn: state.turn,
         step: state.step.clone(),
         choice: choice.to_string(),

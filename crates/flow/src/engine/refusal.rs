@@ -6,11 +6,11 @@ use crate::limits::{
 };
 use crate::state::ItemStatus;
 use crate::template::TemplateError;
-use crate::workflow::{Outcome, Severity, StepId};
+use crate::workflow::{ItemSeverity, StepId, WorkflowOutcome};
 
 /// The reason why the engine refuses a report. The run is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Refusal {
+pub enum EngineRefusal {
     #[error("the workflow has no steps")]
     NoSteps,
     #[error("this is not the workflow that the run was started with")]
@@ -53,12 +53,12 @@ pub enum Refusal {
     )]
     OutputTooLong { bytes: usize },
     #[error("say how step `{step}` ended: {}", outcomes(possible))]
-    OutcomeNeeded { step: StepId, possible: Vec<Outcome> },
+    OutcomeNeeded { step: StepId, possible: Vec<WorkflowOutcome> },
     #[error("step `{step}` cannot end with `{given}`; possible: {}", outcomes(possible))]
-    NoSuchOutcome { step: StepId, given: Outcome, possible: Vec<Outcome> },
+    NoSuchOutcome { step: StepId, given: WorkflowOutcome, possible: Vec<WorkflowOutcome> },
     /// The engine computes the outcome, and the report names a different one.
     #[error("the outcome of step `{step}` is computed, and is `{computed}`, not `{given}`")]
-    Computed { step: StepId, given: Outcome, computed: Outcome },
+    Computed { step: StepId, given: WorkflowOutcome, computed: WorkflowOutcome },
     #[error("say how sure you are: exploring, low, medium, high or certain")]
     ConfidenceNeeded,
     #[error("answer {} with yes, partial or no", quoted(missing))]
@@ -108,7 +108,7 @@ pub enum Refusal {
     },
     /// The severity of an item can only rise.
     #[error("item `{id}` is {from}, and does not become {to}")]
-    SeverityLowered { id: String, from: Severity, to: Severity },
+    SeverityLowered { id: String, from: ItemSeverity, to: ItemSeverity },
     /// A failed item can pass only after a repair, in the next iteration.
     #[error("item `{id}` has failed in this iteration; it can pass in the next, after the repair")]
     FailStands { id: String },
@@ -183,8 +183,8 @@ fn colon(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-fn outcomes(possible: &[Outcome]) -> String {
-    possible.iter().map(Outcome::as_str).collect::<Vec<_>>().join(", ")
+fn outcomes(possible: &[WorkflowOutcome]) -> String {
+    possible.iter().map(WorkflowOutcome::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn open(todo: &[String], checks: &[String]) -> String {

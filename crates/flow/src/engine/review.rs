@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::leave::{expect_active, expect_short};
-use super::{Checked, Refusal};
+use super::{CheckedWorkflow, EngineRefusal};
 use crate::limits::{ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX, REVIEW_BYTES_MAX};
-use crate::state::{CheckResult, Item, ItemStatus, Proof, Review, Round, State};
-use crate::template::{Scope, fill};
-use crate::workflow::{Check, Gate, Reverify, Severity, StepId, Workflow};
+use crate::state::{
+    CheckProof, GateCheckResult, GateItem, GateReview, ItemStatus, ReviewRound, WorkflowRunState,
+};
+use crate::template::{TemplateScope, render_template};
+use crate::workflow::{DeclaredCheck, Gate, ItemSeverity, ReverifyMode, StepId, Workflow};
 
 /// A report about an item. Fields that are `None` keep their recorded value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +26,7 @@ pub struct ItemRecord {
     pub check: Option<String>,
     /// The severity if the condition does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub severity: Option<Severity>,
+    pub severity: Option<ItemSeverity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ItemStatus>,
     /// The evidence.
@@ -36,12 +38,12 @@ pub struct ItemRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
     pub name: String,
-    pub result: CheckResult,
+    pub result: GateCheckResult,
 }
 
 /// The verdict of a gate on a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GateVerdict {
     /// Items or checks are still without a verdict.
     Open { todo: Vec<String>, checks: Vec<String> },
     Pass {
@@ -58,12 +60,16 @@ pub enum Verdict {
 
 /// Computes the verdict of a gate. It passes if every item and check has a verdict, no blocking item failed, and every
 /// check passed.
-pub fn verdict(gate: &Gate, review: &Review) -> Verdict {
-    verdict_at(gate, review, gate.blocking(review.iteration))
+pub fn compute_verdict(gate: &Gate, review: &GateReview) -> GateVerdict {
+    compute_verdict_at(gate, review, gate.blocking_severity(review.iteration))
 }
 
 /// Computes the verdict if only this severity and higher ones block.
-pub(super) fn verdict_at(gate: &Gate, review: &Review, least: Severity) -> Verdict {
+pub(super) fn compute_verdict_at(
+    gate: &Gate,
+    review: &GateReview,
+    least: ItemSeverity,
+) -> GateVerdict {
     let of = |wanted: ItemStatus| {
         review.items.iter().filter(move |item| item.status == wanted).map(|item| item.id.clone())
     };
@@ -76,48 +82,48 @@ pub(super) fn verdict_at(gate: &Gate, review: &Review, least: Severity) -> Verdi
         .cloned()
         .collect();
     if !todo.is_empty() || !open.is_empty() || review.items.is_empty() {
-        return Verdict::Open { todo, checks: open };
+        return GateVerdict::Open { todo, checks: open };
     }
     let red: Vec<String> =
         gate.checks.iter().filter(|name| status(name) == Some(ItemStatus::Fail)).cloned().collect();
     let failed = review.items.iter().filter(|item| item.status == ItemStatus::Fail);
-    let (blocking, lesser): (Vec<&Item>, Vec<&Item>) =
+    let (blocking, lesser): (Vec<&GateItem>, Vec<&GateItem>) =
         failed.partition(|item| item.severity >= least);
     if blocking.is_empty() && red.is_empty() {
-        return Verdict::Pass { passed_over: item_ids(&lesser) };
+        return GateVerdict::Pass { passed_over: item_ids(&lesser) };
     }
-    Verdict::Fail { blocking: [item_ids(&blocking), red.clone()].concat(), checks: red }
+    GateVerdict::Fail { blocking: [item_ids(&blocking), red.clone()].concat(), checks: red }
 }
 
-fn item_ids(items: &[&Item]) -> Vec<String> {
+fn item_ids(items: &[&GateItem]) -> Vec<String> {
     items.iter().map(|item| item.id.clone()).collect()
 }
 
 /// Returns true if the engine itself ran a declared check of the gate and it passed. Items alone are only the claim of
 /// the agent that recorded them.
-pub fn is_proven(gate: &Gate, review: &Review) -> bool {
+pub fn is_proven(gate: &Gate, review: &GateReview) -> bool {
     gate.checks.iter().filter_map(|name| review.checks.get(name)).any(is_green_run)
 }
 
-fn is_green_run(result: &CheckResult) -> bool {
-    result.status == ItemStatus::Pass && matches!(result.proof, Proof::Run { .. })
+fn is_green_run(result: &GateCheckResult) -> bool {
+    result.status == ItemStatus::Pass && matches!(result.proof, CheckProof::Run { .. })
 }
 
 /// Records all the given items and checks, or none of them.
-pub(super) fn record(
-    checked: &Checked,
-    state: &mut State,
+pub(super) fn record_review(
+    checked: &CheckedWorkflow,
+    state: &mut WorkflowRunState,
     gate: Option<&StepId>,
     items: &[ItemRecord],
     checks: &[CheckRecord],
-) -> Result<(), Refusal> {
+) -> Result<(), EngineRefusal> {
     expect_active(state)?;
-    let (id, gate) = gate_under_way(checked.workflow(), state, gate)?;
+    let (id, gate) = find_current_gate(checked.workflow(), state, gate)?;
     let mut names = BTreeSet::new();
     for name in items.iter().map(|item| &item.id).chain(checks.iter().map(|check| &check.name)) {
         if !names.insert(name) {
             let id: String = name.chars().take(ID_BYTES_MAX).collect();
-            return Err(Refusal::RecordedTwice { id });
+            return Err(EngineRefusal::RecordedTwice { id });
         }
     }
     let mut review = state.reviews.get(&id).cloned().unwrap_or_default();
@@ -125,7 +131,7 @@ pub(super) fn record(
         record_item(&mut review, record)?;
     }
     if review.items.iter().map(item_bytes).sum::<usize>() > REVIEW_BYTES_MAX {
-        return Err(Refusal::ReviewTooLong);
+        return Err(EngineRefusal::ReviewTooLong);
     }
     for record in checks {
         record_check(checked.workflow(), state, &id, gate, &mut review.checks, record)?;
@@ -134,27 +140,27 @@ pub(super) fn record(
     Ok(())
 }
 
-fn item_bytes(item: &Item) -> usize {
+fn item_bytes(item: &GateItem) -> usize {
     item.scope.len() + item.check.len() + item.finding.len()
 }
 
 /// The gate whose review the current step belongs to.
-fn gate_under_way<'a>(
+fn find_current_gate<'a>(
     workflow: &'a Workflow,
-    state: &State,
+    state: &WorkflowRunState,
     wanted: Option<&StepId>,
-) -> Result<(StepId, &'a Gate), Refusal> {
+) -> Result<(StepId, &'a Gate), EngineRefusal> {
     if let Some(wanted) =
         wanted.filter(|wanted| workflow.gates().all(|(step, _)| step.id != **wanted))
     {
-        return Err(Refusal::NoSuchGate { gate: wanted.clone() });
+        return Err(EngineRefusal::NoSuchGate { gate: wanted.clone() });
     }
     workflow
         .gates()
         .filter(|(step, _)| wanted.is_none_or(|wanted| step.id == *wanted))
         .find(|(step, gate)| step.id == state.step || gate.reviews.contains(&state.step))
         .map(|(step, gate)| (step.id.clone(), gate))
-        .ok_or_else(|| Refusal::NoReview {
+        .ok_or_else(|| EngineRefusal::NoReview {
             step: state.step.clone(),
             reviews: workflow
                 .gates()
@@ -175,9 +181,9 @@ fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
-fn record_item(review: &mut Review, record: &ItemRecord) -> Result<(), Refusal> {
+fn record_item(review: &mut GateReview, record: &ItemRecord) -> Result<(), EngineRefusal> {
     if !is_id(&record.id) {
-        return Err(Refusal::BadId { id: record.id.chars().take(ID_BYTES_MAX).collect() });
+        return Err(EngineRefusal::BadId { id: record.id.chars().take(ID_BYTES_MAX).collect() });
     }
     let texts = [
         ("the scope", &record.scope),
@@ -186,13 +192,13 @@ fn record_item(review: &mut Review, record: &ItemRecord) -> Result<(), Refusal> 
     ];
     for (what, text) in texts {
         if text.as_ref().is_some_and(|text| text.len() > ITEM_TEXT_BYTES_MAX) {
-            return Err(Refusal::ItemTooLong { id: record.id.clone(), what });
+            return Err(EngineRefusal::ItemTooLong { id: record.id.clone(), what });
         }
     }
     let known = review.items.iter().position(|item| item.id == record.id);
     match known {
         Some(at) => change_item(&mut review.items[at], record),
-        None if review.items.len() >= ITEMS_MAX => Err(Refusal::TooManyItems),
+        None if review.items.len() >= ITEMS_MAX => Err(EngineRefusal::TooManyItems),
         None => {
             review.items.push(new_item(record)?);
             Ok(())
@@ -200,12 +206,12 @@ fn record_item(review: &mut Review, record: &ItemRecord) -> Result<(), Refusal> 
     }
 }
 
-fn new_item(record: &ItemRecord) -> Result<Item, Refusal> {
+fn new_item(record: &ItemRecord) -> Result<GateItem, EngineRefusal> {
     let check = record.check.clone().filter(|check| !check.trim().is_empty());
     let (Some(check), Some(severity)) = (check, record.severity) else {
-        return Err(Refusal::IncompleteItem { id: record.id.clone() });
+        return Err(EngineRefusal::IncompleteItem { id: record.id.clone() });
     };
-    let mut item = Item {
+    let mut item = GateItem {
         id: record.id.clone(),
         scope: record.scope.clone().unwrap_or_default(),
         check,
@@ -213,29 +219,33 @@ fn new_item(record: &ItemRecord) -> Result<Item, Refusal> {
         status: ItemStatus::Todo,
         finding: String::new(),
     };
-    judge(&mut item, record)?;
+    set_verdict(&mut item, record)?;
     Ok(item)
 }
 
 /// Updates a known item. Its check and scope are fixed, and its severity can only rise.
-fn change_item(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
+fn change_item(item: &mut GateItem, record: &ItemRecord) -> Result<(), EngineRefusal> {
     let id = || record.id.clone();
     if record.check.as_ref().is_some_and(|check| *check != item.check) {
-        return Err(Refusal::ItemChanged { id: id(), what: "check" });
+        return Err(EngineRefusal::ItemChanged { id: id(), what: "check" });
     }
     if record.scope.as_ref().is_some_and(|scope| *scope != item.scope) {
-        return Err(Refusal::ItemChanged { id: id(), what: "scope" });
+        return Err(EngineRefusal::ItemChanged { id: id(), what: "scope" });
     }
     if let Some(severity) = record.severity {
         if severity < item.severity {
-            return Err(Refusal::SeverityLowered { id: id(), from: item.severity, to: severity });
+            return Err(EngineRefusal::SeverityLowered {
+                id: id(),
+                from: item.severity,
+                to: severity,
+            });
         }
         item.severity = severity;
     }
-    judge(item, record)
+    set_verdict(item, record)
 }
 
-fn judge(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
+fn set_verdict(item: &mut GateItem, record: &ItemRecord) -> Result<(), EngineRefusal> {
     let Some(status) = record.status else {
         if let Some(finding) = &record.finding {
             item.finding = finding.clone();
@@ -243,13 +253,13 @@ fn judge(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
         return Ok(());
     };
     if item.status == ItemStatus::Fail && status != ItemStatus::Fail {
-        return Err(Refusal::FailStands { id: item.id.clone() });
+        return Err(EngineRefusal::FailStands { id: item.id.clone() });
     }
     // A finding recorded with another verdict does not explain this one.
     let kept = (item.status == status).then(|| item.finding.clone());
     let finding = record.finding.clone().or(kept).unwrap_or_default();
     if status == ItemStatus::Fail && finding.trim().is_empty() {
-        return Err(Refusal::FindingNeeded { id: item.id.clone() });
+        return Err(EngineRefusal::FindingNeeded { id: item.id.clone() });
     }
     item.status = status;
     item.finding = finding;
@@ -258,56 +268,59 @@ fn judge(item: &mut Item, record: &ItemRecord) -> Result<(), Refusal> {
 
 fn record_check(
     workflow: &Workflow,
-    state: &State,
+    state: &WorkflowRunState,
     gate_id: &StepId,
     gate: &Gate,
-    checks: &mut BTreeMap<String, CheckResult>,
+    checks: &mut BTreeMap<String, GateCheckResult>,
     record: &CheckRecord,
-) -> Result<(), Refusal> {
+) -> Result<(), EngineRefusal> {
     let name = &record.name;
     let Some(check) = workflow.checks.get(name).filter(|_| gate.checks.contains(name)) else {
         let (gate, known) = (gate_id.clone(), gate.checks.clone());
-        return Err(Refusal::NoSuchCheck { gate, name: name.clone(), known });
+        return Err(EngineRefusal::NoSuchCheck { gate, name: name.clone(), known });
     };
-    let wanted = fill(&check.told(), &Scope::new(state)).map_err(|error| Refusal::Template {
-        what: format!("the command of check `{name}`"),
-        error,
-    })?;
+    let wanted = render_template(&check.command_template(), &TemplateScope::new(state)).map_err(
+        |error| EngineRefusal::Template { what: format!("the command of check `{name}`"), error },
+    )?;
     let wanted = wanted.trim();
     if !wanted.is_empty() && !was_run(wanted, &record.result.proof) {
-        return Err(Refusal::CheckNeedsRun { name: name.clone(), command: wanted.to_owned() });
+        return Err(EngineRefusal::CheckNeedsRun {
+            name: name.clone(),
+            command: wanted.to_owned(),
+        });
     }
     expect_short("the note of a check", &record.result.note)?;
-    if let Proof::Run { exit_code, .. } = record.result.proof {
+    if let CheckProof::Run { exit_code, .. } = record.result.proof {
         let shown = if exit_code == Some(0) { ItemStatus::Pass } else { ItemStatus::Fail };
         if record.result.status != shown {
             let exit = exit_code.map_or("a signal".to_owned(), |code| format!("code {code}"));
             let (name, status) = (name.clone(), record.result.status);
-            return Err(Refusal::CheckContradicted { name, status, exit });
+            return Err(EngineRefusal::CheckContradicted { name, status, exit });
         }
     } else if record.result.status != ItemStatus::Fail
         && checks.get(name).is_some_and(|known| known.status == ItemStatus::Fail)
     {
         // A claim cannot overrule a recorded failure, but a run of the command can.
-        return Err(Refusal::FailStands { id: name.clone() });
+        return Err(EngineRefusal::FailStands { id: name.clone() });
     }
     checks.insert(name.clone(), record.result.clone());
     Ok(())
 }
 
-fn was_run(wanted: &str, proof: &Proof) -> bool {
-    matches!(proof, Proof::Run { command, .. } if command.trim() == wanted)
+fn was_run(wanted: &str, proof: &CheckProof) -> bool {
+    matches!(proof, CheckProof::Run { command, .. } if command.trim() == wanted)
 }
 
 /// Drops the verdicts of checks whose command has changed because of a parameter or an output that was just reported:
 /// the old run proves nothing about the new command.
-pub(super) fn drop_stale(workflow: &Workflow, state: &mut State) {
+pub(super) fn drop_stale_checks(workflow: &Workflow, state: &mut WorkflowRunState) {
     let mut stale: Vec<(StepId, String)> = Vec::new();
     for (gate, review) in state.reviews.iter().filter(|(_, review)| !review.passed) {
         for (name, result) in &review.checks {
-            let command = workflow.checks.get(name).map(Check::told).unwrap_or_default();
-            let stands = match fill(&command, &Scope::new(state)) {
-                Ok(wanted) if wanted.trim().is_empty() => result.proof == Proof::Claim,
+            let command =
+                workflow.checks.get(name).map(DeclaredCheck::command_template).unwrap_or_default();
+            let stands = match render_template(&command, &TemplateScope::new(state)) {
+                Ok(wanted) if wanted.trim().is_empty() => result.proof == CheckProof::Claim,
                 Ok(wanted) => was_run(wanted.trim(), &result.proof),
                 Err(_) => false,
             };
@@ -324,8 +337,8 @@ pub(super) fn drop_stale(workflow: &Workflow, state: &mut State) {
 }
 
 /// Archives the current iteration.
-pub(super) fn close(review: &mut Review, passed: bool) {
-    review.rounds.push(Round {
+pub(super) fn archive_round(review: &mut GateReview, passed: bool) {
+    review.rounds.push(ReviewRound {
         iteration: review.iteration,
         passed,
         items: review.items.clone(),
@@ -335,15 +348,15 @@ pub(super) fn close(review: &mut Review, passed: bool) {
 }
 
 /// Starts the next iteration after the gate has failed, and reopens the items that have to be reviewed again.
-pub(super) fn fail(gate: &Gate, review: &mut Review) {
-    close(review, false);
+pub(super) fn start_next_round(gate: &Gate, review: &mut GateReview) {
+    archive_round(review, false);
     review.iteration += 1;
-    reopen(review, gate.reverify.unwrap_or(Reverify::Fresh));
+    reopen_items(review, gate.reverify.unwrap_or(ReverifyMode::Fresh));
 }
 
-fn reopen(review: &mut Review, mode: Reverify) {
+fn reopen_items(review: &mut GateReview, mode: ReverifyMode) {
     for item in &mut review.items {
-        if mode == Reverify::Fresh || item.status == ItemStatus::Fail {
+        if mode == ReverifyMode::Fresh || item.status == ItemStatus::Fail {
             item.status = ItemStatus::Todo;
             item.finding.clear();
         }
@@ -353,7 +366,7 @@ fn reopen(review: &mut Review, mode: Reverify) {
 }
 
 /// Resets a passed review that is entered again: everything is reviewed anew, as strictly as the first time.
-pub(super) fn reopen_after_pass(workflow: &Workflow, state: &mut State, step: &StepId) {
+pub(super) fn reopen_after_pass(workflow: &Workflow, state: &mut WorkflowRunState, step: &StepId) {
     for (gate_step, gate) in workflow.gates() {
         if gate_step.id != *step && !gate.reviews.contains(step) {
             continue;
@@ -362,7 +375,7 @@ pub(super) fn reopen_after_pass(workflow: &Workflow, state: &mut State, step: &S
             review.passed = false;
             review.iteration = 1;
             state.granted.remove(&gate_step.id);
-            reopen(review, Reverify::Fresh);
+            reopen_items(review, ReverifyMode::Fresh);
         }
     }
 }

@@ -4,18 +4,19 @@
 //!
 //! Routing fails closed: a step whose routing cannot be parsed, or contradicts its gate, stops for a person.
 
-use super::scan::{self, Close, Tag};
-use super::{Numbering, Said};
+use super::scan::{self, ClosingTag, ScriptTag};
+use super::{ScriptArguments, StepNumbering};
 use crate::limits::{SCRIPT_ITERATIONS_MAX, SCRIPT_OUTPUT_BYTES_MAX};
 use crate::step::{
-    Command, GateView, Next, PROTOCOL, QrStatus, ReportView, StepView, ViewBlock, Way,
+    GateView, NextStep, NextStepOption, PROTOCOL, QrStatus, ReportView, ShellCommand, StepView,
+    ViewBlock,
 };
 
 mod block;
 
 /// The reason why a script's output is not a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OutputError {
+pub enum ScriptOutputError {
     #[error("the script has printed {bytes} bytes, and {SCRIPT_OUTPUT_BYTES_MAX} is the limit")]
     TooLong { bytes: usize },
     #[error("the script has printed nothing")]
@@ -30,28 +31,28 @@ pub enum OutputError {
 }
 
 /// Parses a script's output. The step numbers in the result start at 1.
-pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError> {
+pub fn parse_output(output: &str, numbering: StepNumbering) -> Result<StepView, ScriptOutputError> {
     if output.len() > SCRIPT_OUTPUT_BYTES_MAX {
-        return Err(OutputError::TooLong { bytes: output.len() });
+        return Err(ScriptOutputError::TooLong { bytes: output.len() });
     }
     if output.trim().is_empty() {
-        return Err(OutputError::Empty);
+        return Err(ScriptOutputError::Empty);
     }
     // A script may also print our own XML form, which carries more.
     if let Ok(view) = crate::render::parse_xml(output.trim()) {
-        return Ok(closed(view));
+        return Ok(stop_if_gate_closed(view));
     }
-    let header = header(output).ok_or_else(|| OutputError::NoStep {
+    let header = parse_header(output).ok_or_else(|| ScriptOutputError::NoStep {
         start: output.trim().lines().next().unwrap_or_default().chars().take(80).collect(),
     })?;
     // Step 0 exists only in scripts that count from 0.
-    let numbering = if header.step == 0 { Numbering::FromZero } else { numbering };
-    let body = body(output);
-    let actions = block::read(body.actions);
-    let step = numbering.to_ours(header.step);
-    let gates = scan::find_all(after_mandate(output), &["gate_result"]);
-    let gate = strictest(&gates).map(|tag| gate(tag, &header.title));
-    Ok(closed(StepView {
+    let numbering = if header.step == 0 { StepNumbering::FromZero } else { numbering };
+    let body = split_body(output);
+    let actions = block::split_blocks(body.actions);
+    let step = numbering.to_one_based(header.step);
+    let gates = scan::find_tags(skip_mandate(output), &["gate_result"]);
+    let gate = strictest_gate(&gates).map(|tag| parse_gate(tag, &header.title));
+    Ok(stop_if_gate_closed(StepView {
         protocol: PROTOCOL,
         workflow: header.script,
         run: None,
@@ -63,24 +64,26 @@ pub fn parse(output: &str, numbering: Numbering) -> Result<StepView, OutputError
         title: header.title,
         phase: header.phase,
         role: None,
-        iteration: iteration(&actions, gate.as_ref()),
+        iteration: find_iteration(&actions, gate.as_ref()),
         gate,
         review: None,
         findings: None,
         answers: Vec::new(),
-        next: next(&body, step, header.total, numbering),
+        next: parse_next(&body, step, header.total, numbering),
         actions,
         report: ReportView::default(),
     }))
 }
 
 /// Stops the step for a person if its routing leads on although its gate does not allow it.
-fn closed(view: StepView) -> StepView {
+fn stop_if_gate_closed(view: StepView) -> StepView {
     let Some(gate) = &view.gate else { return view };
     let leads_on = match &view.next {
-        Next::Ways { ways, .. } => ways.iter().any(|way| way.to.is_none_or(|to| to > view.step)),
-        Next::Complete { .. } => true,
-        Next::Person { .. } | Next::Record { .. } => false,
+        NextStep::Ways { ways, .. } => {
+            ways.iter().any(|way| way.to.is_none_or(|to| to > view.step))
+        }
+        NextStep::Complete { .. } => true,
+        NextStep::Person { .. } | NextStep::Record { .. } => false,
     };
     let about = match gate.status.as_str() {
         "pass" => return view,
@@ -93,30 +96,30 @@ fn closed(view: StepView) -> StepView {
         }
         _ => return view,
     };
-    StepView { next: person(about), ..view }
+    StepView { next: wait_for_person(about), ..view }
 }
 
-fn person(about: String) -> Next {
-    Next::Person { about, choices: Vec::new(), questions: Vec::new(), command: None }
+fn wait_for_person(about: String) -> NextStep {
+    NextStep::Person { about, choices: Vec::new(), questions: Vec::new(), command: None }
 }
 
 /// Returns the first gate that has not passed, else the first one.
-fn strictest<'a, 'b>(gates: &'b [Tag<'a>]) -> Option<&'b Tag<'a>> {
-    let has_passed = |tag: &&Tag<'_>| gate_status(tag) == "pass";
+fn strictest_gate<'a, 'b>(gates: &'b [ScriptTag<'a>]) -> Option<&'b ScriptTag<'a>> {
+    let has_passed = |tag: &&ScriptTag<'_>| gate_status(tag) == "pass";
     gates.iter().find(|tag| !has_passed(tag)).or(gates.first())
 }
 
-fn gate_status(tag: &Tag<'_>) -> String {
+fn gate_status(tag: &ScriptTag<'_>) -> String {
     tag.attribute("status").unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Skips the explanation of the tags, which mentions all of them.
-fn after_mandate(output: &str) -> &str {
-    let mandate = scan::find(output, &["xml_format_mandate"], Close::Own);
+fn skip_mandate(output: &str) -> &str {
+    let mandate = scan::find_tag(output, &["xml_format_mandate"], ClosingTag::Own);
     &output[mandate.map_or(0, |tag| tag.end)..]
 }
 
-struct Header {
+struct StepHeader {
     script: String,
     phase: Option<String>,
     step: usize,
@@ -124,11 +127,11 @@ struct Header {
     title: String,
 }
 
-fn header(output: &str) -> Option<Header> {
-    let tag = scan::find(output, &["step_header"], Close::Own);
+fn parse_header(output: &str) -> Option<StepHeader> {
+    let tag = scan::find_tag(output, &["step_header"], ClosingTag::Own);
     if let Some(tag) = tag {
         let number = |name| tag.attribute(name).and_then(|value| value.trim().parse().ok());
-        return Some(Header {
+        return Some(StepHeader {
             script: tag.attribute("script").unwrap_or_default(),
             phase: tag.attribute("phase").filter(|phase| !phase.is_empty()),
             step: number("step")?,
@@ -136,23 +139,23 @@ fn header(output: &str) -> Option<Header> {
             title: tag.inner.trim().to_owned(),
         });
     }
-    output.lines().find_map(text_header)
+    output.lines().find_map(parse_text_header)
 }
 
 /// Parses `STEP 3/7: Title` or `Step 3 of 7 - Title`, after any prefix.
-fn text_header(line: &str) -> Option<Header> {
+fn parse_text_header(line: &str) -> Option<StepHeader> {
     let upper = line.to_ascii_uppercase();
     let at = upper.find("STEP ")? + "STEP ".len();
     let before = line[..at - "STEP ".len()].trim_matches(['=', '#', '-', '*', ' ']);
-    let (step, rest) = leading_number(&line[at..])?;
+    let (step, rest) = split_leading_number(&line[at..])?;
     let rest = rest.trim_start();
     let rest = rest.strip_prefix('/').or_else(|| {
         rest.get(..2).filter(|word| word.eq_ignore_ascii_case("of")).map(|_| &rest[2..])
     })?;
-    let (total, title) = leading_number(rest.trim_start())?;
+    let (total, title) = split_leading_number(rest.trim_start())?;
     let script = before.trim_end_matches([':', ' ']).to_owned();
     let is_word = !script.contains(char::is_whitespace);
-    Some(Header {
+    Some(StepHeader {
         script: if is_word { script } else { String::new() },
         phase: None,
         step,
@@ -161,34 +164,34 @@ fn text_header(line: &str) -> Option<Header> {
     })
 }
 
-fn leading_number(text: &str) -> Option<(usize, &str)> {
+fn split_leading_number(text: &str) -> Option<(usize, &str)> {
     let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
 /// The two parts of an output: what to do, and the routing.
-struct Body<'a> {
+struct StepBody<'a> {
     actions: &'a str,
     routing: &'a str,
-    form: Form,
+    form: OutputForm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OutputForm {
     Tags,
     Text,
 }
 
-fn body(output: &str) -> Body<'_> {
-    let output = after_mandate(output);
-    let action = scan::find(output, &["current_action", "DO"], Close::Last);
+fn split_body(output: &str) -> StepBody<'_> {
+    let output = skip_mandate(output);
+    let action = scan::find_tag(output, &["current_action", "DO"], ClosingTag::Last);
     let from = action.as_ref().map_or(0, |action| action.end);
-    let after = scan::find(&output[from..], &["invoke_after", "INVOKE_AFTER"], Close::Own)
-        .or_else(|| scan::find(&output[from..], &["next", "NEXT"], Close::Own));
+    let after = scan::find_tag(&output[from..], &["invoke_after", "INVOKE_AFTER"], ClosingTag::Own)
+        .or_else(|| scan::find_tag(&output[from..], &["next", "NEXT"], ClosingTag::Own));
     if action.is_some() || after.is_some() {
         let actions = action.map(|action| action.inner).unwrap_or_default();
         let routing = after.map(|tag| tag.inner).unwrap_or_default();
-        return Body { actions, routing, form: Form::Tags };
+        return StepBody { actions, routing, form: OutputForm::Tags };
     }
     let lines = || {
         output.split_inclusive('\n').scan(0, |at, line| {
@@ -208,33 +211,45 @@ fn body(output: &str) -> Body<'_> {
             )
     });
     let end = routing.map_or(output.len(), |(at, _)| at);
-    Body { actions: &output[from.min(end)..end], routing: &output[end..], form: Form::Text }
+    StepBody {
+        actions: &output[from.min(end)..end],
+        routing: &output[end..],
+        form: OutputForm::Text,
+    }
 }
 
-fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Next {
-    let ways = ways(body.routing, step, numbering);
+fn parse_next(
+    body: &StepBody<'_>,
+    step: usize,
+    total: usize,
+    numbering: StepNumbering,
+) -> NextStep {
+    let ways = parse_options(body.routing, step, numbering);
     if !ways.is_empty() {
-        return Next::Ways { ways, on_error: None };
+        return NextStep::Ways { ways, on_error: None };
     }
-    let said = without_label(body.routing);
+    let said = strip_label(body.routing);
     let says_complete = says_complete(said);
     // The shared text template prints COMPLETE one step early when it is used with numbers from 1.
-    let is_early = body.form == Form::Text && says_complete && step + 1 == total;
+    let is_early = body.form == OutputForm::Text && says_complete && step + 1 == total;
     if is_early {
-        return Next::Ways { ways: vec![untold(step + 1, said)], on_error: None };
+        return NextStep::Ways {
+            ways: vec![option_without_command(step + 1, said)],
+            on_error: None,
+        };
     }
-    if let Some(to) = named_step(said).filter(|_| body.form == Form::Text) {
-        let ways = vec![untold(numbering.to_ours(to), body.routing)];
-        return Next::Ways { ways, on_error: None };
+    if let Some(to) = parse_named_step(said).filter(|_| body.form == OutputForm::Text) {
+        let ways = vec![option_without_command(numbering.to_one_based(to), body.routing)];
+        return NextStep::Ways { ways, on_error: None };
     }
     // A last step without routing ends the workflow. Routing that cannot be parsed may lead anywhere, so it does not.
     let is_last = said.is_empty() && total > 0 && step >= total;
     if says_complete || is_last {
         let message = if said.is_empty() { "The workflow is complete." } else { said };
-        return Next::Complete { message: message.to_owned() };
+        return NextStep::Complete { message: message.to_owned() };
     }
     let shown: String = said.chars().take(ROUTING_SHOWN_CHARS).collect();
-    person(if shown.is_empty() {
+    wait_for_person(if shown.is_empty() {
         format!("the script does not say what comes after step {step}")
     } else {
         format!("what comes after step {step} was not understood: {shown}")
@@ -242,7 +257,7 @@ fn next(body: &Body<'_>, step: usize, total: usize, numbering: Numbering) -> Nex
 }
 
 /// Strips the label that introduces the routing in the text form.
-fn without_label(routing: &str) -> &str {
+fn strip_label(routing: &str) -> &str {
     let said = routing.trim();
     let labels = ["INVOKE AFTER:", "INVOKE_AFTER:", "NEXT STEP:", "NEXT:"];
     let after = |label: &&str| said.get(..label.len()).filter(|start| start == label);
@@ -262,7 +277,7 @@ fn says_complete(said: &str) -> bool {
     let is_apart = first.is_none_or(|c| {
         matches!(c, '\n' | '\r' | ':' | '.' | ',' | ';' | '!' | '-' | '–' | '—' | '(')
     });
-    is_apart && step_number(remark).is_none()
+    is_apart && find_step_number(remark).is_none()
 }
 
 /// The maximum number of characters quoted from routing that cannot be parsed.
@@ -270,86 +285,90 @@ const ROUTING_SHOWN_CHARS: usize = 200;
 
 /// Parses the step number in routing such as `Step 2 - Go on` or `Continue with step 2.`. Returns `None` for
 /// conditional routing.
-fn named_step(said: &str) -> Option<usize> {
+fn parse_named_step(said: &str) -> Option<usize> {
     const VERBS: &[&str] = &["GO", "ON", "CONTINUE", "PROCEED", "MOVE", "TO", "WITH"];
     let line = said.lines().next()?;
-    let (number, at, rest) = step_number(line)?;
+    let (number, at, rest) = find_step_number(line)?;
     let is_plain = line[..at].split_whitespace().all(|word| {
         let word = word.to_ascii_uppercase();
         VERBS.contains(&word.as_str())
     });
     let next = rest.trim_start().chars().next();
     let is_apart = next.is_none_or(|c| !c.is_alphanumeric());
-    (is_plain && is_apart && step_number(rest).is_none()).then_some(number)
+    (is_plain && is_apart && find_step_number(rest).is_none()).then_some(number)
 }
 
 /// Returns the first step number in a text, the position of the word before it, and the text after the number.
-fn step_number(text: &str) -> Option<(usize, usize, &str)> {
+fn find_step_number(text: &str) -> Option<(usize, usize, &str)> {
     let upper = text.to_ascii_uppercase();
     upper.match_indices("STEP").find_map(|(at, word)| {
-        let (number, rest) = leading_number(text[at + word.len()..].trim_start())?;
+        let (number, rest) = split_leading_number(text[at + word.len()..].trim_start())?;
         Some((number, at, rest))
     })
 }
 
 /// The next step, where the script gives no command for it.
-fn untold(to: usize, routing: &str) -> Way {
+fn option_without_command(to: usize, routing: &str) -> NextStepOption {
     let said = routing.trim().lines().next().unwrap_or_default();
     let title = said.strip_prefix("NEXT:").unwrap_or_default().trim();
-    Way {
+    NextStepOption {
         outcome: Some("ok".to_owned()),
         when: String::new(),
         to: Some(to),
         title: title.to_owned(),
-        command: Command::default(),
+        command: ShellCommand::default(),
     }
 }
 
-fn ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
-    let branches = scan::find_all(routing, &["if_pass", "if_fail", "if"]);
+fn parse_options(routing: &str, step: usize, numbering: StepNumbering) -> Vec<NextStepOption> {
+    let branches = scan::find_tags(routing, &["if_pass", "if_fail", "if"]);
     if branches.is_empty() {
-        return plain_ways(routing, step, numbering);
+        return parse_plain_options(routing, step, numbering);
     }
-    let branch = |tag: &Tag<'_>| {
+    let branch = |tag: &ScriptTag<'_>| {
         let outcome = match tag.name {
             "if_pass" => "ok".to_owned(),
             "if_fail" => "fail".to_owned(),
             _ => tag.attribute("outcome")?,
         };
-        let Some((command, _)) = scan::invocations(tag.inner).into_iter().next() else {
-            return Some(undecided(outcome, tag.inner.trim()));
+        let Some((command, _)) = scan::find_invocations(tag.inner).into_iter().next() else {
+            return Some(person_option(outcome, tag.inner.trim()));
         };
-        Some(way(outcome, String::new(), &command, numbering))
+        Some(parse_option(outcome, String::new(), &command, numbering))
     };
-    let mut ways: Vec<Way> = branches.iter().filter_map(branch).collect();
+    let mut ways: Vec<NextStepOption> = branches.iter().filter_map(branch).collect();
     // A review that can only pass is not a review: add the missing outcome and let a person decide it.
     for missing in ["ok", "fail"] {
         let has = |outcome: &str| ways.iter().any(|way| way.outcome.as_deref() == Some(outcome));
         if ways.len() == 1 && (has("ok") || has("fail")) && !has(missing) {
-            ways.push(undecided(missing.to_owned(), ""));
+            ways.push(person_option(missing.to_owned(), ""));
         }
     }
     ways
 }
 
 /// An outcome that leads to a person, because the script gives no command for it.
-fn undecided(outcome: String, said: &str) -> Way {
+fn person_option(outcome: String, said: &str) -> NextStepOption {
     let when: String = said.chars().take(ROUTING_SHOWN_CHARS).collect();
-    Way {
+    NextStepOption {
         outcome: Some(outcome),
         when,
         to: None,
         title: "a person decides".to_owned(),
-        command: Command::default(),
+        command: ShellCommand::default(),
     }
 }
 
 /// Parses a single command, or several, each preceded by its condition.
-fn plain_ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
+fn parse_plain_options(
+    routing: &str,
+    step: usize,
+    numbering: StepNumbering,
+) -> Vec<NextStepOption> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut said = String::new();
     for line in routing.lines() {
-        let calls = scan::invocations(line);
+        let calls = scan::find_invocations(line);
         let Some((command, _)) = calls.into_iter().next() else {
             line.trim().clone_into(&mut said);
             continue;
@@ -362,13 +381,13 @@ fn plain_ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
         }
     }
     if let [(_, command)] = found.as_slice() {
-        return vec![way("ok".to_owned(), String::new(), command, numbering)];
+        return vec![parse_option("ok".to_owned(), String::new(), command, numbering)];
     }
     let mut ways = Vec::new();
     for (when, command) in found {
-        let mut one = way(String::new(), when, &command, numbering);
+        let mut one = parse_option(String::new(), when, &command, numbering);
         let to = one.to.map_or_else(|| "on".to_owned(), |to| to.to_string());
-        let status = Said::read(&one.command.argv).status;
+        let status = ScriptArguments::parse_words(&one.command.argv).status;
         one.outcome = Some(match (status, one.to) {
             // Two commands for one step that report different verdicts are two outcomes.
             (Some(QrStatus::Pass), _) => "ok".to_owned(),
@@ -377,28 +396,35 @@ fn plain_ways(routing: &str, step: usize, numbering: Numbering) -> Vec<Way> {
             (None, _) => format!("to-{to}"),
         });
         // Two commands for one step with the same outcome differ only in other arguments; keep the first.
-        if ways.iter().all(|known: &Way| known.outcome != one.outcome) {
+        if ways.iter().all(|known: &NextStepOption| known.outcome != one.outcome) {
             ways.push(one);
         }
     }
     ways
 }
 
-fn way(outcome: String, when: String, line: &str, numbering: Numbering) -> Way {
+fn parse_option(
+    outcome: String,
+    when: String,
+    line: &str,
+    numbering: StepNumbering,
+) -> NextStepOption {
     let line = line.trim();
-    let argv = Command::split(line)
+    let argv = ShellCommand::split_line(line)
         .unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect());
-    let to = Said::read(&argv).number().map(|number| numbering.to_ours(number));
-    let command = Command { argv, line: line.to_owned() };
-    Way { outcome: Some(outcome), when, to, title: String::new(), command }
+    let to = ScriptArguments::parse_words(&argv)
+        .step_number()
+        .map(|number| numbering.to_one_based(number));
+    let command = ShellCommand { argv, line: line.to_owned() };
+    NextStepOption { outcome: Some(outcome), when, to, title: String::new(), command }
 }
 
-fn gate(tag: &Tag<'_>, title: &str) -> GateView {
+fn parse_gate(tag: &ScriptTag<'_>, title: &str) -> GateView {
     let message = tag.inner.trim();
     let status = gate_status(tag);
     let iteration = message
         .split_once("iteration ")
-        .and_then(|(_, rest)| leading_number(rest))
+        .and_then(|(_, rest)| split_leading_number(rest))
         .and_then(|(number, _)| u32::try_from(number).ok())
         .unwrap_or(1);
     GateView {
@@ -419,7 +445,7 @@ fn gate(tag: &Tag<'_>, title: &str) -> GateView {
     }
 }
 
-fn iteration(actions: &[ViewBlock], gate: Option<&GateView>) -> u32 {
+fn find_iteration(actions: &[ViewBlock], gate: Option<&GateView>) -> u32 {
     let banner = actions.iter().find_map(|block| match block {
         ViewBlock::StateBanner(banner) => banner.iteration,
         _ => None,

@@ -3,18 +3,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Said, Script};
+use super::{ScriptArguments, ScriptCall, StepScript};
 use crate::limits::{SCRIPT_ITERATIONS_MAX, SCRIPT_STEPS_MAX};
-use crate::step::{Next, StepView, Way};
+use crate::step::{NextStep, NextStepOption, StepView};
 
 /// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct ScriptProgress {
     /// The call that shows the current step.
-    pub call: Call,
+    pub call: ScriptCall,
     /// The number of steps shown so far, starting at 1.
     pub turn: u32,
-    pub standing: Standing,
+    pub standing: ScriptStatus,
     /// The iteration of the loop, starting at 1.
     iteration: u32,
     /// The maximum number of iterations of a loop; a person may raise it.
@@ -30,7 +30,7 @@ pub struct Progress {
 /// The status of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum ScriptStatus {
     Active,
     Done,
     /// The loop has reached its limit, and a person has to decide.
@@ -40,14 +40,14 @@ pub enum Standing {
         /// The number of iterations so far.
         iterations: u32,
         /// The call that would come next.
-        wanted: Box<Call>,
+        wanted: Box<ScriptCall>,
     },
     /// The routing of the step cannot be parsed or contradicts its gate, and a person has to decide.
     Unrouted {
         /// The reason why the routing was not followed.
         about: String,
         /// The call for the following step; `None` if this is the last.
-        wanted: Option<Box<Call>>,
+        wanted: Option<Box<ScriptCall>>,
     },
 }
 
@@ -66,17 +66,17 @@ pub enum ProgressError {
     NoSuchOutcome { given: String, possible: Vec<String> },
 }
 
-impl Progress {
+impl ScriptProgress {
     /// Starts a run at its first step.
-    pub fn start(script: &Script) -> Self {
-        Progress {
-            call: Call::first(script),
+    pub fn start_run(script: &StepScript) -> Self {
+        ScriptProgress {
+            call: ScriptCall::first_call(script),
             turn: 1,
-            standing: Standing::Active,
+            standing: ScriptStatus::Active,
             iteration: 1,
             limit: SCRIPT_ITERATIONS_MAX,
             loop_end: None,
-            name: name_of(&script.argv).to_owned(),
+            name: script_name(&script.argv).to_owned(),
             knows_review: false,
         }
     }
@@ -88,12 +88,12 @@ impl Progress {
 }
 
 /// Advances a run past a step with this outcome. `view` is the script's output for [`Progress::call`].
-pub fn next(
-    progress: &Progress,
+pub fn advance_script(
+    progress: &ScriptProgress,
     view: &StepView,
     outcome: Option<&str>,
-) -> Result<Progress, ProgressError> {
-    if progress.standing != Standing::Active {
+) -> Result<ScriptProgress, ProgressError> {
+    if progress.standing != ScriptStatus::Active {
         return Err(ProgressError::NotActive);
     }
     if view.step != progress.call.step {
@@ -101,24 +101,26 @@ pub fn next(
         return Err(ProgressError::OtherStep { asked, shown });
     }
     let ways = match &view.next {
-        Next::Ways { ways, .. } => ways,
-        Next::Complete { .. } => {
-            return Ok(Progress { standing: Standing::Done, ..progress.clone() });
+        NextStep::Ways { ways, .. } => ways,
+        NextStep::Complete { .. } => {
+            return Ok(ScriptProgress { standing: ScriptStatus::Done, ..progress.clone() });
         }
-        Next::Person { .. } | Next::Record { .. } => return Ok(shown(progress.clone(), view)),
+        NextStep::Person { .. } | NextStep::Record { .. } => {
+            return Ok(apply_shown_step(progress.clone(), view));
+        }
     };
-    let way = chosen(ways, outcome)?;
+    let way = choose_option(ways, outcome)?;
     // If a different script takes over, this run is complete.
-    if !way.command.argv.is_empty() && name_of(&way.command.argv) != progress.name {
-        return Ok(Progress { standing: Standing::Done, ..progress.clone() });
+    if !way.command.argv.is_empty() && script_name(&way.command.argv) != progress.name {
+        return Ok(ScriptProgress { standing: ScriptStatus::Done, ..progress.clone() });
     }
     let total = progress.call.total.or((view.total > 0).then_some(view.total));
     let most = total.unwrap_or(SCRIPT_STEPS_MAX);
     match way.to {
-        Some(to) if (1..=most).contains(&to) => Ok(moved(progress, view, way, to, total)),
+        Some(to) if (1..=most).contains(&to) => Ok(move_to_step(progress, view, way, to, total)),
         Some(to) => {
             let about = format!("the script leads to step {to}, and has {most}");
-            Ok(unrouted(progress.clone(), view, about))
+            Ok(wait_for_routing(progress.clone(), view, about))
         }
         None => {
             let outcome = way.outcome.as_deref().unwrap_or("ok");
@@ -126,47 +128,53 @@ pub fn next(
                 "" => format!("the script has no command for the outcome `{outcome}`"),
                 line => format!("the script's next command names no step: {line}"),
             };
-            Ok(unrouted(progress.clone(), view, about))
+            Ok(wait_for_routing(progress.clone(), view, about))
         }
     }
 }
 
 /// Updates a run after the script has shown a step: if the routing cannot be parsed, the run waits for a person.
-pub fn shown(progress: Progress, view: &StepView) -> Progress {
+pub fn apply_shown_step(progress: ScriptProgress, view: &StepView) -> ScriptProgress {
     match &view.next {
-        Next::Person { about, .. } => unrouted(progress, view, about.clone()),
-        Next::Record { message } => unrouted(progress, view, message.clone()),
-        Next::Ways { .. } | Next::Complete { .. } => progress,
+        NextStep::Person { about, .. } => wait_for_routing(progress, view, about.clone()),
+        NextStep::Record { message } => wait_for_routing(progress, view, message.clone()),
+        NextStep::Ways { .. } | NextStep::Complete { .. } => progress,
     }
 }
 
-fn unrouted(progress: Progress, view: &StepView, about: String) -> Progress {
+fn wait_for_routing(progress: ScriptProgress, view: &StepView, about: String) -> ScriptProgress {
     let total = progress.call.total.or((view.total > 0).then_some(view.total));
     let following = progress.call.step.saturating_add(1);
     let is_last = total.is_some_and(|total| following > total);
-    let call = Call { step: following, total, arguments: Vec::new(), ..progress.call.clone() };
+    let call =
+        ScriptCall { step: following, total, arguments: Vec::new(), ..progress.call.clone() };
     let wanted = (!is_last).then(|| Box::new(call));
-    Progress { standing: Standing::Unrouted { about, wanted }, ..progress }
+    ScriptProgress { standing: ScriptStatus::Unrouted { about, wanted }, ..progress }
 }
 
 /// Resumes a run that waits for a person: with one more iteration of the loop, or with the step after the one whose
 /// routing cannot be parsed. Returns `None` if the run is not waiting.
-pub fn go_on(progress: &Progress) -> Option<Progress> {
+pub fn resume_script(progress: &ScriptProgress) -> Option<ScriptProgress> {
     let (step, wanted) = match &progress.standing {
-        Standing::Stopped { step, wanted, .. } => (step, wanted),
-        Standing::Unrouted { wanted: Some(wanted), .. } => {
+        ScriptStatus::Stopped { step, wanted, .. } => (step, wanted),
+        ScriptStatus::Unrouted { wanted: Some(wanted), .. } => {
             let (call, turn) = (wanted.as_ref().clone(), progress.turn.saturating_add(1));
-            return Some(Progress { call, turn, standing: Standing::Active, ..progress.clone() });
+            return Some(ScriptProgress {
+                call,
+                turn,
+                standing: ScriptStatus::Active,
+                ..progress.clone()
+            });
         }
-        Standing::Unrouted { wanted: None, .. } => {
-            return Some(Progress { standing: Standing::Done, ..progress.clone() });
+        ScriptStatus::Unrouted { wanted: None, .. } => {
+            return Some(ScriptProgress { standing: ScriptStatus::Done, ..progress.clone() });
         }
-        Standing::Active | Standing::Done => return None,
+        ScriptStatus::Active | ScriptStatus::Done => return None,
     };
-    Some(Progress {
+    Some(ScriptProgress {
         call: wanted.as_ref().clone(),
         turn: progress.turn.saturating_add(1),
-        standing: Standing::Active,
+        standing: ScriptStatus::Active,
         iteration: progress.iteration.saturating_add(1),
         limit: progress.limit.saturating_add(1),
         loop_end: progress.loop_end.max(Some(*step)),
@@ -174,7 +182,10 @@ pub fn go_on(progress: &Progress) -> Option<Progress> {
     })
 }
 
-fn chosen<'a>(ways: &'a [Way], outcome: Option<&str>) -> Result<&'a Way, ProgressError> {
+fn choose_option<'a>(
+    ways: &'a [NextStepOption],
+    outcome: Option<&str>,
+) -> Result<&'a NextStepOption, ProgressError> {
     let possible = || ways.iter().filter_map(|way| way.outcome.clone()).collect();
     match (outcome, ways) {
         (None, [only]) => Ok(only),
@@ -187,15 +198,15 @@ fn chosen<'a>(ways: &'a [Way], outcome: Option<&str>) -> Result<&'a Way, Progres
     }
 }
 
-fn moved(
-    progress: &Progress,
+fn move_to_step(
+    progress: &ScriptProgress,
     view: &StepView,
-    way: &Way,
+    way: &NextStepOption,
     to: usize,
     total: Option<usize>,
-) -> Progress {
+) -> ScriptProgress {
     let from = progress.call.step;
-    let said = Said::read(&way.command.argv);
+    let said = ScriptArguments::parse_words(&way.command.argv);
     let leads_back = to <= from;
     let is_left = progress.loop_end.is_some_and(|end| to > end);
     let iteration = match (leads_back, is_left) {
@@ -205,7 +216,7 @@ fn moved(
     };
     let knows_review = progress.knows_review || said.knows_review;
     let has_failed = view.gate.as_ref().is_some_and(|gate| gate.status == "fail");
-    let mut call = Call {
+    let mut call = ScriptCall {
         step: to,
         total,
         flags: super::QrFlags {
@@ -216,12 +227,12 @@ fn moved(
         },
         arguments: said.arguments,
     };
-    call.arguments.drain(..program_words(&way.command.argv).min(call.arguments.len()));
-    own_counter(&mut call.arguments, iteration);
-    let mut after = Progress { knows_review, ..progress.clone() };
+    call.arguments.drain(..count_program_words(&way.command.argv).min(call.arguments.len()));
+    override_counter(&mut call.arguments, iteration);
+    let mut after = ScriptProgress { knows_review, ..progress.clone() };
     if leads_back && iteration > progress.limit {
         let iterations = progress.iteration;
-        after.standing = Standing::Stopped { step: from, iterations, wanted: Box::new(call) };
+        after.standing = ScriptStatus::Stopped { step: from, iterations, wanted: Box::new(call) };
         return after;
     }
     after.loop_end = match (leads_back, is_left) {
@@ -232,25 +243,25 @@ fn moved(
     if is_left {
         after.limit = SCRIPT_ITERATIONS_MAX;
     }
-    Progress { call, turn: progress.turn.saturating_add(1), iteration, ..after }
+    ScriptProgress { call, turn: progress.turn.saturating_add(1), iteration, ..after }
 }
 
 /// The number of leading words of a command line that name the program and the script.
-fn program_words(argv: &[String]) -> usize {
+fn count_program_words(argv: &[String]) -> usize {
     let is_module = argv.get(1).is_some_and(|word| word == "-m");
     argv.len().min(if is_module { 3 } else { 2 })
 }
 
 /// The name of the script in a command line: the last component of its path or module.
-fn name_of(argv: &[String]) -> &str {
-    let word = argv[..program_words(argv)].last().map(String::as_str).unwrap_or_default();
+fn script_name(argv: &[String]) -> &str {
+    let word = argv[..count_program_words(argv)].last().map(String::as_str).unwrap_or_default();
     let word = word.rsplit('/').next().unwrap_or_default();
     let word = word.strip_suffix(".py").unwrap_or(word);
     word.rsplit('.').next().unwrap_or_default()
 }
 
 /// Replaces the counter that a script passes to itself with ours.
-fn own_counter(arguments: &mut [String], iteration: u32) {
+fn override_counter(arguments: &mut [String], iteration: u32) {
     let at = arguments.iter().position(|word| word == "--iteration");
     if let Some(value) = at.and_then(|at| arguments.get_mut(at + 1)) {
         *value = iteration.to_string();

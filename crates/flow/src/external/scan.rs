@@ -2,7 +2,7 @@
 
 /// A tag with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tag<'a> {
+pub(super) struct ScriptTag<'a> {
     pub(super) name: &'a str,
     attributes: &'a str,
     pub(super) inner: &'a str,
@@ -12,7 +12,7 @@ pub(super) struct Tag<'a> {
     pub(super) end: usize,
 }
 
-impl Tag<'_> {
+impl ScriptTag<'_> {
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let mut rest = self.attributes;
         while let Some(at) = rest.find(name) {
@@ -33,7 +33,7 @@ impl Tag<'_> {
 
 /// The closing tag to look for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Close {
+pub(super) enum ClosingTag {
     /// The matching one.
     Own,
     /// The last one: for tags that occur once and may contain anything.
@@ -47,24 +47,32 @@ const OPEN_TAGS_MAX: usize = 100;
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// Returns the first tag with one of these names.
-pub(super) fn find<'a>(text: &'a str, names: &[&str], close: Close) -> Option<Tag<'a>> {
-    tags(text, names, close).next()
+pub(super) fn find_tag<'a>(
+    text: &'a str,
+    names: &[&str],
+    close: ClosingTag,
+) -> Option<ScriptTag<'a>> {
+    scan_tags(text, names, close).next()
 }
 
 /// Returns all tags with one of these names, without nested ones.
-pub(super) fn find_all<'a>(text: &'a str, names: &[&str]) -> Vec<Tag<'a>> {
-    tags(text, names, Close::Own).collect()
+pub(super) fn find_tags<'a>(text: &'a str, names: &[&str]) -> Vec<ScriptTag<'a>> {
+    scan_tags(text, names, ClosingTag::Own).collect()
 }
 
-fn tags<'a>(text: &'a str, names: &[&str], close: Close) -> impl Iterator<Item = Tag<'a>> {
+fn scan_tags<'a>(
+    text: &'a str,
+    names: &[&str],
+    close: ClosingTag,
+) -> impl Iterator<Item = ScriptTag<'a>> {
     let (mut from, mut left) = (0, OPEN_TAGS_MAX);
     std::iter::from_fn(move || {
         while let Some(at) = text[from..].find('<').map(|at| from + at) {
             from = at + 1;
-            let Some(name) = name_at(&text[from..]).filter(|name| names.contains(name)) else {
+            let Some(name) = tag_name(&text[from..]).filter(|name| names.contains(name)) else {
                 continue;
             };
-            if let Some(tag) = tag_at(text, at, name, close) {
+            if let Some(tag) = parse_tag(text, at, name, close) {
                 from = tag.end;
                 return Some(tag);
             }
@@ -78,7 +86,7 @@ fn tags<'a>(text: &'a str, names: &[&str], close: Close) -> impl Iterator<Item =
 }
 
 /// Parses the name of a tag after its `<`.
-fn name_at(after: &str) -> Option<&str> {
+fn tag_name(after: &str) -> Option<&str> {
     let name = &after[..after.find(|char| !is_name_char(char)).unwrap_or(after.len())];
     let is_tag = after[name.len()..].starts_with(['>', '/', ' ', '\t', '\n', '\r']);
     (is_tag && !name.is_empty()).then_some(name)
@@ -88,22 +96,27 @@ fn is_name_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || char == '_' || char == '-'
 }
 
-fn tag_at<'a>(text: &'a str, at: usize, name: &'a str, close: Close) -> Option<Tag<'a>> {
+fn parse_tag<'a>(
+    text: &'a str,
+    at: usize,
+    name: &'a str,
+    close: ClosingTag,
+) -> Option<ScriptTag<'a>> {
     let rest = &text[at + 1 + name.len()..];
     let window = &rest[..rest.floor_char_boundary(HEAD_BYTES_MAX)];
     let head = window.find(end_of_head(window))?;
     let attributes = rest[..head].trim_end();
     let content = at + 1 + name.len() + head + 1;
     if let Some(attributes) = attributes.strip_suffix('/') {
-        return Some(Tag { name, attributes, inner: "", start: at, end: content });
+        return Some(ScriptTag { name, attributes, inner: "", start: at, end: content });
     }
     let ending = format!("</{name}>");
     let length = match close {
-        Close::Last => text[content..].rfind(&ending)?,
-        Close::Own => own_end(&text[content..], name, &ending)?,
+        ClosingTag::Last => text[content..].rfind(&ending)?,
+        ClosingTag::Own => matching_end(&text[content..], name, &ending)?,
     };
     let inner = &text[content..content + length];
-    Some(Tag { name, attributes, inner, start: at, end: content + length + ending.len() })
+    Some(ScriptTag { name, attributes, inner, start: at, end: content + length + ending.len() })
 }
 
 /// Matches the `>` that ends an opening tag, skipping those in quoted values.
@@ -126,7 +139,7 @@ fn end_of_head(rest: &str) -> impl FnMut(char) -> bool + use<> {
 }
 
 /// Returns the offset of the matching closing tag, skipping nested tags of the same name.
-fn own_end(content: &str, name: &str, ending: &str) -> Option<usize> {
+fn matching_end(content: &str, name: &str, ending: &str) -> Option<usize> {
     let beginning = format!("<{name}");
     let mut from = 0;
     let mut depth = 0_usize;
@@ -145,28 +158,28 @@ fn own_end(content: &str, name: &str, ending: &str) -> Option<usize> {
 }
 
 /// Finds the Python command lines in a text that name a step, each with its working directory if one is given.
-pub(super) fn invocations(text: &str) -> Vec<(String, Option<String>)> {
+pub(super) fn find_invocations(text: &str) -> Vec<(String, Option<String>)> {
     let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
     let mut found = Vec::new();
     for line in joined.lines() {
-        let tags = find_all(line, &["invoke"]);
+        let tags = find_tags(line, &["invoke"]);
         for tag in &tags {
             let command = tag.attribute("cmd").unwrap_or_else(|| tag.inner.to_owned());
             found.extend(
-                calls(&command)
+                find_calls(&command)
                     .into_iter()
                     .map(|call| (call.to_owned(), tag.attribute("working-dir"))),
             );
         }
         if tags.is_empty() {
-            found.extend(calls(line).into_iter().map(|call| (call.to_owned(), None)));
+            found.extend(find_calls(line).into_iter().map(|call| (call.to_owned(), None)));
         }
     }
     found
 }
 
 /// Finds the calls in a line: from `python` to a backquote, a pipe, a closing tag or the end of the line.
-pub(super) fn calls(line: &str) -> Vec<&str> {
+pub(super) fn find_calls(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(at) = line[from..].find("python").map(|at| from + at) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::step::{Next, StepView, ViewBlock};
+use crate::step::{NextStep, StepView, ViewBlock};
 
 mod output;
 mod progress;
@@ -11,8 +11,8 @@ fn files(names: &[&str]) -> Vec<String> {
 #[track_caller]
 fn check_detect(body: &str, expect: &str) {
     let files = files(&["scripts/analyze.py", "scripts/planner.py", "scripts/lib/util.py"]);
-    let found = detect("decision-critic", body, &files).map(|script| {
-        let call = command(&script, &Call::first(&script)).join(" ");
+    let found = detect_script("decision-critic", body, &files).map(|script| {
+        let call = build_command(&script, &ScriptCall::first_call(&script)).join(" ");
         match script.working_dir {
             Some(folder) => format!("{folder}: {call}"),
             None => call,
@@ -64,7 +64,8 @@ fn what_is_not_in_the_folder_or_no_step_is_not_called() {
 
 #[test]
 fn a_script_with_the_name_of_the_skill_is_found_without_words() {
-    let found = detect("decision-critic", "No call.", &files(&["scripts/decision_critic.py"]));
+    let found =
+        detect_script("decision-critic", "No call.", &files(&["scripts/decision_critic.py"]));
     assert_eq!(found.unwrap().argv, ["python3", "scripts/decision_critic.py"]);
 }
 
@@ -72,19 +73,20 @@ fn a_script_with_the_name_of_the_skill_is_found_without_words() {
 fn all_scripts_of_a_skill_are_found_each_once() {
     let body = "`python3 -m a.planner --step 1 --total-steps 13`, then\n\
                 `python3 -m a.executor --step 1 --total-steps 9`, and `python3 -m a.planner --step 2 --total-steps 13`";
-    let found = detect_all("x", body, &[]);
+    let found = detect_scripts("x", body, &[]);
     let names: Vec<&str> = found.iter().map(|script| script.argv[2].as_str()).collect();
     assert_eq!(names, ["a.planner", "a.executor"]);
 }
 
 #[test]
 fn a_call_says_what_it_has_to_and_no_more() {
-    let script = detect("x", "python3 -m a.b --mode quick --step 0 --total-steps 4", &[]).unwrap();
-    assert_eq!(script.numbering, Numbering::FromZero);
+    let script =
+        detect_script("x", "python3 -m a.b --mode quick --step 0 --total-steps 4", &[]).unwrap();
+    assert_eq!(script.numbering, StepNumbering::FromZero);
     let flags = QrFlags { iteration: 3, fail: true, status: Some(QrStatus::Fail) };
-    let call = Call { step: 2, total: None, flags, arguments: files(&["--mode", "full"]) };
+    let call = ScriptCall { step: 2, total: None, flags, arguments: files(&["--mode", "full"]) };
     assert_eq!(
-        command(&script, &call).join(" "),
+        build_command(&script, &call).join(" "),
         "python3 -m a.b --step 1 --total-steps 4 --qr-iteration 3 --qr-fail --qr-status fail --mode full"
     );
 }
@@ -101,15 +103,15 @@ fn placeholders_are_the_callers_to_fill_in() {
 
 fn way_lines(view: &StepView) -> Vec<String> {
     match &view.next {
-        Next::Ways { ways, .. } => ways
+        NextStep::Ways { ways, .. } => ways
             .iter()
             .map(|way| {
                 let to = way.to.map_or_else(|| "?".to_owned(), |to| to.to_string());
                 format!("{} → {to}", way.outcome.as_deref().unwrap_or_default())
             })
             .collect(),
-        Next::Complete { .. } => vec!["complete".to_owned()],
-        Next::Person { about, .. } => vec![format!("person: {about}")],
+        NextStep::Complete { .. } => vec!["complete".to_owned()],
+        NextStep::Person { about, .. } => vec![format!("person: {about}")],
         other => panic!("{other:?}"),
     }
 }

@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use repertoire_skill::skill::{Origin, Skill};
+use repertoire_skill::skill::{Skill, SkillOrigin};
 use repertoire_text::Limits;
 use repertoire_text::fs::write_atomic;
 
 use super::*;
 
 #[track_caller]
-fn read(yaml: &str) -> Loaded {
-    let around = Surroundings {
+fn read(yaml: &str) -> LoadedWorkflow {
+    let around = WorkflowContext {
         name: "test",
         description: "For tests.",
         siblings: ("test", &[]),
@@ -236,9 +236,9 @@ fn skill(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Skill) {
         write_atomic(&root.join(path), bytes).expect("written");
     }
     let file = root.join("SKILL.md");
-    let loaded = repertoire_skill::load::load(
+    let loaded = repertoire_skill::load::load_skill(
         Source::new(file.clone(), text.to_owned()),
-        Origin::file(file),
+        SkillOrigin::from_file(file),
         &Limits::default(),
     );
     (dir, loaded.skill.expect("a skill"))
@@ -264,7 +264,7 @@ steps:
         ("conventions/mine.md", b"the convention"),
     ]);
     assert!(is_workflow(&skill));
-    let all = load(&skill);
+    let all = load_workflows(&skill);
     let names: Vec<(&str, bool)> =
         all.iter().map(|loaded| (loaded.name.as_str(), loaded.checked.is_some())).collect();
     assert_eq!(names, [("planner", true), ("planner/bad", false), ("planner/look", true)]);
@@ -278,10 +278,10 @@ steps:
 #[test]
 fn a_file_that_cannot_be_read_is_a_finding_and_no_silence() {
     let (_dir, skill_of_none) = skill(&[]);
-    assert!(!is_workflow(&skill_of_none) && load(&skill_of_none).is_empty());
+    assert!(!is_workflow(&skill_of_none) && load_workflows(&skill_of_none).is_empty());
     let (_dir, skill) = skill(&[("workflow.yaml", b"steps: \xff\xfe")]);
     assert!(is_workflow(&skill));
-    let all = load(&skill);
+    let all = load_workflows(&skill);
     assert_eq!(all.len(), 1);
     assert!(all[0].checked.is_none());
     assert_eq!(all[0].diagnostics[0].message, "the file is not UTF-8: byte 7 is wrong");
@@ -292,14 +292,14 @@ fn what_is_injected_stays_in_the_folder() {
     let yaml = format!("resources: {{ r: {{ file: ../../secret.md }} }}\nsteps:\n{STEP}");
     let (_dir, skill) = skill(&[("workflow.yaml", yaml.as_bytes())]);
     assert_eq!(
-        load(&skill)[0].diagnostics[0].message,
+        load_workflows(&skill)[0].diagnostics[0].message,
         "`../../secret.md` cannot be read: the path is absolute or climbs out of the folder"
     );
 }
 
 #[test]
 fn the_schema_knows_every_field() {
-    let schema = schema();
+    let schema = workflow_schema();
     for field in ["parameters", "steps", "checks", "entry"] {
         assert!(schema.as_value()["properties"].get(field).is_some(), "{field}");
     }

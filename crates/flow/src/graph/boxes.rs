@@ -1,7 +1,7 @@
 //! Measures the boxes of nodes and wraps their text.
 
-use super::model::{Graph, Hands, Kind, Node};
-use super::text::{width, wrap};
+use super::model::{DiagramGraph, DiagramNode, NodeKind, SubagentCount};
+use super::text::{text_width, wrap_text};
 
 pub(super) const TITLE_SIZE: i32 = 13;
 pub(super) const NOTE_SIZE: i32 = 11;
@@ -19,7 +19,7 @@ const NOTE_LINES_MAX: usize = 3;
 
 /// A box sized to its text.
 #[derive(Clone, Debug)]
-pub(super) struct Box {
+pub(super) struct NodeBox {
     pub width: i32,
     /// The height of the box itself, without the cards that show above it.
     pub height: i32,
@@ -29,7 +29,7 @@ pub(super) struct Box {
     pub notes: Vec<String>,
 }
 
-impl Box {
+impl NodeBox {
     pub(super) fn text_height(&self) -> i32 {
         self.title.len() as i32 * TITLE_LINE + self.notes.len() as i32 * NOTE_LINE
     }
@@ -37,32 +37,35 @@ impl Box {
 
 /// Measures the boxes of all nodes. `crowd` is the maximum number of boxes side by side: the more, the narrower they
 /// are.
-pub(super) fn boxes(graph: &Graph, crowd: usize) -> Vec<Box> {
+pub(super) fn measure_boxes(graph: &DiagramGraph, crowd: usize) -> Vec<NodeBox> {
     let column = match crowd {
         0..=3 => 224,
         4..=5 => 196,
         _ => 172,
     };
-    graph.nodes.iter().map(|node| measure(node, column)).collect()
+    graph.nodes.iter().map(|node| measure_node(node, column)).collect()
 }
 
-fn measure(node: &Node, column: i32) -> Box {
-    if matches!(node.kind, Kind::Start | Kind::End) {
+fn measure_node(node: &DiagramNode, column: i32) -> NodeBox {
+    if matches!(node.kind, NodeKind::Start | NodeKind::End) {
         let title = vec![node.title.clone()];
-        let width = width(&node.title, TITLE_SIZE) + 36;
-        return Box { width, height: 28, cards: 0, title, notes: Vec::new() };
+        let width = text_width(&node.title, TITLE_SIZE) + 36;
+        return NodeBox { width, height: 28, cards: 0, title, notes: Vec::new() };
     }
     let room = column - TEXT_INDENT - PADDING;
-    let title = wrap(&node.title, TITLE_SIZE, room, TITLE_LINES_MAX);
-    let notes: Vec<String> =
-        node.notes.iter().flat_map(|note| wrap(note, NOTE_SIZE, room, NOTE_LINES_MAX)).collect();
+    let title = wrap_text(&node.title, TITLE_SIZE, room, TITLE_LINES_MAX);
+    let notes: Vec<String> = node
+        .notes
+        .iter()
+        .flat_map(|note| wrap_text(note, NOTE_SIZE, room, NOTE_LINES_MAX))
+        .collect();
     let cards = match node.hands {
-        Hands::None => 0,
-        Hands::One => CARD,
-        Hands::Several => 2 * CARD,
+        SubagentCount::None => 0,
+        SubagentCount::One => CARD,
+        SubagentCount::Several => 2 * CARD,
     };
-    let slant = if node.kind == Kind::Gate { GATE_SLANT } else { 0 };
-    let mut made = Box { width: column + 2 * slant, height: 0, cards, title, notes };
+    let slant = if node.kind == NodeKind::Gate { GATE_SLANT } else { 0 };
+    let mut made = NodeBox { width: column + 2 * slant, height: 0, cards, title, notes };
     made.height = (made.text_height() + 2 * PADDING).max(44);
     made
 }

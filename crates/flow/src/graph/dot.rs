@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::model::{Edge, EdgeKind, Graph, Hands, Kind, Node};
+use super::model::{DiagramEdge, DiagramGraph, DiagramNode, EdgeKind, NodeKind, SubagentCount};
 
-pub(super) fn write(graph: &Graph) -> String {
-    let mut out = format!("digraph \"{}\" {{\n", escape(&graph.name));
+pub(super) fn write_dot(graph: &DiagramGraph) -> String {
+    let mut out = format!("digraph \"{}\" {{\n", escape_label(&graph.name));
     out.push_str("  rankdir=TB;\n");
     out.push_str(
         "  graph [fontname=\"sans-serif\", color=\"#94a3b8\", style=rounded, labeljust=l];\n",
@@ -14,7 +14,7 @@ pub(super) fn write(graph: &Graph) -> String {
     out.push_str("fillcolor=\"#f8fafc\", color=\"#64748b\"];\n");
     out.push_str("  edge [fontname=\"sans-serif\", fontsize=11, color=\"#475569\"];\n");
     for (at, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.phase.is_none()) {
-        let _ = writeln!(out, "  {}", shape(at, node));
+        let _ = writeln!(out, "  {}", node_line(at, node));
     }
     for (phase, title) in graph.phases.iter().enumerate() {
         let mut members =
@@ -23,57 +23,57 @@ pub(super) fn write(graph: &Graph) -> String {
             continue;
         }
         let _ = writeln!(out, "  subgraph \"cluster_{}\" {{", phase + 1);
-        let _ = writeln!(out, "    label=\"{}\";", escape(title));
+        let _ = writeln!(out, "    label=\"{}\";", escape_label(title));
         for (at, node) in members {
-            let _ = writeln!(out, "    {}", shape(at, node));
+            let _ = writeln!(out, "    {}", node_line(at, node));
         }
         out.push_str("  }\n");
     }
     for edge in &graph.edges {
-        let _ = writeln!(out, "  {}", arrow(graph, edge));
+        let _ = writeln!(out, "  {}", edge_line(graph, edge));
     }
     out.push_str("}\n");
     out
 }
 
-fn name(at: usize, node: &Node) -> String {
+fn node_id(at: usize, node: &DiagramNode) -> String {
     match node.kind {
-        Kind::Start => "start".to_owned(),
-        Kind::End => "end".to_owned(),
+        NodeKind::Start => "start".to_owned(),
+        NodeKind::End => "end".to_owned(),
         _ => format!("step{}", at + 1),
     }
 }
 
-fn shape(at: usize, node: &Node) -> String {
+fn node_line(at: usize, node: &DiagramNode) -> String {
     let mut label = match node.number {
-        Some(number) => format!("{number}. {}", escape(&node.title)),
-        None => escape(&node.title),
+        Some(number) => format!("{number}. {}", escape_label(&node.title)),
+        None => escape_label(&node.title),
     };
     for note in &node.notes {
-        let _ = write!(label, "\\n{}", escape(note));
+        let _ = write!(label, "\\n{}", escape_label(note));
     }
     let mut look = match node.kind {
-        Kind::Start | Kind::End => ", shape=oval, fillcolor=\"#334155\", fontcolor=white",
-        Kind::Gate => ", shape=hexagon, style=filled, fillcolor=\"#fef3c7\", color=\"#b45309\"",
-        Kind::Confidence => ", fillcolor=\"#ccfbf1\", color=\"#0f766e\"",
-        Kind::Decision => ", fillcolor=\"#ede9fe\", color=\"#7c3aed\"",
-        Kind::Choice => ", fillcolor=\"#f5f3ff\", color=\"#7c3aed\"",
-        Kind::Step => "",
+        NodeKind::Start | NodeKind::End => ", shape=oval, fillcolor=\"#334155\", fontcolor=white",
+        NodeKind::Gate => ", shape=hexagon, style=filled, fillcolor=\"#fef3c7\", color=\"#b45309\"",
+        NodeKind::Confidence => ", fillcolor=\"#ccfbf1\", color=\"#0f766e\"",
+        NodeKind::Decision => ", fillcolor=\"#ede9fe\", color=\"#7c3aed\"",
+        NodeKind::Choice => ", fillcolor=\"#f5f3ff\", color=\"#7c3aed\"",
+        NodeKind::Step => "",
     }
     .to_owned();
     match node.hands {
-        Hands::None => {}
+        SubagentCount::None => {}
         // Several outlines are DOT's notation for several of a kind.
-        Hands::One => look.push_str(", peripheries=2"),
-        Hands::Several => look.push_str(", peripheries=3"),
+        SubagentCount::One => look.push_str(", peripheries=2"),
+        SubagentCount::Several => look.push_str(", peripheries=3"),
     }
-    format!("\"{}\" [label=\"{label}\"{look}];", name(at, node))
+    format!("\"{}\" [label=\"{label}\"{look}];", node_id(at, node))
 }
 
-fn arrow(graph: &Graph, edge: &Edge) -> String {
+fn edge_line(graph: &DiagramGraph, edge: &DiagramEdge) -> String {
     let mut look = Vec::new();
     if !edge.label.is_empty() {
-        look.push(format!("label=\"{}\"", escape(&edge.label)));
+        look.push(format!("label=\"{}\"", escape_label(&edge.label)));
     }
     if edge.is_back {
         look.push("constraint=false".to_owned());
@@ -84,12 +84,12 @@ fn arrow(graph: &Graph, edge: &Edge) -> String {
         EdgeKind::Outcome => {}
     }
     let look = if look.is_empty() { String::new() } else { format!(" [{}]", look.join(", ")) };
-    let end = |at: usize| name(at, &graph.nodes[at]);
+    let end = |at: usize| node_id(at, &graph.nodes[at]);
     format!("\"{}\" -> \"{}\"{look};", end(edge.from), end(edge.to))
 }
 
 /// Escapes text for a quoted label. DOT decodes character references in labels, so `&` is escaped too.
-fn escape(text: &str) -> String {
+fn escape_label(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -3,14 +3,14 @@
 //! Layers run from top to bottom, strips from left to right (`strips`, `order`, `place`). Lines run only in strips of
 //! their own, in the gaps between layers, or from a box to its side, so they never cross a box.
 
-use super::boxes::{self, Box, GATE_SLANT};
-use super::layers::Layers;
-use super::model::{Edge, EdgeKind, Graph, Kind};
+use super::boxes::{self, GATE_SLANT, NodeBox};
+use super::layers::NodeLayers;
+use super::model::{DiagramEdge, DiagramGraph, EdgeKind, NodeKind};
 use super::order;
-use super::place::{self, LINE_REACH, Reach};
-use super::ports::{Ports, Side, Use, label_width};
-use super::strips::{Cell, Strips, Way};
-use super::tracks::{self, Net};
+use super::ports::{BoxSide, NodePorts, PortUse, label_width};
+use super::positions::{self, LINE_REACH, StripExtent};
+use super::strips::{DiagramStrips, EdgeRoute, StripCell};
+use super::tracks::{self, LineNet};
 
 mod lines;
 
@@ -25,80 +25,80 @@ const OVER: (i32, i32) = (20, 34);
 /// The minimum space between two bands.
 const BAND_SPACE: i32 = 8;
 
-pub(super) struct Layout {
+pub(super) struct DiagramLayout {
     /// Indexed by node.
-    pub boxes: Vec<Placed>,
+    pub boxes: Vec<PlacedBox>,
     /// Indexed by edge.
-    pub lines: Vec<Line>,
-    pub stripes: Vec<Stripe>,
+    pub lines: Vec<EdgeLine>,
+    pub stripes: Vec<PhaseStripe>,
     pub width: i32,
     pub height: i32,
 }
 
-pub(super) struct Placed {
+pub(super) struct PlacedBox {
     pub x: i32,
     /// The top of the box itself, below the cards of a dispatch.
     pub y: i32,
-    pub look: Box,
+    pub look: NodeBox,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct EdgeLine {
     pub points: Vec<(i32, i32)>,
     /// False if the line only joins another one.
     pub has_arrow: bool,
-    pub label: Option<Label>,
+    pub label: Option<EdgeLabel>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Label {
+pub(super) struct EdgeLabel {
     pub x: i32,
     /// The baseline.
     pub y: i32,
-    pub anchor: Anchor,
+    pub anchor: LabelAnchor,
     pub text: String,
 }
 
 /// The end of a label that its position refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(super) enum LabelAnchor {
     Start,
     End,
 }
 
 /// The area of a band of layers that belongs to a phase.
-pub(super) struct Stripe {
+pub(super) struct PhaseStripe {
     pub phase: Option<usize>,
     pub top: i32,
     pub bottom: i32,
 }
 
 /// All positions that are computed before the heights.
-struct Plan<'a> {
-    graph: &'a Graph,
-    layers: Layers,
-    strips: Strips,
-    ports: Ports,
-    boxes: Vec<Box>,
+struct LayoutPlan<'a> {
+    graph: &'a DiagramGraph,
+    layers: NodeLayers,
+    strips: DiagramStrips,
+    ports: NodePorts,
+    boxes: Vec<NodeBox>,
     /// The centre of each strip.
     x: Vec<i32>,
     /// For each edge, the offset from the centre of the box's top at which it enters, if it enters there.
     tops: Vec<i32>,
     /// The horizontal extent of each strip in each of its layers.
-    reaches: Vec<Vec<Reach>>,
+    reaches: Vec<Vec<StripExtent>>,
 }
 
 /// The vertical positions of layers and of the gaps below them.
-struct Rows {
+struct LayerRows {
     /// The top and bottom of each layer.
     layers: Vec<(i32, i32)>,
-    gaps: Vec<Gap>,
+    gaps: Vec<LayerGap>,
 }
 
 /// The gap below a layer.
-struct Gap {
+struct LayerGap {
     /// The nets that run in the gap, with a row for each.
-    nets: Vec<(Key, Net)>,
+    nets: Vec<(NetKey, LineNet)>,
     rows: Vec<usize>,
     count: usize,
     /// The start and end of the rows.
@@ -108,7 +108,7 @@ struct Gap {
 
 /// Identifies lines of one gap that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+enum NetKey {
     /// Lines that leave a node together, at this position of its bottom.
     From(usize, i32),
     /// Lines that enter a node together.
@@ -117,37 +117,37 @@ enum Key {
     Lane(usize),
 }
 
-impl Layout {
-    pub(super) fn new(graph: &Graph) -> Self {
-        let plan = Plan::new(graph);
-        let width = plan.width();
-        let rows = plan.rows();
-        let boxes = plan.placed(&rows);
-        let lines = lines::lines(&plan, &rows, &boxes);
-        let stripes = stripes(&plan.layers, &rows);
+impl DiagramLayout {
+    pub(super) fn new(graph: &DiagramGraph) -> Self {
+        let plan = LayoutPlan::new(graph);
+        let width = plan.total_width();
+        let rows = plan.place_rows();
+        let boxes = plan.place_boxes(&rows);
+        let lines = lines::edge_lines(&plan, &rows, &boxes);
+        let stripes = phase_stripes(&plan.layers, &rows);
         let height = rows.layers.last().map_or(0, |(_, bottom)| *bottom)
             + rows.gaps.last().map_or(0, |gap| gap.bottom - gap.top);
-        Layout { boxes, lines, stripes, width, height }
+        DiagramLayout { boxes, lines, stripes, width, height }
     }
 }
 
-impl<'a> Plan<'a> {
-    fn new(graph: &'a Graph) -> Self {
-        let layers = Layers::new(graph);
-        let strips = Strips::new(graph, &layers);
-        let order = order::order(graph, &layers, &strips);
-        let ports = Ports::new(graph, &layers, &strips, &order);
+impl<'a> LayoutPlan<'a> {
+    fn new(graph: &'a DiagramGraph) -> Self {
+        let layers = NodeLayers::new(graph);
+        let strips = DiagramStrips::new(graph, &layers);
+        let order = order::order_strips(graph, &layers, &strips);
+        let ports = NodePorts::new(graph, &layers, &strips, &order);
         let steps = |layer: usize| layers.of.iter().filter(|of| **of == layer).count();
         let crowd = (0..layers.count).map(steps).max().unwrap_or(0);
-        let mut boxes = boxes::boxes(graph, crowd);
+        let mut boxes = boxes::measure_boxes(graph, crowd);
         for (node, look) in boxes.iter_mut().enumerate() {
             let places = ports.left[node].len().max(ports.right[node].len()) as i32;
             look.height = look.height.max(places * SIDE_SPACE + 10);
             let farthest = ports.bottom[node].iter().map(|bottom| bottom.offset.abs()).max();
-            let slant = if graph.nodes[node].kind == Kind::Gate { GATE_SLANT } else { 0 };
+            let slant = if graph.nodes[node].kind == NodeKind::Gate { GATE_SLANT } else { 0 };
             look.width = look.width.max(2 * (farthest.unwrap_or(0) + 12 + slant));
         }
-        let mut plan = Plan {
+        let mut plan = LayoutPlan {
             graph,
             layers,
             strips,
@@ -159,76 +159,82 @@ impl<'a> Plan<'a> {
         };
         plan.tops = (0..graph.edges.len()).map(|edge| plan.top_offset(edge)).collect();
         plan.reaches = (0..plan.strips.all.len()).map(|strip| plan.reaches_of(strip)).collect();
-        plan.x = place::place(graph, &plan.layers, &plan.strips, &order, &|strip, layer| {
-            plan.reaches[strip][layer - plan.strips.all[strip].top]
-        });
+        plan.x =
+            positions::place_strips(graph, &plan.layers, &plan.strips, &order, &|strip, layer| {
+                plan.reaches[strip][layer - plan.strips.all[strip].top]
+            });
         plan
     }
 
-    fn width(&self) -> i32 {
+    fn total_width(&self) -> i32 {
         let right =
-            |(x, reaches): (&i32, &Vec<Reach>)| reaches.iter().map(|one| x + one.right).max();
+            |(x, reaches): (&i32, &Vec<StripExtent>)| reaches.iter().map(|one| x + one.right).max();
         self.x.iter().zip(&self.reaches).filter_map(right).max().unwrap_or(0)
     }
 
     /// The extent of a strip in its layers: its boxes and lines, with the labels beside them.
-    fn reaches_of(&self, strip: usize) -> Vec<Reach> {
+    fn reaches_of(&self, strip: usize) -> Vec<StripExtent> {
         let strip = &self.strips.all[strip];
         let mut label_after = 0;
         let mut reaches = Vec::new();
         for cell in &strip.cells {
             reaches.push(match cell {
-                Cell::Line => Reach { left: LINE_REACH, right: LINE_REACH + label_after },
-                Cell::Node(node) => self.reach(*node),
+                StripCell::Line => {
+                    StripExtent { left: LINE_REACH, right: LINE_REACH + label_after }
+                }
+                StripCell::Node(node) => self.box_extent(*node),
             });
             label_after = match cell {
-                Cell::Line => 0,
-                Cell::Node(node) => self.label_below(Way::Down, |edge| edge.from == *node),
+                StripCell::Line => 0,
+                StripCell::Node(node) => {
+                    self.label_below(EdgeRoute::Down, |edge| edge.from == *node)
+                }
             };
         }
         reaches
     }
 
     /// The width of the widest label below or above a box that is placed at the line itself.
-    fn label_below(&self, way: Way, is_meant: impl Fn(&Edge) -> bool) -> i32 {
+    fn label_below(&self, way: EdgeRoute, is_meant: impl Fn(&DiagramEdge) -> bool) -> i32 {
         let edges = (0..self.graph.edges.len()).filter(|at| is_meant(&self.graph.edges[*at]));
         let below = edges
             .filter(|at| self.strips.ways[*at] == way && self.ports.ends[*at].is_labelled_below);
         below.map(|at| label_width(&self.graph.edges[at].label)).max().unwrap_or(0)
     }
 
-    fn reach(&self, node: usize) -> Reach {
+    fn box_extent(&self, node: usize) -> StripExtent {
         let half = self.boxes[node].width / 2;
-        let label = self.label_below(Way::Near, |edge| edge.to == node);
+        let label = self.label_below(EdgeRoute::Near, |edge| edge.to == node);
         let labels = label.max(self.ports.bottom_reach(self.graph, node));
-        let side = |uses: &[Use]| uses.iter().map(|one| self.side_reach(one)).max().unwrap_or(0);
-        Reach {
+        let side =
+            |uses: &[PortUse]| uses.iter().map(|one| self.side_reach(one)).max().unwrap_or(0);
+        StripExtent {
             left: labels.max(half + side(&self.ports.left[node])),
             right: labels.max(half + side(&self.ports.right[node])),
         }
     }
 
-    fn side_reach(&self, one: &Use) -> i32 {
+    fn side_reach(&self, one: &PortUse) -> i32 {
         match one {
-            Use::In(_) => 12,
-            Use::Out(edge) | Use::Again(edge) => {
+            PortUse::In(_) => 12,
+            PortUse::Out(edge) | PortUse::Again(edge) => {
                 let label = label_width(&self.graph.edges[*edge].label);
-                let is_around = self.strips.ways[*edge] == Way::Around;
+                let is_around = self.strips.ways[*edge] == EdgeRoute::Around;
                 if is_around { AROUND + label + 4 } else { label.max(8) + 4 }
             }
         }
     }
 
-    fn rows(&self) -> Rows {
+    fn place_rows(&self) -> LayerRows {
         let mut y = 0;
-        let mut rows = Rows { layers: Vec::new(), gaps: Vec::new() };
-        for (layer, nets) in self.nets().into_iter().enumerate() {
+        let mut rows = LayerRows { layers: Vec::new(), gaps: Vec::new() };
+        for (layer, nets) in self.collect_nets().into_iter().enumerate() {
             let of = |node: &usize| self.layers.of[*node] == layer;
             let tall = |node: usize| self.boxes[node].height + self.boxes[node].cards;
             let height = (0..self.boxes.len()).filter(of).map(tall).max().unwrap_or(0);
             rows.layers.push((y, y + height));
-            let only: Vec<Net> = nets.iter().map(|(_, net)| net.clone()).collect();
-            let (net_rows, count) = tracks::rows(&only);
+            let only: Vec<LineNet> = nets.iter().map(|(_, net)| net.clone()).collect();
+            let (net_rows, count) = tracks::assign_rows(&only);
             let under = if self.has_label_under(layer) { UNDER.1 } else { UNDER.0 };
             let over = if self.has_label_over(layer + 1) { OVER.1 } else { OVER.0 };
             let top = y + height + under;
@@ -236,7 +242,7 @@ impl<'a> Plan<'a> {
             let least = if ends_band { BAND_SPACE } else { 0 };
             let is_last = layer + 1 == self.layers.count;
             let bottom = top + if count > 0 { count as i32 * ROW } else { least };
-            rows.gaps.push(Gap { nets, rows: net_rows, count, top, bottom });
+            rows.gaps.push(LayerGap { nets, rows: net_rows, count, top, bottom });
             y = bottom + if is_last { 0 } else { over };
         }
         rows
@@ -244,7 +250,7 @@ impl<'a> Plan<'a> {
 
     fn has_label_under(&self, layer: usize) -> bool {
         self.graph.edges.iter().zip(&self.ports.ends).any(|(edge, ends)| {
-            let is_here = self.layers.of[edge.from] == layer && ends.out == Side::Bottom;
+            let is_here = self.layers.of[edge.from] == layer && ends.out == BoxSide::Bottom;
             is_here && !ends.is_labelled_below && !edge.label.is_empty()
         })
     }
@@ -257,52 +263,55 @@ impl<'a> Plan<'a> {
     }
 
     /// The nets in the gap below each layer.
-    fn nets(&self) -> Vec<Vec<(Key, Net)>> {
-        let mut all: Vec<Vec<(Key, Net)>> = vec![Vec::new(); self.layers.count];
-        for leg in (0..self.graph.edges.len()).flat_map(|edge| self.legs(edge)) {
+    fn collect_nets(&self) -> Vec<Vec<(NetKey, LineNet)>> {
+        let mut all: Vec<Vec<(NetKey, LineNet)>> = vec![Vec::new(); self.layers.count];
+        for leg in (0..self.graph.edges.len()).flat_map(|edge| self.edge_legs(edge)) {
             let nets = &mut all[leg.gap];
             let at = nets.iter().position(|(key, _)| *key == leg.key).unwrap_or_else(|| {
-                nets.push((leg.key, Net::default()));
+                nets.push((leg.key, LineNet::default()));
                 nets.len() - 1
             });
-            nets[at].1.add(&leg.up, &leg.down);
+            nets[at].1.add_ends(&leg.up, &leg.down);
         }
         all
     }
 
     /// The horizontal parts of an edge in gaps.
-    fn legs(&self, at: usize) -> Vec<Leg> {
+    fn edge_legs(&self, at: usize) -> Vec<EdgeLeg> {
         let edge = &self.graph.edges[at];
         let ends = self.ports.ends[at];
         let (from, to) = (self.layers.of[edge.from], self.layers.of[edge.to]);
         let out = self.x_of(edge.from) + self.ports.bottom_offset(edge.from, at);
         let into = self.x_of(edge.to) + self.tops[at];
-        let key_to = Key::To(edge.to, edge.kind);
+        let key_to = NetKey::To(edge.to, edge.kind);
         match self.strips.ways[at] {
-            Way::Around => Vec::new(),
-            Way::Near => {
-                let key = if ends.is_labelled_below { Key::From(edge.from, out) } else { key_to };
-                vec![Leg { gap: from, key, up: vec![out], down: vec![into] }]
+            EdgeRoute::Around => Vec::new(),
+            EdgeRoute::Near => {
+                let key =
+                    if ends.is_labelled_below { NetKey::From(edge.from, out) } else { key_to };
+                vec![EdgeLeg { gap: from, key, up: vec![out], down: vec![into] }]
             }
-            Way::Down => vec![Leg { gap: to - 1, key: key_to, up: vec![out], down: vec![into] }],
-            Way::Lane(lane) => {
+            EdgeRoute::Down => {
+                vec![EdgeLeg { gap: to - 1, key: key_to, up: vec![out], down: vec![into] }]
+            }
+            EdgeRoute::Lane(lane) => {
                 let x = self.x[lane];
                 let mut legs = Vec::new();
-                let key = Key::Lane(lane);
-                if ends.out == Side::Bottom {
+                let key = NetKey::Lane(lane);
+                if ends.out == BoxSide::Bottom {
                     let (up, down) = if edge.is_back && to <= from {
                         (vec![out, x], Vec::new())
                     } else {
                         (vec![out], vec![x])
                     };
-                    legs.push(Leg { gap: from, key, up, down });
+                    legs.push(EdgeLeg { gap: from, key, up, down });
                 }
-                if ends.into == Side::Top {
+                if ends.into == BoxSide::Top {
                     let gap = to.saturating_sub(1);
                     legs.push(if edge.is_back && to <= from {
-                        Leg { gap, key, up: Vec::new(), down: vec![x, into] }
+                        EdgeLeg { gap, key, up: Vec::new(), down: vec![x, into] }
                     } else {
-                        Leg { gap, key: key_to, up: vec![x], down: vec![into] }
+                        EdgeLeg { gap, key: key_to, up: vec![x], down: vec![into] }
                     });
                 }
                 legs
@@ -319,7 +328,7 @@ impl<'a> Plan<'a> {
     fn top_offset(&self, at: usize) -> i32 {
         let edge = &self.graph.edges[at];
         let enters = |other: &usize| {
-            self.graph.edges[*other].to == edge.to && self.ports.ends[*other].into == Side::Top
+            self.graph.edges[*other].to == edge.to && self.ports.ends[*other].into == BoxSide::Top
         };
         let least = (0..self.graph.edges.len()).filter(enters).map(|at| self.entry_sort(at)).min();
         match self.entry_sort(at) {
@@ -337,38 +346,38 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn placed(&self, rows: &Rows) -> Vec<Placed> {
+    fn place_boxes(&self, rows: &LayerRows) -> Vec<PlacedBox> {
         let place = |node: usize| {
             let look = self.boxes[node].clone();
             let (top, bottom) = rows.layers[self.layers.of[node]];
             let y = top + (bottom - top - look.height - look.cards) / 2 + look.cards;
-            Placed { x: self.x_of(node) - look.width / 2, y, look }
+            PlacedBox { x: self.x_of(node) - look.width / 2, y, look }
         };
         (0..self.boxes.len()).map(place).collect()
     }
 }
 
 /// The part of an edge in a gap, with the x positions at which it arrives from above and from below.
-struct Leg {
+struct EdgeLeg {
     gap: usize,
-    key: Key,
+    key: NetKey,
     up: Vec<i32>,
     down: Vec<i32>,
 }
 
-impl Gap {
+impl LayerGap {
     /// The height at which the lines of a key run.
-    fn row(&self, key: Key) -> i32 {
+    fn row_height(&self, key: NetKey) -> i32 {
         let at = self.nets.iter().position(|(known, _)| *known == key);
         let row = at.map_or(0, |at| self.rows[at]);
         if self.count == 0 { self.top } else { self.top + ROW / 2 + row as i32 * ROW }
     }
 }
 
-fn stripes(layers: &Layers, rows: &Rows) -> Vec<Stripe> {
-    let stripe = |band: &super::layers::Band| {
+fn phase_stripes(layers: &NodeLayers, rows: &LayerRows) -> Vec<PhaseStripe> {
+    let stripe = |band: &super::layers::PhaseBand| {
         let above = band.first.checked_sub(1).map(|gap| rows.gaps[gap].bottom);
-        Stripe { phase: band.phase, top: above.unwrap_or(0), bottom: rows.gaps[band.last].top }
+        PhaseStripe { phase: band.phase, top: above.unwrap_or(0), bottom: rows.gaps[band.last].top }
     };
     layers.bands.iter().map(stripe).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::model::{Edge, EdgeKind, Graph, Hands, Kind, Node};
+use super::model::{DiagramEdge, DiagramGraph, DiagramNode, EdgeKind, NodeKind, SubagentCount};
 
 /// Colours of the node kinds. The fills are light in dark themes too, so the text on them is always dark.
 const CLASSES: [&str; 7] = [
@@ -15,10 +15,10 @@ const CLASSES: [&str; 7] = [
     "terminal fill:#334155,stroke:#334155,color:#ffffff",
 ];
 
-pub(super) fn write(graph: &Graph) -> String {
+pub(super) fn write_mermaid(graph: &DiagramGraph) -> String {
     let mut out = String::from("flowchart TD\n");
     for (at, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.phase.is_none()) {
-        line(&mut out, 1, &shape(at, node));
+        push_line(&mut out, 1, &node_line(at, node));
     }
     for (phase, title) in graph.phases.iter().enumerate() {
         let mut members =
@@ -26,63 +26,69 @@ pub(super) fn write(graph: &Graph) -> String {
         if members.peek().is_none() {
             continue;
         }
-        line(&mut out, 1, &format!("subgraph phase{}[\"{}\"]", phase + 1, escape(title)));
+        push_line(
+            &mut out,
+            1,
+            &format!("subgraph phase{}[\"{}\"]", phase + 1, escape_label(title)),
+        );
         for (at, node) in members {
-            line(&mut out, 2, &shape(at, node));
+            push_line(&mut out, 2, &node_line(at, node));
         }
-        line(&mut out, 1, "end");
+        push_line(&mut out, 1, "end");
     }
     for edge in &graph.edges {
-        line(&mut out, 1, &arrow(graph, edge));
+        push_line(&mut out, 1, &edge_line(graph, edge));
     }
-    links(&mut out, graph, "stroke:#b45309", |edge| edge.is_back && edge.kind == EdgeKind::Outcome);
-    links(&mut out, graph, "stroke:#dc2626", |edge| edge.kind == EdgeKind::Error);
+    push_link_style(&mut out, graph, "stroke:#b45309", |edge| {
+        edge.is_back && edge.kind == EdgeKind::Outcome
+    });
+    push_link_style(&mut out, graph, "stroke:#dc2626", |edge| edge.kind == EdgeKind::Error);
     for class in CLASSES {
-        line(&mut out, 1, &format!("classDef {class}"));
+        push_line(&mut out, 1, &format!("classDef {class}"));
     }
     out
 }
 
-fn line(out: &mut String, depth: usize, text: &str) {
+fn push_line(out: &mut String, depth: usize, text: &str) {
     let _ = writeln!(out, "{}{text}", "    ".repeat(depth));
 }
 
 /// The identifier of a node. Never a keyword of Mermaid, such as `end`.
-fn name(at: usize, node: &Node) -> String {
+fn node_id(at: usize, node: &DiagramNode) -> String {
     match node.kind {
-        Kind::Start => "run_start".to_owned(),
-        Kind::End => "run_end".to_owned(),
+        NodeKind::Start => "run_start".to_owned(),
+        NodeKind::End => "run_end".to_owned(),
         _ => format!("step{}", at + 1),
     }
 }
 
-fn shape(at: usize, node: &Node) -> String {
-    let name = name(at, node);
+fn node_line(at: usize, node: &DiagramNode) -> String {
+    let name = node_id(at, node);
     let mut label = match node.number {
         // Not `1. Title`, because Mermaid reads labels as Markdown, where that is a list.
-        Some(number) => format!("{number} · {}", escape(&node.title)),
-        None => escape(&node.title),
+        Some(number) => format!("{number} · {}", escape_label(&node.title)),
+        None => escape_label(&node.title),
     };
     for note in &node.notes {
-        let _ = write!(label, "<br/>{}", escape(note));
+        let _ = write!(label, "<br/>{}", escape_label(note));
     }
     let (open, close, mut class) = match node.kind {
-        Kind::Start | Kind::End => ("([\"", "\"])", "terminal"),
-        Kind::Gate => ("{{\"", "\"}}", "gate"),
-        Kind::Confidence => ("(\"", "\")", "confidence"),
-        Kind::Choice => ("[\"", "\"]", "choice"),
-        Kind::Decision => ("[\"", "\"]", "decision"),
-        Kind::Step => ("[\"", "\"]", "step"),
+        NodeKind::Start | NodeKind::End => ("([\"", "\"])", "terminal"),
+        NodeKind::Gate => ("{{\"", "\"}}", "gate"),
+        NodeKind::Confidence => ("(\"", "\")", "confidence"),
+        NodeKind::Choice => ("[\"", "\"]", "choice"),
+        NodeKind::Decision => ("[\"", "\"]", "decision"),
+        NodeKind::Step => ("[\"", "\"]", "step"),
     };
     let (mut open, mut close) = (open, close);
-    if node.hands != Hands::None && node.kind != Kind::Gate {
+    if node.hands != SubagentCount::None && node.kind != NodeKind::Gate {
         (open, close) = ("[[\"", "\"]]");
         class = if class == "step" { "dispatch" } else { class };
     }
     format!("{name}{open}{label}{close}:::{class}")
 }
 
-fn arrow(graph: &Graph, edge: &Edge) -> String {
+fn edge_line(graph: &DiagramGraph, edge: &DiagramEdge) -> String {
     let arrow = match edge.kind {
         EdgeKind::Error => "-.->",
         EdgeKind::Outcome => "-->",
@@ -90,22 +96,27 @@ fn arrow(graph: &Graph, edge: &Edge) -> String {
     let label = if edge.label.is_empty() {
         String::new()
     } else {
-        format!("|\"{}\"|", escape(&edge.label))
+        format!("|\"{}\"|", escape_label(&edge.label))
     };
-    let end = |at: usize| name(at, &graph.nodes[at]);
+    let end = |at: usize| node_id(at, &graph.nodes[at]);
     format!("{} {arrow}{label} {}", end(edge.from), end(edge.to))
 }
 
-fn links(out: &mut String, graph: &Graph, style: &str, is_meant: impl Fn(&Edge) -> bool) {
+fn push_link_style(
+    out: &mut String,
+    graph: &DiagramGraph,
+    style: &str,
+    is_meant: impl Fn(&DiagramEdge) -> bool,
+) {
     let at = graph.edges.iter().enumerate().filter(|(_, edge)| is_meant(edge));
     let numbers: Vec<String> = at.map(|(at, _)| at.to_string()).collect();
     if !numbers.is_empty() {
-        line(out, 1, &format!("linkStyle {} {style}", numbers.join(",")));
+        push_line(out, 1, &format!("linkStyle {} {style}", numbers.join(",")));
     }
 }
 
 /// Escapes text for a quoted label: characters special to Mermaid, Markdown or HTML become character references.
-fn escape(text: &str) -> String {
+fn escape_label(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

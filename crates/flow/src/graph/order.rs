@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::layers::Layers;
-use super::model::Graph;
-use super::strips::{Cell, StripKind, Strips, Way};
+use super::layers::NodeLayers;
+use super::model::DiagramGraph;
+use super::strips::{DiagramStrips, EdgeRoute, StripCell, StripKind};
 
 /// The cost of a crossing, relative to the other things that make a diagram hard to read.
 const CROSSING: u64 = 40;
@@ -21,7 +21,7 @@ const PASSES_MAX: usize = 6;
 
 /// The initial position of lanes.
 #[derive(Clone, Copy)]
-enum Lanes {
+enum LanePlacement {
     /// Beside the step they lead to.
     AtTarget,
     /// Beside the first step they come from.
@@ -31,28 +31,33 @@ enum Lanes {
 }
 
 /// Orders the strips from left to right: a local search that moves one strip at a time, from several starting points.
-pub(super) fn order(graph: &Graph, layers: &Layers, strips: &Strips) -> Vec<usize> {
-    let links = Links::new(graph, layers, strips);
-    let tries = [Lanes::AtTarget, Lanes::AtSource, Lanes::Outside].map(|lanes| {
-        let mut order = first(graph, strips, lanes);
-        let cost = improve(&mut order, &links, strips);
-        (cost, order)
-    });
+pub(super) fn order_strips(
+    graph: &DiagramGraph,
+    layers: &NodeLayers,
+    strips: &DiagramStrips,
+) -> Vec<usize> {
+    let links = StripLinks::new(graph, layers, strips);
+    let tries =
+        [LanePlacement::AtTarget, LanePlacement::AtSource, LanePlacement::Outside].map(|lanes| {
+            let mut order = initial_order(graph, strips, lanes);
+            let cost = improve_order(&mut order, &links, strips);
+            (cost, order)
+        });
     let best = tries.into_iter().min_by_key(|(cost, _)| *cost);
     best.map(|(_, order)| order).unwrap_or_default()
 }
 
-fn improve(order: &mut Vec<usize>, links: &Links, strips: &Strips) -> u64 {
+fn improve_order(order: &mut Vec<usize>, links: &StripLinks, strips: &DiagramStrips) -> u64 {
     let mut effort = 0;
-    let mut best = links.cost(order, strips);
+    let mut best = links.order_cost(order, strips);
     for _ in 0..PASSES_MAX {
         let before = best;
         for strip in 0..strips.all.len() {
-            effort += links.effort() * order.len() as u64;
+            effort += links.cost_effort() * order.len() as u64;
             if effort > EFFORT_MAX {
                 return best;
             }
-            best = sift(order, strip, best, links, strips);
+            best = move_strip(order, strip, best, links, strips);
         }
         if best == before {
             break;
@@ -62,22 +67,24 @@ fn improve(order: &mut Vec<usize>, links: &Links, strips: &Strips) -> u64 {
 }
 
 /// The initial order: strips of steps in the order of the list, with lanes between them.
-fn first(graph: &Graph, strips: &Strips, lanes: Lanes) -> Vec<usize> {
+fn initial_order(graph: &DiagramGraph, strips: &DiagramStrips, lanes: LanePlacement) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..strips.all.len()).filter(|at| strips.all[*at].kind == StripKind::Steps).collect();
     for lane in 0..strips.all.len() {
         let mut users = graph.edges.iter().zip(&strips.ways);
-        let Some((edge, _)) = users.find(|(_, way)| **way == Way::Lane(lane)) else { continue };
+        let Some((edge, _)) = users.find(|(_, way)| **way == EdgeRoute::Lane(lane)) else {
+            continue;
+        };
         let is_loop = strips.all[lane].kind == StripKind::Loop;
         let beside = |node: usize| {
             let place = order.iter().position(|strip| *strip == strips.of[node]);
             place.unwrap_or(0) + usize::from(is_loop)
         };
         let at = match lanes {
-            Lanes::AtTarget => beside(edge.to),
-            Lanes::AtSource => beside(edge.from),
-            Lanes::Outside if is_loop => order.len(),
-            Lanes::Outside => 0,
+            LanePlacement::AtTarget => beside(edge.to),
+            LanePlacement::AtSource => beside(edge.from),
+            LanePlacement::Outside if is_loop => order.len(),
+            LanePlacement::Outside => 0,
         };
         order.insert(at, lane);
     }
@@ -85,13 +92,19 @@ fn first(graph: &Graph, strips: &Strips, lanes: Lanes) -> Vec<usize> {
 }
 
 /// Moves a strip to the position with the lowest cost.
-fn sift(order: &mut Vec<usize>, strip: usize, best: u64, links: &Links, strips: &Strips) -> u64 {
+fn move_strip(
+    order: &mut Vec<usize>,
+    strip: usize,
+    best: u64,
+    links: &StripLinks,
+    strips: &DiagramStrips,
+) -> u64 {
     let Some(from) = order.iter().position(|at| *at == strip) else { return best };
     order.remove(from);
     let (mut best, mut to) = (best, from);
     for at in (0..=order.len()).filter(|at| *at != from) {
         order.insert(at, strip);
-        let cost = links.cost(order, strips);
+        let cost = links.order_cost(order, strips);
         if cost < best {
             (best, to) = (cost, at);
         }
@@ -102,7 +115,7 @@ fn sift(order: &mut Vec<usize>, strip: usize, best: u64, links: &Links, strips: 
 }
 
 /// The relations between strips that determine the cost of an order.
-struct Links {
+struct StripLinks {
     /// For each gap, the pairs of strips connected across it, upper strip first.
     across: Vec<Vec<(usize, usize)>>,
     /// A layer, a step's strip, and a lane that an edge of the step takes there.
@@ -116,9 +129,9 @@ struct Links {
     strips: usize,
 }
 
-impl Links {
-    fn new(graph: &Graph, layers: &Layers, strips: &Strips) -> Self {
-        let mut links = Links {
+impl StripLinks {
+    fn new(graph: &DiagramGraph, layers: &NodeLayers, strips: &DiagramStrips) -> Self {
+        let mut links = StripLinks {
             across: vec![Vec::new(); layers.count],
             beside: Vec::new(),
             turns: HashSet::new(),
@@ -127,17 +140,17 @@ impl Links {
             strips: strips.all.len(),
         };
         for (gap, across) in links.across.iter_mut().enumerate() {
-            let through = (0..strips.all.len()).filter(|at| strips.all[*at].spans(gap));
+            let through = (0..strips.all.len()).filter(|at| strips.all[*at].spans_gap(gap));
             across.extend(through.map(|at| (at, at)));
         }
         for (edge, way) in graph.edges.iter().zip(&strips.ways) {
             let (from, to) = (strips.of[edge.from], strips.of[edge.to]);
             let (upper, lower) = (layers.of[edge.from], layers.of[edge.to]);
             match way {
-                Way::Around => {}
-                Way::Near | Way::Down if from == to => {}
-                Way::Near | Way::Down => links.across[lower - 1].push((from, to)),
-                Way::Lane(lane) => {
+                EdgeRoute::Around => {}
+                EdgeRoute::Near | EdgeRoute::Down if from == to => {}
+                EdgeRoute::Near | EdgeRoute::Down => links.across[lower - 1].push((from, to)),
+                EdgeRoute::Lane(lane) => {
                     links.beside.push((upper, from, *lane));
                     links.sides.push((*lane, to));
                     if edge.is_back {
@@ -150,8 +163,9 @@ impl Links {
         }
         let is_steps = |at: &usize| strips.all[*at].kind == StripKind::Steps;
         for right in (0..strips.all.len()).filter(is_steps) {
-            let beside =
-                (0..right).filter(is_steps).filter(|at| strips.all[*at].meets(&strips.all[right]));
+            let beside = (0..right)
+                .filter(is_steps)
+                .filter(|at| strips.all[*at].shares_layer(&strips.all[right]));
             links.pairs.extend(beside.map(|left| (left, right)));
         }
         let turns = |(layer, _, lane): &&(usize, usize, usize)| {
@@ -163,12 +177,12 @@ impl Links {
     }
 
     /// The approximate number of comparisons needed to compute one cost.
-    fn effort(&self) -> u64 {
+    fn cost_effort(&self) -> u64 {
         let pairs: usize = self.across.iter().map(|across| across.len() * across.len()).sum();
         (pairs + self.pairs.len() + self.beside.len() * self.strips + 1) as u64
     }
 
-    fn cost(&self, order: &[usize], strips: &Strips) -> u64 {
+    fn order_cost(&self, order: &[usize], strips: &DiagramStrips) -> u64 {
         let mut place = vec![0; order.len()];
         order.iter().enumerate().for_each(|(at, strip)| place[*strip] = at);
         let mut cost = 0;
@@ -187,10 +201,10 @@ impl Links {
             let (from, to) = (place[*step].min(place[*lane]), place[*step].max(place[*lane]));
             cost += DISTANCE * (to - from) as u64;
             for strip in &order[from + 1..to] {
-                cost += match strips.all[*strip].cell(*layer) {
-                    Some(Cell::Node(_)) => STEP_BETWEEN,
-                    Some(Cell::Line) if self.turns.contains(&(*layer, *step, *strip)) => 0,
-                    Some(Cell::Line) => CROSSING,
+                cost += match strips.all[*strip].cell_in_layer(*layer) {
+                    Some(StripCell::Node(_)) => STEP_BETWEEN,
+                    Some(StripCell::Line) if self.turns.contains(&(*layer, *step, *strip)) => 0,
+                    Some(StripCell::Line) => CROSSING,
                     None => 0,
                 };
             }

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::layers::Layers;
-use super::layout::{Anchor, Layout, Placed};
-use super::model::{Graph, Kind};
+use super::layers::NodeLayers;
+use super::layout::{DiagramLayout, LabelAnchor, PlacedBox};
+use super::model::{DiagramGraph, NodeKind};
 use super::{dot, mermaid, samples, svg};
-use crate::workflow::{Outcome, StepDef, Workflow};
+use crate::workflow::{StepDef, Workflow, WorkflowOutcome};
 
 /// The elements of an XML text with their classes, and all its text.
 #[track_caller]
@@ -55,7 +55,7 @@ fn count(elements: &[(String, String)], class: &str) -> usize {
 
 #[test]
 fn every_step_has_one_shape_and_the_legend_has_only_what_occurs() {
-    let (elements, text) = read(&svg(&samples::everything()));
+    let (elements, text) = read(&render_svg(&samples::every_feature()));
     // Seven steps, the start and the end.
     assert_eq!(count(&elements, "shape"), 9);
     assert_eq!(count(&elements, "node"), 9);
@@ -67,7 +67,7 @@ fn every_step_has_one_shape_and_the_legend_has_only_what_occurs() {
     {
         assert!(text.contains(words), "{words}");
     }
-    let (elements, text) = read(&svg(&samples::linear(5)));
+    let (elements, text) = read(&render_svg(&samples::linear_workflow(5)));
     assert_eq!(count(&elements, "shape"), 7);
     assert!(!text.contains("gate:") && !text.contains("loop ("));
 }
@@ -75,58 +75,59 @@ fn every_step_has_one_shape_and_the_legend_has_only_what_occurs() {
 #[test]
 fn what_a_title_says_stays_text() {
     let bad = "</title><script>alert('1 & 2')</script>\u{1b}[31m ]]> \u{202e}";
-    let mut workflow = samples::everything();
+    let mut workflow = samples::every_feature();
     workflow.name = bad.into();
     workflow.description = bad.into();
     workflow.steps[0].title = bad.into();
     workflow.phases[0] = bad.into();
-    let (elements, text) = read(&svg(&workflow));
+    let (elements, text) = read(&render_svg(&workflow));
     assert!(!elements.iter().any(|(name, _)| name == "script"));
     assert!(text.contains("</title><script>alert('1 & 2')</script>"));
     assert!(!text.contains(['\u{1b}', '\u{202e}']));
-    assert!(!mermaid(&workflow).contains("<script"));
+    assert!(!render_mermaid(&workflow).contains("<script"));
     assert!(dot("\\\" & end").contains("label=\"1. \\\\\\\" &amp; end\""));
 
     fn dot(title: &str) -> String {
         let steps = vec![StepDef::new("a", title)];
-        super::dot(&Workflow { steps, ..Workflow::default() })
+        super::render_dot(&Workflow { steps, ..Workflow::default() })
     }
 }
 
 #[test]
 fn the_same_workflow_gives_the_same_picture() {
-    for workflow in [samples::everything(), samples::tracks(8)] {
-        assert_eq!(svg(&workflow), svg(&workflow.clone()));
-        assert_eq!(dot(&workflow), dot(&workflow.clone()));
-        assert_eq!(mermaid(&workflow), mermaid(&workflow.clone()));
+    for workflow in [samples::every_feature(), samples::track_workflow(8)] {
+        assert_eq!(render_svg(&workflow), render_svg(&workflow.clone()));
+        assert_eq!(render_dot(&workflow), render_dot(&workflow.clone()));
+        assert_eq!(render_mermaid(&workflow), render_mermaid(&workflow.clone()));
     }
 }
 
 #[test]
 fn a_workflow_that_is_wrong_is_drawn_as_far_as_it_goes() {
-    read(&svg(&Workflow::default()));
+    read(&render_svg(&Workflow::default()));
     let steps = vec![
         StepDef::new("a", "").next("nowhere"),
-        StepDef::new("a", "Twice").next([(Outcome::Ok, "end"), (Outcome::Fail, "gone")]),
+        StepDef::new("a", "Twice")
+            .next([(WorkflowOutcome::Ok, "end"), (WorkflowOutcome::Fail, "gone")]),
     ];
     let workflow = Workflow { steps, entry: Some("none".into()), ..Workflow::default() };
-    let (elements, _) = read(&svg(&workflow));
+    let (elements, _) = read(&render_svg(&workflow));
     assert_eq!(count(&elements, "shape"), 4);
-    assert!(mermaid(&workflow).contains("step2"));
+    assert!(render_mermaid(&workflow).contains("step2"));
 }
 
 #[test]
 fn the_largest_workflow_is_drawn() {
     let ways: Vec<Vec<usize>> =
         (0..crate::limits::STEPS_MAX).map(|at| vec![at * 37 % 200, at * 91 % 200]).collect();
-    let (elements, _) = read(&svg(&samples::tangled(&ways, 4)));
+    let (elements, _) = read(&render_svg(&samples::tangled_workflow(&ways, 4)));
     assert_eq!(count(&elements, "shape"), crate::limits::STEPS_MAX + 2);
 }
 
 #[test]
 fn steps_stand_below_what_leads_to_them_and_phases_are_bands() {
-    let graph = Graph::new(&samples::everything());
-    let layers = Layers::new(&graph);
+    let graph = DiagramGraph::new(&samples::every_feature());
+    let layers = NodeLayers::new(&graph);
     assert_eq!(layers.of, [1, 2, 3, 4, 5, 6, 7, 0, 8]);
     let bands: Vec<_> = layers.bands.iter().map(|b| (b.phase, b.first, b.last)).collect();
     assert_eq!(bands, [(None, 0, 0), (Some(0), 1, 3), (Some(1), 4, 6), (None, 7, 7), (None, 8, 8)]);
@@ -139,7 +140,8 @@ fn a_step_that_repairs_stands_in_its_phase_above_the_review_that_sent_it_there()
     let steps = vec![
         step("plan", "write"),
         step("draft", "write").next("review"),
-        step("review", "judge").next([(Outcome::Ok, "end"), (Outcome::Fail, "repair")]),
+        step("review", "judge")
+            .next([(WorkflowOutcome::Ok, "end"), (WorkflowOutcome::Fail, "repair")]),
         step("repair", "write").next("review"),
     ];
     let mut workflow = Workflow { steps, ..Workflow::default() };
@@ -148,8 +150,8 @@ fn a_step_that_repairs_stands_in_its_phase_above_the_review_that_sent_it_there()
         .map(|(id, title)| (id.to_owned(), title.to_owned()))
         .into_iter()
         .collect();
-    let graph = Graph::new(&workflow);
-    assert_eq!(Layers::new(&graph).of[..4], [1, 2, 3, 2]);
+    let graph = DiagramGraph::new(&workflow);
+    assert_eq!(NodeLayers::new(&graph).of[..4], [1, 2, 3, 2]);
     let back: Vec<_> =
         graph.edges.iter().filter(|edge| edge.is_back).map(|edge| (edge.from, edge.to)).collect();
     assert_eq!(back, [(2, 3)]);
@@ -157,26 +159,27 @@ fn a_step_that_repairs_stands_in_its_phase_above_the_review_that_sent_it_there()
 
 #[test]
 fn a_loop_is_the_way_up_the_list_even_if_a_skip_is_tried_first() {
-    let mut workflow = samples::linear(3);
-    workflow.steps[0].next = [(Outcome::Skip, "s3"), (Outcome::Ok, "s2")].into();
-    workflow.steps[2].next = [(Outcome::Iterate, "s2"), (Outcome::Ok, "end")].into();
-    let graph = Graph::new(&workflow);
+    let mut workflow = samples::linear_workflow(3);
+    workflow.steps[0].next = [(WorkflowOutcome::Skip, "s3"), (WorkflowOutcome::Ok, "s2")].into();
+    workflow.steps[2].next =
+        [(WorkflowOutcome::Iterate, "s2"), (WorkflowOutcome::Ok, "end")].into();
+    let graph = DiagramGraph::new(&workflow);
     let back: Vec<_> =
         graph.edges.iter().filter(|edge| edge.is_back).map(|edge| (edge.from, edge.to)).collect();
     assert_eq!(back, [(2, 1)]);
-    assert_eq!(graph.nodes[0].kind, Kind::Choice);
+    assert_eq!(graph.nodes[0].kind, NodeKind::Choice);
 }
 
 #[test]
 fn a_row_of_steps_is_straight() {
-    let layout = Layout::new(&Graph::new(&samples::linear(30)));
-    let middle = |placed: &Placed| placed.x + placed.look.width / 2;
+    let layout = DiagramLayout::new(&DiagramGraph::new(&samples::linear_workflow(30)));
+    let middle = |placed: &PlacedBox| placed.x + placed.look.width / 2;
     assert!(layout.boxes.iter().all(|placed| middle(placed) == middle(&layout.boxes[0])));
     assert!(layout.lines.iter().all(|line| line.points.len() == 2));
 }
 
 /// The left, top, right and bottom of a box, with the cards above it.
-fn area(placed: &Placed) -> (i32, i32, i32, i32) {
+fn area(placed: &PlacedBox) -> (i32, i32, i32, i32) {
     let look = &placed.look;
     (placed.x, placed.y - look.cards, placed.x + look.width, placed.y + look.height)
 }
@@ -188,8 +191,8 @@ fn overlap(a: (i32, i32, i32, i32), b: (i32, i32, i32, i32)) -> bool {
 /// Nothing overlaps a box: no other box, and no line except at its ends.
 #[track_caller]
 fn check_layout(workflow: &Workflow) {
-    let graph = Graph::new(workflow);
-    let layout = Layout::new(&graph);
+    let graph = DiagramGraph::new(workflow);
+    let layout = DiagramLayout::new(&graph);
     check_labels(&graph, &layout);
     for (at, a) in layout.boxes.iter().enumerate() {
         let (left, top, right, bottom) = area(a);
@@ -209,7 +212,7 @@ fn check_layout(workflow: &Workflow) {
                 // The sides of a gate slant inwards: a line to its own gate ends within its area.
                 let is_own = node == edge.from || node == edge.to;
                 assert!(
-                    is_own && graph.nodes[node].kind == Kind::Gate || !overlap(stretch, inner),
+                    is_own && graph.nodes[node].kind == NodeKind::Gate || !overlap(stretch, inner),
                     "{} → {} runs through {}: {:?}",
                     edge.from,
                     edge.to,
@@ -223,18 +226,18 @@ fn check_layout(workflow: &Workflow) {
 
 /// No label overlaps a box or another label.
 #[track_caller]
-fn check_labels(graph: &Graph, layout: &Layout) {
+fn check_labels(graph: &DiagramGraph, layout: &DiagramLayout) {
     let mut areas: Vec<(i32, i32, i32, i32)> = Vec::new();
     for (edge, line) in graph.edges.iter().zip(&layout.lines) {
         let Some(label) = &line.label else { continue };
-        let width = super::text::width(&label.text, super::ports::LABEL_SIZE);
+        let width = super::text::text_width(&label.text, super::ports::LABEL_SIZE);
         let left = match label.anchor {
-            Anchor::Start => label.x,
-            Anchor::End => label.x - width,
+            LabelAnchor::Start => label.x,
+            LabelAnchor::End => label.x - width,
         };
         let area = (left, label.y - 9, left + width, label.y + 2);
         for (node, placed) in layout.boxes.iter().enumerate() {
-            let is_own_gate = node == edge.from && graph.nodes[node].kind == Kind::Gate;
+            let is_own_gate = node == edge.from && graph.nodes[node].kind == NodeKind::Gate;
             let lies_on = overlap(area, self::area(placed));
             assert!(is_own_gate || !lies_on, "`{}` of {} lies on {node}", label.text, edge.from);
         }
@@ -246,9 +249,9 @@ fn check_labels(graph: &Graph, layout: &Layout) {
 
 #[test]
 fn nothing_lies_on_a_box_in_the_samples() {
-    check_layout(&samples::everything());
+    check_layout(&samples::every_feature());
     for count in 1..=9 {
-        check_layout(&samples::tracks(count));
+        check_layout(&samples::track_workflow(count));
     }
 }
 
@@ -262,24 +265,24 @@ proptest! {
 
     #[test]
     fn nothing_lies_on_a_box_in_any_workflow(ways in ways(), phases in 0..4_usize) {
-        let workflow = samples::tangled(&ways, phases);
+        let workflow = samples::tangled_workflow(&ways, phases);
         check_layout(&workflow);
-        let (elements, _) = read(&svg(&workflow));
-        prop_assert_eq!(count(&elements, "shape"), Graph::new(&workflow).nodes.len());
+        let (elements, _) = read(&render_svg(&workflow));
+        prop_assert_eq!(count(&elements, "shape"), DiagramGraph::new(&workflow).nodes.len());
     }
 
     #[test]
     fn any_title_can_be_read_back(title in "\\PC{1,40}") {
-        let mut workflow = samples::linear(1);
+        let mut workflow = samples::linear_workflow(1);
         workflow.steps[0].title = title.clone();
-        let (_, text) = read(&svg(&workflow));
-        prop_assert!(text.contains(&super::text::clean(&title)));
+        let (_, text) = read(&render_svg(&workflow));
+        prop_assert!(text.contains(&super::text::clean_text(&title)));
     }
 }
 
 #[test]
 fn a_workflow_as_mermaid() {
-    insta::assert_snapshot!(mermaid(&samples::everything()), @r##"
+    insta::assert_snapshot!(render_mermaid(&samples::every_feature()), @r##"
     flowchart TD
         step7["7 · Report"]:::step
         run_start(["start"]):::terminal
@@ -320,7 +323,7 @@ fn a_workflow_as_mermaid() {
 
 #[test]
 fn a_workflow_as_dot() {
-    insta::assert_snapshot!(dot(&samples::everything()), @r##"
+    insta::assert_snapshot!(render_dot(&samples::every_feature()), @r##"
     digraph "every\"thing" {
       rankdir=TB;
       graph [fontname="sans-serif", color="#94a3b8", style=rounded, labeljust=l];

@@ -1,13 +1,13 @@
 //! Text in diagrams: cleaned, measured and wrapped without access to a font.
 
 /// Puts text on one line and removes invisible characters, some of which XML forbids.
-pub(super) fn clean(text: &str) -> String {
+pub(super) fn clean_text(text: &str) -> String {
     let (text, _) = repertoire_text::invisible::removed(text);
     text.trim_start_matches('\u{feff}').split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The approximate width of a text in pixels. Without a font this is an estimate, on the wide side.
-pub(super) fn width(text: &str, size: i32) -> i32 {
+pub(super) fn text_width(text: &str, size: i32) -> i32 {
     let hundredths: i32 = text.chars().map(char_width).sum();
     (hundredths * size + 99) / 100
 }
@@ -27,12 +27,12 @@ fn char_width(c: char) -> i32 {
 }
 
 /// Wraps text into lines at most `width_max` wide; text beyond `lines_max` is replaced with `…`.
-pub(super) fn wrap(text: &str, size: i32, width_max: i32, lines_max: usize) -> Vec<String> {
+pub(super) fn wrap_text(text: &str, size: i32, width_max: i32, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in text.split(' ') {
         let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
-        if width(&longer, size) <= width_max {
+        if text_width(&longer, size) <= width_max {
             line = longer;
             continue;
         }
@@ -40,7 +40,7 @@ pub(super) fn wrap(text: &str, size: i32, width_max: i32, lines_max: usize) -> V
             lines.push(std::mem::take(&mut line));
         }
         for c in word.chars() {
-            if width(&line, size) + width(c.encode_utf8(&mut [0; 4]), size) > width_max {
+            if text_width(&line, size) + text_width(c.encode_utf8(&mut [0; 4]), size) > width_max {
                 lines.push(std::mem::take(&mut line));
             }
             line.push(c);
@@ -51,22 +51,22 @@ pub(super) fn wrap(text: &str, size: i32, width_max: i32, lines_max: usize) -> V
     if lines.len() > lines_max {
         lines.truncate(lines_max);
         if let Some(last) = lines.last_mut() {
-            *last = shorten(&format!("{last}…"), size, width_max);
+            *last = shorten_text(&format!("{last}…"), size, width_max);
         }
     }
     lines
 }
 
 /// Shortens text with `…` if it is too wide.
-pub(super) fn shorten(text: &str, size: i32, width_max: i32) -> String {
-    if width(text, size) <= width_max {
+pub(super) fn shorten_text(text: &str, size: i32, width_max: i32) -> String {
+    if text_width(text, size) <= width_max {
         return text.to_owned();
     }
     let mut kept: Vec<char> = text.trim_end_matches('…').chars().collect();
     while kept.pop().is_some() {
         let cut: String = kept.iter().collect();
         let cut = format!("{}…", cut.trim_end());
-        if width(&cut, size) <= width_max {
+        if text_width(&cut, size) <= width_max {
             return cut;
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn shorten(text: &str, size: i32, width_max: i32) -> String {
 }
 
 /// Escapes text for XML content and attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(super) fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

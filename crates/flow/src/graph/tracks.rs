@@ -2,7 +2,7 @@
 
 /// Lines that belong together: from ends above and below they meet in one row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Net {
+pub(super) struct LineNet {
     /// The x positions of lines from above.
     pub up: Vec<i32>,
     /// The x positions of lines from below.
@@ -14,9 +14,9 @@ const NEAR: i32 = 7;
 /// The cost of two overlapping lines, in crossings.
 const COVERED: usize = 50;
 
-impl Net {
+impl LineNet {
     /// Adds ends, each once.
-    pub(super) fn add(&mut self, up: &[i32], down: &[i32]) {
+    pub(super) fn add_ends(&mut self, up: &[i32], down: &[i32]) {
         for (ends, new) in [(&mut self.up, up), (&mut self.down, down)] {
             ends.extend(new);
             ends.sort_unstable();
@@ -24,34 +24,34 @@ impl Net {
         }
     }
 
-    fn ends(&self) -> impl Iterator<Item = i32> {
+    fn all_ends(&self) -> impl Iterator<Item = i32> {
         self.up.iter().chain(&self.down).copied()
     }
 
-    fn left(&self) -> i32 {
-        self.ends().min().unwrap_or(0)
+    fn left_end(&self) -> i32 {
+        self.all_ends().min().unwrap_or(0)
     }
 
-    fn right(&self) -> i32 {
-        self.ends().max().unwrap_or(0)
+    fn right_end(&self) -> i32 {
+        self.all_ends().max().unwrap_or(0)
     }
 
     /// Returns true if the net is a straight line, which needs no row.
     pub(super) fn is_straight(&self) -> bool {
-        self.left() == self.right()
+        self.left_end() == self.right_end()
     }
 
-    fn overlaps(&self, other: &Net) -> bool {
-        self.left() - NEAR <= other.right() && other.left() - NEAR <= self.right()
+    fn overlaps(&self, other: &LineNet) -> bool {
+        self.left_end() - NEAR <= other.right_end() && other.left_end() - NEAR <= self.right_end()
     }
 
     /// The number of ends that lie strictly within this net.
     fn count_within(&self, ends: &[i32]) -> usize {
-        ends.iter().filter(|end| self.left() < **end && **end < self.right()).count()
+        ends.iter().filter(|end| self.left_end() < **end && **end < self.right_end()).count()
     }
 
     /// The cost of placing this net in a row above the other.
-    fn cost_above(&self, other: &Net) -> usize {
+    fn cost_above(&self, other: &LineNet) -> usize {
         let covered = other
             .up
             .iter()
@@ -62,9 +62,9 @@ impl Net {
 }
 
 /// Returns the row of each net, counted from the top, and the number of rows.
-pub(super) fn rows(nets: &[Net]) -> (Vec<usize>, usize) {
+pub(super) fn assign_rows(nets: &[LineNet]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..nets.len()).filter(|at| !nets[*at].is_straight()).collect();
-    order.sort_by_key(|at| (nets[*at].left(), nets[*at].right(), *at));
+    order.sort_by_key(|at| (nets[*at].left_end(), nets[*at].right_end(), *at));
     // One pass per net gives a good order, and it terminates even if the costs are cyclic.
     for _ in 0..order.len() {
         let mut is_changed = false;
@@ -93,23 +93,23 @@ pub(super) fn rows(nets: &[Net]) -> (Vec<usize>, usize) {
 mod tests {
     use super::*;
 
-    fn net(up: &[i32], down: &[i32]) -> Net {
-        Net { up: up.to_vec(), down: down.to_vec() }
+    fn net(up: &[i32], down: &[i32]) -> LineNet {
+        LineNet { up: up.to_vec(), down: down.to_vec() }
     }
 
     #[test]
     fn straight_lines_need_no_row() {
-        assert_eq!(rows(&[net(&[5], &[5])]), (vec![0], 0));
+        assert_eq!(assign_rows(&[net(&[5], &[5])]), (vec![0], 0));
     }
 
     #[test]
     fn lines_side_by_side_share_a_row() {
-        assert_eq!(rows(&[net(&[0], &[50]), net(&[100], &[150])]), (vec![0, 0], 1));
+        assert_eq!(assign_rows(&[net(&[0], &[50]), net(&[100], &[150])]), (vec![0, 0], 1));
     }
 
     #[test]
     fn a_line_from_above_turns_before_one_to_below_at_the_same_place() {
         // The first ends below the start of the second: in the other order they would overlap.
-        assert_eq!(rows(&[net(&[0], &[100]), net(&[100], &[200])]), (vec![1, 0], 2));
+        assert_eq!(assign_rows(&[net(&[0], &[100]), net(&[100], &[200])]), (vec![1, 0], 2));
     }
 }

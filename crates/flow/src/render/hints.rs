@@ -2,9 +2,9 @@
 //! parser can ignore them.
 
 use crate::limits::{OPTIONS, QUESTIONS_MAX};
-use crate::state::{RunId, UserQuestion};
+use crate::state::{UserQuestion, WorkflowRunId};
 use crate::step::{
-    AgentView, Command, DispatchView, FindingsView, Next, ReviewView, StepView, ViewBlock,
+    AgentView, DispatchView, FindingsView, NextStep, ReviewView, ShellCommand, StepView, ViewBlock,
 };
 
 /// The status of a run that a person has aborted.
@@ -36,7 +36,7 @@ pub(super) fn person_rule(questions: &[UserQuestion]) -> &'static str {
 
 /// Instructions for handing over long values. `None` if the step does not report to a run, or no value can be long.
 pub(super) fn long_values(view: &StepView) -> Option<&'static str> {
-    let is_reported = view.run.is_some() && matches!(view.next, Next::Ways { .. });
+    let is_reported = view.run.is_some() && matches!(view.next, NextStep::Ways { .. });
     match (view.report.output.is_some(), !view.report.set.is_empty()) {
         _ if !is_reported => None,
         (true, false) => Some(
@@ -55,16 +55,16 @@ pub(super) fn long_values(view: &StepView) -> Option<&'static str> {
 }
 
 /// A command with its purpose.
-pub(super) struct Form {
+pub(super) struct CommandForm {
     pub(super) what: &'static str,
-    pub(super) command: Command,
+    pub(super) command: ShellCommand,
 }
 
 /// The commands for recording items and checks during a review.
-pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
+pub(super) fn record_forms(run: &WorkflowRunId, review: &ReviewView) -> Vec<CommandForm> {
     let record = |rest: &[&str]| {
         let words = ["rep", "workflow", "record", run.as_str()];
-        Command::new(words.into_iter().chain(rest.iter().copied()))
+        ShellCommand::new(words.into_iter().chain(rest.iter().copied()))
     };
     let new = free_id(review);
     let item =
@@ -73,17 +73,20 @@ pub(super) fn record_forms(run: &RunId, review: &ReviewView) -> Vec<Form> {
     let judged = open.or(review.items.first()).map_or(new.as_str(), |item| item.id.as_str());
     let (holds, fails) = (format!("{judged}=PASS"), format!("{judged}=FAIL: FINDING"));
     let mut forms = vec![
-        Form { what: "a new item (severity MUST, SHOULD or COULD)", command: record(&[&item]) },
-        Form { what: "it holds", command: record(&[&holds]) },
-        Form { what: "it does not hold", command: record(&[&fails]) },
+        CommandForm {
+            what: "a new item (severity MUST, SHOULD or COULD)",
+            command: record(&[&item]),
+        },
+        CommandForm { what: "it holds", command: record(&[&holds]) },
+        CommandForm { what: "it does not hold", command: record(&[&fails]) },
     ];
     if let Some(check) = review.checks.iter().find(|check| !check.scope.is_empty()) {
         let what = "runs a declared check; only such a run counts";
-        forms.push(Form { what, command: record(&["--check", &check.id]) });
+        forms.push(CommandForm { what, command: record(&["--check", &check.id]) });
     }
     if let Some(check) = review.checks.iter().find(|check| check.scope.is_empty()) {
         let verdict = format!("{}=PASS", check.id);
-        forms.push(Form {
+        forms.push(CommandForm {
             what: "the verdict of a check without a command",
             command: record(&["--check", &verdict]),
         });
@@ -99,16 +102,16 @@ fn free_id(review: &ReviewView) -> String {
 }
 
 /// The command with which a sub-agent asks the user. `None` if there are no sub-agents or no run.
-pub(super) fn ask_form(view: &StepView) -> Option<Form> {
+pub(super) fn ask_form(view: &StepView) -> Option<CommandForm> {
     let run = view.run.as_ref()?;
     let hands_out = view.actions.iter().any(|block| match block {
         ViewBlock::Dispatch(dispatch) => !matches!(dispatch, DispatchView::None { .. }),
         _ => false,
     });
-    let is_open = matches!(view.next, Next::Ways { .. });
-    (hands_out && is_open).then(|| Form {
+    let is_open = matches!(view.next, NextStep::Ways { .. });
+    (hands_out && is_open).then(|| CommandForm {
         what: "asks the user on behalf of a sub-agent",
-        command: Command::new([
+        command: ShellCommand::new([
             "rep",
             "workflow",
             "ask",
@@ -128,7 +131,7 @@ pub(super) fn ask_rule() -> String {
 }
 
 /// Instructions for the orchestrating agent about findings that a sub-agent repairs.
-pub(super) fn passthrough(findings: &FindingsView) -> Option<String> {
+pub(super) fn passthrough_rule(findings: &FindingsView) -> Option<String> {
     (findings.fix != "own").then(|| {
         format!(
             "Hand these findings to the {} word for word. Do not judge, shorten or sum them up, do not open the files \
@@ -147,7 +150,7 @@ pub(super) const NOTHING_RECORDED: &str =
     "Nothing is recorded in this form: end with PASS, or with FAIL and every finding.";
 
 /// Instructions for starting a sub-agent that has a workflow.
-pub(super) fn handoff(command: &Command) -> String {
+pub(super) fn handoff_rule(command: &ShellCommand) -> String {
     format!(
         "Begin the sub-agent's prompt with this line: Start by running: {}\nIt follows the steps that this gives it; add \
          facts, and no steps of your own.",
@@ -156,7 +159,7 @@ pub(super) fn handoff(command: &Command) -> String {
 }
 
 /// The mode of a sub-agent: `script` if it has a workflow.
-pub(super) fn mode(agent: &AgentView) -> &'static str {
+pub(super) fn agent_mode(agent: &AgentView) -> &'static str {
     if agent.command.is_some() { "script" } else { "free-form" }
 }
 
@@ -171,7 +174,7 @@ pub(super) fn count_rule(count: usize) -> String {
 pub(super) const WAIT: &str = "Wait until all of them have answered before you go on.";
 
 /// Describes which severities block, given the lowest of them.
-pub(super) fn blocking(least: &str) -> &'static str {
+pub(super) fn blocking_rule(least: &str) -> &'static str {
     match least {
         "MUST" => "Only MUST blocks in this iteration; SHOULD and COULD are noted.",
         "SHOULD" => "MUST and SHOULD block in this iteration; COULD is noted.",

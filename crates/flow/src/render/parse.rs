@@ -2,261 +2,283 @@
 
 use std::str::FromStr;
 
-use super::ParseError;
-use super::tree::{self, Element};
-use crate::state::{Answer, RunId, UserQuestion};
+use super::StepParseError;
+use super::tree::{self, XmlElement};
+use crate::state::{UserAnswer, UserQuestion, WorkflowRunId};
 use crate::step::{
-    ChoiceView, Command, FactView, FindingsView, GateView, ItemView, Next, PROTOCOL, ReportView,
-    ReviewView, SetView, StepView, Way,
+    ChoiceView, FactView, FindingsView, GateView, ItemView, NextStep, NextStepOption, PROTOCOL,
+    ReportView, ReviewView, SetView, ShellCommand, StepView,
 };
 
 mod block;
 
-type Read<T> = Result<T, ParseError>;
+type ParseResult<T> = Result<T, StepParseError>;
 
 /// Parses a document into a step.
-pub(super) fn parse(text: &str) -> Read<StepView> {
-    let root = tree::read(text)?;
+pub(super) fn parse_step(text: &str) -> ParseResult<StepView> {
+    let root = tree::read_document(text)?;
     if root.name != "workflow" {
-        return Err(ParseError::Missing {
+        return Err(StepParseError::Missing {
             element: root.name.into_owned(),
             what: "`workflow` around it",
         });
     }
-    let protocol = number(&root, "protocol")?;
+    let protocol = number_attribute(&root, "protocol")?;
     if protocol != PROTOCOL {
-        return Err(ParseError::Protocol(protocol));
+        return Err(StepParseError::Protocol(protocol));
     }
-    let header = needed(&root, "step_header")?;
-    let actions = needed(&root, "current_action")?;
+    let header = required_child(&root, "step_header")?;
+    let actions = required_child(&root, "current_action")?;
     Ok(StepView {
         protocol,
-        workflow: attribute(header, "script")?,
-        run: root.attribute("run").map(RunId::new),
-        status: attribute(&root, "status")?,
-        turn: number(&root, "turn")?,
-        step: number(header, "step")?,
-        total: number(header, "total")?,
-        id: attribute(header, "id")?,
+        workflow: required_attribute(header, "script")?,
+        run: root.attribute("run").map(WorkflowRunId::new),
+        status: required_attribute(&root, "status")?,
+        turn: number_attribute(&root, "turn")?,
+        step: number_attribute(header, "step")?,
+        total: number_attribute(header, "total")?,
+        id: required_attribute(header, "id")?,
         title: header.text.to_string(),
-        phase: optional(header, "phase"),
-        role: optional(header, "role"),
-        iteration: number(header, "iteration")?,
-        gate: root.find("gate_result").map(|result| gate(&root, result)).transpose()?,
-        review: root.find("review").map(review).transpose()?,
-        findings: root.find("findings").map(findings).transpose()?,
-        answers: match root.find("user_answers") {
-            Some(all) => all.every("answer").map(answer).collect::<Read<_>>()?,
+        phase: optional_attribute(header, "phase"),
+        role: optional_attribute(header, "role"),
+        iteration: number_attribute(header, "iteration")?,
+        gate: root.find_child("gate_result").map(|result| parse_gate(&root, result)).transpose()?,
+        review: root.find_child("review").map(parse_review).transpose()?,
+        findings: root.find_child("findings").map(parse_findings).transpose()?,
+        answers: match root.find_child("user_answers") {
+            Some(all) => {
+                all.children_named("answer").map(parse_answer).collect::<ParseResult<_>>()?
+            }
             None => Vec::new(),
         },
         actions: actions
             .children
             .iter()
-            .filter_map(|child| block::read(child).transpose())
-            .collect::<Read<_>>()?,
-        report: root.find("report").map(report).transpose()?.unwrap_or_default(),
-        next: next(&root)?,
+            .filter_map(|child| block::parse_block(child).transpose())
+            .collect::<ParseResult<_>>()?,
+        report: root.find_child("report").map(parse_report).transpose()?.unwrap_or_default(),
+        next: parse_next(&root)?,
     })
 }
 
-fn gate(root: &Element<'_>, result: &Element<'_>) -> Read<GateView> {
-    let actions = root.find("gate_actions");
-    let ids = |name| match actions.and_then(|actions| actions.find(name)) {
-        Some(list) => list.every("item").map(|item| attribute(item, "id")).collect(),
+fn parse_gate(root: &XmlElement<'_>, result: &XmlElement<'_>) -> ParseResult<GateView> {
+    let actions = root.find_child("gate_actions");
+    let ids = |name| match actions.and_then(|actions| actions.find_child(name)) {
+        Some(list) => {
+            list.children_named("item").map(|item| required_attribute(item, "id")).collect()
+        }
         None => Ok(Vec::new()),
     };
     Ok(GateView {
-        name: attribute(result, "name")?,
-        status: attribute(result, "status")?,
-        iteration: number(result, "iteration")?,
-        limit: number(result, "limit")?,
-        blocking_severity: attribute(result, "blocking_severity")?,
+        name: required_attribute(result, "name")?,
+        status: required_attribute(result, "status")?,
+        iteration: number_attribute(result, "iteration")?,
+        limit: number_attribute(result, "limit")?,
+        blocking_severity: required_attribute(result, "blocking_severity")?,
         message: result.text.to_string(),
         blocking: ids("blocking")?,
         passed_over: ids("passed_over")?,
-        stop: actions.map(|actions| text_of(actions, "stop")).unwrap_or_default(),
+        stop: actions.map(|actions| child_text(actions, "stop")).unwrap_or_default(),
     })
 }
 
-fn review(element: &Element<'_>) -> Read<ReviewView> {
+fn parse_review(element: &XmlElement<'_>) -> ParseResult<ReviewView> {
     Ok(ReviewView {
-        gate: attribute(element, "gate")?,
-        name: attribute(element, "name")?,
-        iteration: number(element, "iteration")?,
-        mode: attribute(element, "mode")?,
-        banner: text_of(element, "banner"),
-        items: items(element, "items")?,
-        checks: items(element, "checks")?,
-        record: element.find("record").map(command).transpose()?,
+        gate: required_attribute(element, "gate")?,
+        name: required_attribute(element, "name")?,
+        iteration: number_attribute(element, "iteration")?,
+        mode: required_attribute(element, "mode")?,
+        banner: child_text(element, "banner"),
+        items: parse_items(element, "items")?,
+        checks: parse_items(element, "checks")?,
+        record: element.find_child("record").map(parse_command).transpose()?,
     })
 }
 
-fn findings(element: &Element<'_>) -> Read<FindingsView> {
+fn parse_findings(element: &XmlElement<'_>) -> ParseResult<FindingsView> {
     Ok(FindingsView {
-        gate: attribute(element, "gate")?,
-        name: attribute(element, "name")?,
-        iteration: number(element, "iteration")?,
-        fix: attribute(element, "fix")?,
-        items: items(element, "items")?,
+        gate: required_attribute(element, "gate")?,
+        name: required_attribute(element, "name")?,
+        iteration: number_attribute(element, "iteration")?,
+        fix: required_attribute(element, "fix")?,
+        items: parse_items(element, "items")?,
     })
 }
 
-fn items(element: &Element<'_>, name: &str) -> Read<Vec<ItemView>> {
-    let Some(list) = element.find(name) else { return Ok(Vec::new()) };
-    list.every("item").map(item_view).collect()
+fn parse_items(element: &XmlElement<'_>, name: &str) -> ParseResult<Vec<ItemView>> {
+    let Some(list) = element.find_child(name) else { return Ok(Vec::new()) };
+    list.children_named("item").map(parse_item).collect()
 }
 
-fn item_view(item: &Element<'_>) -> Read<ItemView> {
+fn parse_item(item: &XmlElement<'_>) -> ParseResult<ItemView> {
     Ok(ItemView {
-        id: attribute(item, "id")?,
-        severity: optional(item, "severity").unwrap_or_default(),
-        status: attribute(item, "status")?,
-        scope: text_of(item, "scope"),
-        check: text_of(item, "check"),
-        finding: text_of(item, "finding"),
+        id: required_attribute(item, "id")?,
+        severity: optional_attribute(item, "severity").unwrap_or_default(),
+        status: required_attribute(item, "status")?,
+        scope: child_text(item, "scope"),
+        check: child_text(item, "check"),
+        finding: child_text(item, "finding"),
     })
 }
 
-fn answer(element: &Element<'_>) -> Read<Answer> {
-    Ok(Answer {
-        id: attribute(element, "id")?,
-        ask: attribute(element, "ask")?,
+fn parse_answer(element: &XmlElement<'_>) -> ParseResult<UserAnswer> {
+    Ok(UserAnswer {
+        id: required_attribute(element, "id")?,
+        ask: required_attribute(element, "ask")?,
         answer: element.text.to_string(),
     })
 }
 
-fn report(element: &Element<'_>) -> Read<ReportView> {
+fn parse_report(element: &XmlElement<'_>) -> ParseResult<ReportView> {
     Ok(ReportView {
-        set: element.every("set").map(set_view).collect::<Read<_>>()?,
-        output: element.find("output").map(|output| output.text.to_string()),
+        set: element.children_named("set").map(parse_set).collect::<ParseResult<_>>()?,
+        output: element.find_child("output").map(|output| output.text.to_string()),
         confidence: element
-            .find("confidence")
-            .map(|confidence| attribute(confidence, "until"))
+            .find_child("confidence")
+            .map(|confidence| required_attribute(confidence, "until"))
             .transpose()?,
-        facts: element.every("fact").map(fact_view).collect::<Read<_>>()?,
+        facts: element.children_named("fact").map(parse_fact).collect::<ParseResult<_>>()?,
     })
 }
 
-fn set_view(set: &Element<'_>) -> Read<SetView> {
+fn parse_set(set: &XmlElement<'_>) -> ParseResult<SetView> {
     Ok(SetView {
-        name: attribute(set, "name")?,
-        takes: attribute(set, "takes")?,
+        name: required_attribute(set, "name")?,
+        takes: required_attribute(set, "takes")?,
         description: set.text.to_string(),
     })
 }
 
-fn fact_view(fact: &Element<'_>) -> Read<FactView> {
+fn parse_fact(fact: &XmlElement<'_>) -> ParseResult<FactView> {
     Ok(FactView {
-        id: attribute(fact, "id")?,
-        ask: text_of(fact, "ask"),
-        answers: texts(fact, "option"),
+        id: required_attribute(fact, "id")?,
+        ask: child_text(fact, "ask"),
+        answers: child_texts(fact, "option"),
     })
 }
 
-fn next(root: &Element<'_>) -> Read<Next> {
-    if let Some(over) = root.find("workflow_complete").or_else(|| root.find("workflow_ended")) {
-        return Ok(Next::Complete { message: over.text.to_string() });
+fn parse_next(root: &XmlElement<'_>) -> ParseResult<NextStep> {
+    if let Some(over) =
+        root.find_child("workflow_complete").or_else(|| root.find_child("workflow_ended"))
+    {
+        return Ok(NextStep::Complete { message: over.text.to_string() });
     }
-    if let Some(first) = root.find("record_first") {
-        return Ok(Next::Record { message: first.text.to_string() });
+    if let Some(first) = root.find_child("record_first") {
+        return Ok(NextStep::Record { message: first.text.to_string() });
     }
-    if let Some(person) = root.find("needs_user_input") {
-        return Ok(Next::Person {
-            about: text_of(person, "about"),
-            choices: person.every("choice").map(choice).collect::<Read<_>>()?,
-            questions: person.every("question").map(question).collect::<Read<_>>()?,
-            command: person.find("answer").map(command).transpose()?,
+    if let Some(person) = root.find_child("needs_user_input") {
+        return Ok(NextStep::Person {
+            about: child_text(person, "about"),
+            choices: person
+                .children_named("choice")
+                .map(parse_choice)
+                .collect::<ParseResult<_>>()?,
+            questions: person
+                .children_named("question")
+                .map(parse_question)
+                .collect::<ParseResult<_>>()?,
+            command: person.find_child("answer").map(parse_command).transpose()?,
         });
     }
-    let ways = match root.find("invoke_after") {
-        Some(one) if one.children.is_empty() => vec![way(one, optional(one, "outcome"))?],
-        Some(several) => several.children.iter().filter_map(branch).collect::<Read<_>>()?,
-        None => needed(root, "next").map(|_| Vec::new())?,
+    let ways = match root.find_child("invoke_after") {
+        Some(one) if one.children.is_empty() => {
+            vec![parse_option(one, optional_attribute(one, "outcome"))?]
+        }
+        Some(several) => {
+            several.children.iter().filter_map(parse_branch).collect::<ParseResult<_>>()?
+        }
+        None => required_child(root, "next").map(|_| Vec::new())?,
     };
-    Ok(Next::Ways { ways, on_error: root.find("on_error").map(command).transpose()? })
+    Ok(NextStep::Ways {
+        ways,
+        on_error: root.find_child("on_error").map(parse_command).transpose()?,
+    })
 }
 
-fn branch(element: &Element<'_>) -> Option<Read<Way>> {
+fn parse_branch(element: &XmlElement<'_>) -> Option<ParseResult<NextStepOption>> {
     let outcome = match element.name.as_ref() {
         "if_pass" => Some("ok".to_owned()),
         "if_fail" => Some("fail".to_owned()),
-        "if" => optional(element, "outcome"),
+        "if" => optional_attribute(element, "outcome"),
         _ => return None,
     };
-    Some(way(element, outcome))
+    Some(parse_option(element, outcome))
 }
 
-fn way(element: &Element<'_>, outcome: Option<String>) -> Read<Way> {
-    Ok(Way {
+fn parse_option(element: &XmlElement<'_>, outcome: Option<String>) -> ParseResult<NextStepOption> {
+    Ok(NextStepOption {
         outcome,
-        when: optional(element, "when").unwrap_or_default(),
+        when: optional_attribute(element, "when").unwrap_or_default(),
         to: match element.attribute("step") {
-            Some(_) => Some(number(element, "step")?),
+            Some(_) => Some(number_attribute(element, "step")?),
             None => None,
         },
-        title: optional(element, "title").unwrap_or_default(),
-        command: command(element)?,
+        title: optional_attribute(element, "title").unwrap_or_default(),
+        command: parse_command(element)?,
     })
 }
 
-fn choice(element: &Element<'_>) -> Read<ChoiceView> {
+fn parse_choice(element: &XmlElement<'_>) -> ParseResult<ChoiceView> {
     Ok(ChoiceView {
-        choice: attribute(element, "name")?,
-        meaning: attribute(element, "meaning")?,
-        command: command(element)?,
+        choice: required_attribute(element, "name")?,
+        meaning: required_attribute(element, "meaning")?,
+        command: parse_command(element)?,
     })
 }
 
-fn question(element: &Element<'_>) -> Read<UserQuestion> {
+fn parse_question(element: &XmlElement<'_>) -> ParseResult<UserQuestion> {
     Ok(UserQuestion {
-        id: attribute(element, "id")?,
-        ask: text_of(element, "ask"),
-        options: texts(element, "option"),
+        id: required_attribute(element, "id")?,
+        ask: child_text(element, "ask"),
+        options: child_texts(element, "option"),
     })
 }
 
-fn command(element: &Element<'_>) -> Read<Command> {
+fn parse_command(element: &XmlElement<'_>) -> ParseResult<ShellCommand> {
     let line = element.text.to_string();
     let argv = match element.attribute("argv") {
         Some(json) => serde_json::from_str(json).ok(),
-        None => Command::split(&line),
+        None => ShellCommand::split_line(&line),
     };
     match argv {
-        Some(argv) => Ok(Command { argv, line }),
-        None => Err(bad(element, "command", &line)),
+        Some(argv) => Ok(ShellCommand { argv, line }),
+        None => Err(bad_value_error(element, "command", &line)),
     }
 }
 
-fn needed<'e, 'a>(element: &'e Element<'a>, what: &'static str) -> Read<&'e Element<'a>> {
-    element.find(what).ok_or_else(|| missing(element, what))
+fn required_child<'e, 'a>(
+    element: &'e XmlElement<'a>,
+    what: &'static str,
+) -> ParseResult<&'e XmlElement<'a>> {
+    element.find_child(what).ok_or_else(|| missing_error(element, what))
 }
 
-fn attribute(element: &Element<'_>, what: &'static str) -> Read<String> {
-    optional(element, what).ok_or_else(|| missing(element, what))
+fn required_attribute(element: &XmlElement<'_>, what: &'static str) -> ParseResult<String> {
+    optional_attribute(element, what).ok_or_else(|| missing_error(element, what))
 }
 
-fn optional(element: &Element<'_>, what: &str) -> Option<String> {
+fn optional_attribute(element: &XmlElement<'_>, what: &str) -> Option<String> {
     element.attribute(what).map(str::to_owned)
 }
 
-fn number<T: FromStr>(element: &Element<'_>, what: &'static str) -> Read<T> {
-    let value = element.attribute(what).ok_or_else(|| missing(element, what))?;
-    value.parse().map_err(|_| bad(element, what, value))
+fn number_attribute<T: FromStr>(element: &XmlElement<'_>, what: &'static str) -> ParseResult<T> {
+    let value = element.attribute(what).ok_or_else(|| missing_error(element, what))?;
+    value.parse().map_err(|_| bad_value_error(element, what, value))
 }
 
-fn text_of(element: &Element<'_>, name: &str) -> String {
-    element.find(name).map(|child| child.text.to_string()).unwrap_or_default()
+fn child_text(element: &XmlElement<'_>, name: &str) -> String {
+    element.find_child(name).map(|child| child.text.to_string()).unwrap_or_default()
 }
 
-fn texts(element: &Element<'_>, name: &str) -> Vec<String> {
-    element.every(name).map(|child| child.text.to_string()).collect()
+fn child_texts(element: &XmlElement<'_>, name: &str) -> Vec<String> {
+    element.children_named(name).map(|child| child.text.to_string()).collect()
 }
 
-fn missing(element: &Element<'_>, what: &'static str) -> ParseError {
-    ParseError::Missing { element: element.name.to_string(), what }
+fn missing_error(element: &XmlElement<'_>, what: &'static str) -> StepParseError {
+    StepParseError::Missing { element: element.name.to_string(), what }
 }
 
-fn bad(element: &Element<'_>, what: &'static str, value: &str) -> ParseError {
+fn bad_value_error(element: &XmlElement<'_>, what: &'static str, value: &str) -> StepParseError {
     let value = value.chars().take(80).collect();
-    ParseError::Bad { element: element.name.to_string(), what, value }
+    StepParseError::Bad { element: element.name.to_string(), what, value }
 }

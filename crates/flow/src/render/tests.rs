@@ -1,10 +1,10 @@
 use super::*;
-use crate::state::{Answer, RunId};
+use crate::state::{UserAnswer, WorkflowRunId};
 use crate::step::{
-    AgentView, Command, DispatchView, FindingsView, GateView, ItemView, Next, PROTOCOL, ReportView,
-    ResourceView, ReviewView, SetView, ViewBlock, Way,
+    AgentView, DispatchView, FindingsView, GateView, ItemView, NextStep, NextStepOption, PROTOCOL,
+    ReportView, ResourceView, ReviewView, SetView, ShellCommand, ViewBlock,
 };
-use crate::workflow::{Banner, ExpectedOutput};
+use crate::workflow::{ExpectedOutput, StateBanner};
 
 mod arbitrary;
 mod properties;
@@ -13,12 +13,12 @@ mod told;
 /// A step in the middle of a review.
 fn review_step() -> StepView {
     let step = |outcome: &str| {
-        Command::new(["rep", "workflow", "step", "r7", "--at", "9", "--outcome", outcome])
+        ShellCommand::new(["rep", "workflow", "step", "r7", "--at", "9", "--outcome", outcome])
     };
     StepView {
         protocol: PROTOCOL,
         workflow: "planner".into(),
-        run: Some(RunId::new("r7")),
+        run: Some(WorkflowRunId::new("r7")),
         status: "active".into(),
         turn: 9,
         step: 6,
@@ -51,10 +51,10 @@ fn review_step() -> StepView {
                 check: "The project's tests".into(),
                 finding: "2 of 40 failed".into(),
             }],
-            record: Some(Command::new(["rep", "workflow", "record", "r7", "ITEM…"])),
+            record: Some(ShellCommand::new(["rep", "workflow", "record", "r7", "ITEM…"])),
         }),
         findings: None,
-        answers: vec![Answer {
+        answers: vec![UserAnswer {
             id: "q1".into(),
             ask: "Which database?".into(),
             answer: "SQLite & nothing else".into(),
@@ -69,16 +69,16 @@ fn review_step() -> StepView {
             output: Some("The list of subsystems, one a line.".into()),
             ..ReportView::default()
         },
-        next: Next::Ways {
+        next: NextStep::Ways {
             ways: vec![
-                Way {
+                NextStepOption {
                     outcome: Some("ok".into()),
                     when: "Every item has a verdict".into(),
                     to: Some(7),
                     title: "Gate: plan completeness".into(),
                     command: step("ok"),
                 },
-                Way {
+                NextStepOption {
                     outcome: Some("fail".into()),
                     when: String::new(),
                     to: Some(5),
@@ -93,7 +93,7 @@ fn review_step() -> StepView {
 
 fn review_actions() -> Vec<ViewBlock> {
     vec![
-        ViewBlock::StateBanner(Banner {
+        ViewBlock::StateBanner(StateBanner {
             checkpoint: "Plan completeness".into(),
             mode: "fresh review".into(),
             lines: vec!["Look with new eyes.".into()],
@@ -115,7 +115,7 @@ fn review_actions() -> Vec<ViewBlock> {
                 agent: "quality-reviewer".into(),
                 model: Some("balanced".into()),
                 task: "Check C1.\nQuote the lines.".into(),
-                command: Some(Command::new([
+                command: Some(ShellCommand::new([
                     "rep",
                     "workflow",
                     "start",
@@ -140,7 +140,7 @@ fn review_actions() -> Vec<ViewBlock> {
 
 #[test]
 fn a_step_as_xml() {
-    insta::assert_snapshot!(xml(&review_step()), @r#"
+    insta::assert_snapshot!(render_xml(&review_step()), @r#"
     <workflow protocol="1" run="r7" status="active" turn="9">
       <step_header script="planner" phase="Review" step="6" total="13" id="qr_completeness" iteration="2">Review: is the plan complete?</step_header>
       <review gate="gate_completeness" name="Plan completeness" iteration="2" mode="fresh">
@@ -234,7 +234,7 @@ fn a_step_as_xml() {
 
 #[test]
 fn a_step_as_text() {
-    insta::assert_snapshot!(text(&review_step()), @r#"
+    insta::assert_snapshot!(render_text(&review_step()), @r#"
     STEP 6/13 · Review: is the plan complete? · Review
     planner · run r7 · turn 9 · visit 2
 
@@ -331,21 +331,21 @@ fn last_step() -> StepView {
         answers: Vec::new(),
         actions: vec![ViewBlock::Text("Say what was done.".into())],
         report: ReportView::default(),
-        next: Next::Complete { message: "The workflow is complete.".into() },
+        next: NextStep::Complete { message: "The workflow is complete.".into() },
         ..review_step()
     }
 }
 
 #[test]
 fn the_format_is_explained_on_the_first_turn_only() {
-    assert!(xml(&last_step()).starts_with("<workflow protocol=\"1\" "));
-    assert!(xml(&last_step()).contains("<xml_format_mandate>"));
-    assert!(!xml(&review_step()).contains("<xml_format_mandate>"));
+    assert!(render_xml(&last_step()).starts_with("<workflow protocol=\"1\" "));
+    assert!(render_xml(&last_step()).contains("<xml_format_mandate>"));
+    assert!(!render_xml(&review_step()).contains("<xml_format_mandate>"));
 }
 
 #[test]
 fn the_last_step_says_complete_and_gives_no_command() {
-    let (xml, text) = (xml(&last_step()), text(&last_step()));
+    let (xml, text) = (render_xml(&last_step()), render_text(&last_step()));
     assert!(text.ends_with("COMPLETE:\n  The workflow is complete.\n"), "{text}");
     assert!(!xml.contains("<invoke_after") && !xml.contains("<next"), "{xml}");
 }
@@ -354,7 +354,7 @@ fn the_last_step_says_complete_and_gives_no_command() {
 fn characters_that_xml_cannot_hold_are_replaced_visibly() {
     let mut view = last_step();
     view.title = "a\u{0}b\u{1b}[31mc\u{ffff}\u{fffe}".into();
-    let read = parse_xml(&xml(&view)).unwrap();
+    let read = parse_xml(&render_xml(&view)).unwrap();
     assert_eq!(read.title, "a\u{fffd}b\u{fffd}[31mc\u{fffd}\u{fffd}");
 }
 
@@ -370,21 +370,26 @@ fn findings_that_a_sub_agent_repairs_are_passed_on_and_not_read() {
     };
     view.findings = Some(findings("developer"));
     assert!(
-        xml(&view)
+        render_xml(&view)
             .contains("<qr_report_passthrough>Hand these findings to the developer word for word.")
     );
-    assert!(text(&view).contains("Hand these findings to the developer word for word."));
+    assert!(render_text(&view).contains("Hand these findings to the developer word for word."));
     view.findings = Some(findings("own"));
-    assert!(!xml(&view).contains("passthrough") && !text(&view).contains("word for word"));
+    assert!(
+        !render_xml(&view).contains("passthrough") && !render_text(&view).contains("word for word")
+    );
 }
 
 #[test]
 fn sub_agents_are_told_how_to_ask_only_where_there_are_any() {
     let mut view = review_step();
     let form = r#"rep workflow ask r7 '{"id":"q1","ask":"QUESTION","options":["A","B"]}'"#;
-    assert!(text(&view).contains(form) && xml(&view).contains("<user_input_relay>"));
+    assert!(render_text(&view).contains(form) && render_xml(&view).contains("<user_input_relay>"));
     view.actions.retain(|block| !matches!(block, ViewBlock::Dispatch(_)));
-    assert!(!text(&view).contains("workflow ask") && !xml(&view).contains("user_input_relay"));
+    assert!(
+        !render_text(&view).contains("workflow ask")
+            && !render_xml(&view).contains("user_input_relay")
+    );
 }
 
 #[test]
@@ -401,13 +406,13 @@ fn a_gate_says_its_verdict_and_what_blocks() {
         passed_over: Vec::new(),
         stop: "Nothing is merged.".into(),
     });
-    let text = text(&view);
+    let text = render_text(&view);
     assert!(text.contains("GATE FAILED: Code (iteration 4 of 5)\n  C1 blocks.\n"), "{text}");
     assert!(
         text.contains("MUST and SHOULD block")
             && text.contains("Until it is passed: Nothing is merged.")
     );
-    let xml = xml(&view);
+    let xml = render_xml(&view);
     assert!(
         xml.contains(r#"<gate_result status="fail" name="Code" iteration="4" limit="5""#),
         "{xml}"
@@ -433,9 +438,9 @@ fn a_document_that_is_not_ours_is_refused_with_the_place() {
         assert!(said.contains(expect), "{text}: {said}");
     }
     let deep = "<a>".repeat(STEP_XML_DEPTH_MAX + 1);
-    assert_eq!(parse_xml(&deep), Err(ParseError::TooDeep));
+    assert_eq!(parse_xml(&deep), Err(StepParseError::TooDeep));
     let long = " ".repeat(STEP_XML_BYTES_MAX + 1);
-    assert_eq!(parse_xml(&long), Err(ParseError::TooLong { bytes: long.len() }));
+    assert_eq!(parse_xml(&long), Err(StepParseError::TooLong { bytes: long.len() }));
 }
 
 #[test]
@@ -451,6 +456,6 @@ fn a_large_step_is_read_back() {
     let mut view = review_step();
     let text = ViewBlock::Text("Look at `a < b` & \"c\".\n".repeat(400));
     view.actions.extend(std::iter::repeat_n(text, 4));
-    assert!(xml(&view).len() > 40_000);
-    assert_eq!(parse_xml(&xml(&view)).unwrap(), view);
+    assert!(render_xml(&view).len() > 40_000);
+    assert_eq!(parse_xml(&render_xml(&view)).unwrap(), view);
 }

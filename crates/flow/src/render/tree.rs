@@ -11,26 +11,26 @@ use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::QName;
 
-use super::ParseError;
+use super::StepParseError;
 use crate::limits::{STEP_XML_BYTES_MAX, STEP_XML_DEPTH_MAX};
 
 /// Replacement for characters that XML 1.0 cannot represent.
 const REPLACEMENT: &str = "\u{FFFD}";
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Element<'a> {
+pub(super) struct XmlElement<'a> {
     pub(super) name: Cow<'a, str>,
     attributes: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) text: Cow<'a, str>,
-    pub(super) children: Vec<Element<'a>>,
+    pub(super) children: Vec<XmlElement<'a>>,
 }
 
 /// Creates an empty element.
-pub(super) fn element(name: &'static str) -> Element<'static> {
-    Element { name: Cow::Borrowed(name), ..Element::default() }
+pub(super) fn new_element(name: &'static str) -> XmlElement<'static> {
+    XmlElement { name: Cow::Borrowed(name), ..XmlElement::default() }
 }
 
-impl<'a> Element<'a> {
+impl<'a> XmlElement<'a> {
     /// Adds an attribute.
     pub(super) fn with(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
         self.attributes.push((Cow::Borrowed(name), value.into()));
@@ -62,24 +62,24 @@ impl<'a> Element<'a> {
     }
 
     /// Adds a child element.
-    pub(super) fn child(mut self, child: Element<'a>) -> Self {
+    pub(super) fn child(mut self, child: XmlElement<'a>) -> Self {
         self.children.push(child);
         self
     }
 
     /// Adds a child element if there is one.
-    pub(super) fn child_some(mut self, child: Option<Element<'a>>) -> Self {
+    pub(super) fn child_some(mut self, child: Option<XmlElement<'a>>) -> Self {
         self.children.extend(child);
         self
     }
 
     /// Adds a child element with a text unless the text is empty.
     pub(super) fn child_any(self, name: &'static str, text: &'a str) -> Self {
-        self.child_some((!text.is_empty()).then(|| element(name).text(text)))
+        self.child_some((!text.is_empty()).then(|| new_element(name).text(text)))
     }
 
     /// Adds child elements.
-    pub(super) fn all(mut self, children: impl IntoIterator<Item = Element<'a>>) -> Self {
+    pub(super) fn all(mut self, children: impl IntoIterator<Item = XmlElement<'a>>) -> Self {
         self.children.extend(children);
         self
     }
@@ -89,18 +89,21 @@ impl<'a> Element<'a> {
     }
 
     /// The first child with this name.
-    pub(super) fn find(&self, name: &str) -> Option<&Element<'a>> {
+    pub(super) fn find_child(&self, name: &str) -> Option<&XmlElement<'a>> {
         self.children.iter().find(|child| child.name == name)
     }
 
     /// All children with this name.
-    pub(super) fn every<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Element<'a>> {
+    pub(super) fn children_named<'s>(
+        &'s self,
+        name: &'s str,
+    ) -> impl Iterator<Item = &'s XmlElement<'a>> {
         self.children.iter().filter(move |child| child.name == name)
     }
 }
 
 /// Serialises a document.
-pub(super) fn write(root: &Element<'_>) -> String {
+pub(super) fn write_document(root: &XmlElement<'_>) -> String {
     let mut writer = Writer::new_with_indent(Vec::with_capacity(4 * 1024), b' ', 2);
     write_element(&mut writer, root).expect("writing to memory does not fail");
     let mut text = String::from_utf8(writer.into_inner()).expect("only text was written");
@@ -108,12 +111,12 @@ pub(super) fn write(root: &Element<'_>) -> String {
     text
 }
 
-fn write_element(writer: &mut Writer<Vec<u8>>, element: &Element<'_>) -> std::io::Result<()> {
+fn write_element(writer: &mut Writer<Vec<u8>>, element: &XmlElement<'_>) -> std::io::Result<()> {
     let mut start = BytesStart::new(element.name.as_ref());
     for (name, value) in &element.attributes {
         start.push_attribute(Attribute {
             key: QName(name),
-            value: escaped(value, Place::Attribute),
+            value: escape_text(value, EscapeContext::Attribute),
         });
     }
     if element.children.is_empty() && element.text.is_empty() {
@@ -124,20 +127,20 @@ fn write_element(writer: &mut Writer<Vec<u8>>, element: &Element<'_>) -> std::io
         write_element(writer, child)?;
     }
     if element.children.is_empty() {
-        let text = BytesText::from_escaped(escaped(&element.text, Place::Text));
+        let text = BytesText::from_escaped(escape_text(&element.text, EscapeContext::Text));
         writer.write_event(Event::Text(text))?;
     }
     writer.write_event(Event::End(BytesEnd::new(element.name.as_ref())))
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum EscapeContext {
     Text,
     Attribute,
 }
 
 /// Escapes text for XML. Line endings that a parser would normalise are written as character references.
-fn escaped(text: &str, place: Place) -> Cow<'_, str> {
+fn escape_text(text: &str, place: EscapeContext) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut out = String::new();
     let (mut done, mut at) = (0, 0);
@@ -147,7 +150,7 @@ fn escaped(text: &str, place: Place) -> Cow<'_, str> {
             at += 1;
             continue;
         }
-        let Some((length, reference)) = reference(&bytes[at..], place) else {
+        let Some((length, reference)) = escape_sequence(&bytes[at..], place) else {
             at += 1;
             continue;
         };
@@ -165,16 +168,16 @@ fn escaped(text: &str, place: Place) -> Cow<'_, str> {
 
 /// The replacement for the character at the start of these bytes, and the number of bytes it replaces; `None` if the
 /// character needs none.
-fn reference(bytes: &[u8], place: Place) -> Option<(usize, &'static str)> {
+fn escape_sequence(bytes: &[u8], place: EscapeContext) -> Option<(usize, &'static str)> {
     Some(match (bytes, place) {
         ([b'&', ..], _) => (1, "&amp;"),
         ([b'<', ..], _) => (1, "&lt;"),
         ([b'>', ..], _) => (1, "&gt;"),
         ([b'\r', ..], _) => (1, "&#13;"),
-        ([b'"', ..], Place::Attribute) => (1, "&quot;"),
-        ([b'\n', ..], Place::Attribute) => (1, "&#10;"),
-        ([b'\t', ..], Place::Attribute) => (1, "&#9;"),
-        ([b'\n' | b'\t', ..], Place::Text) => return None,
+        ([b'"', ..], EscapeContext::Attribute) => (1, "&quot;"),
+        ([b'\n', ..], EscapeContext::Attribute) => (1, "&#10;"),
+        ([b'\t', ..], EscapeContext::Attribute) => (1, "&#9;"),
+        ([b'\n' | b'\t', ..], EscapeContext::Text) => return None,
         // XML 1.0 cannot represent these at all; the three bytes are U+FFFE and U+FFFF.
         ([0..0x20, ..], _) => (1, REPLACEMENT),
         ([0xEF, 0xBF, 0xBE | 0xBF, ..], _) => (3, REPLACEMENT),
@@ -183,43 +186,43 @@ fn reference(bytes: &[u8], place: Place) -> Option<(usize, &'static str)> {
 }
 
 /// Parses a document into its root element.
-pub(super) fn read(text: &str) -> Result<Element<'static>, ParseError> {
+pub(super) fn read_document(text: &str) -> Result<XmlElement<'static>, StepParseError> {
     if text.len() > STEP_XML_BYTES_MAX {
-        return Err(ParseError::TooLong { bytes: text.len() });
+        return Err(StepParseError::TooLong { bytes: text.len() });
     }
     let mut reader = quick_xml::Reader::from_str(text);
-    let mut open: Vec<Element<'static>> = Vec::new();
+    let mut open: Vec<XmlElement<'static>> = Vec::new();
     let mut root = None;
     loop {
-        let event = reader.read_event().map_err(|error| ParseError::Xml {
+        let event = reader.read_event().map_err(|error| StepParseError::Xml {
             at: usize::try_from(reader.error_position()).unwrap_or(usize::MAX),
             message: error.to_string(),
         })?;
         let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
-        let bad = |message: String| ParseError::Xml { at, message };
+        let bad = |message: String| StepParseError::Xml { at, message };
         match event {
             Event::Start(start) => {
                 if root.is_some() {
                     return Err(bad("a second root element".to_owned()));
                 }
                 if open.len() >= STEP_XML_DEPTH_MAX {
-                    return Err(ParseError::TooDeep);
+                    return Err(StepParseError::TooDeep);
                 }
-                open.push(begun(&start).map_err(bad)?);
+                open.push(start_element(&start).map_err(bad)?);
             }
             Event::Empty(start) => {
-                let element = begun(&start).map_err(bad)?;
-                close(element, &mut open, &mut root).map_err(bad)?;
+                let element = start_element(&start).map_err(bad)?;
+                close_element(element, &mut open, &mut root).map_err(bad)?;
             }
             Event::End(_) => {
                 let mut element = open.pop().ok_or_else(|| bad("nothing is open".to_owned()))?;
                 if !element.children.is_empty() {
                     element.text = Cow::Borrowed("");
                 }
-                close(element, &mut open, &mut root).map_err(bad)?;
+                close_element(element, &mut open, &mut root).map_err(bad)?;
             }
-            Event::Text(text) => add(&mut open, &text.xml10_content()).map_err(bad)?,
-            Event::CData(text) => add(&mut open, &text.xml10_content()).map_err(bad)?,
+            Event::Text(text) => push_text(&mut open, &text.xml10_content()).map_err(bad)?,
+            Event::CData(text) => push_text(&mut open, &text.xml10_content()).map_err(bad)?,
             Event::GeneralRef(reference) => {
                 let found = match reference.resolve_char_ref() {
                     Ok(Some(char)) => Some(char.to_string()),
@@ -227,19 +230,19 @@ pub(super) fn read(text: &str) -> Result<Element<'static>, ParseError> {
                 };
                 let text =
                     found.ok_or_else(|| bad(format!("an unknown entity `{}`", &*reference)))?;
-                add(&mut open, &text).map_err(bad)?;
+                push_text(&mut open, &text).map_err(bad)?;
             }
             Event::DocType(_) => return Err(bad("a document type is not read".to_owned())),
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-            Event::Eof if open.is_empty() => return root.ok_or(ParseError::Empty),
+            Event::Eof if open.is_empty() => return root.ok_or(StepParseError::Empty),
             Event::Eof => return Err(bad("it ends before its last element is closed".to_owned())),
         }
     }
 }
 
-fn begun(start: &BytesStart<'_>) -> Result<Element<'static>, String> {
+fn start_element(start: &BytesStart<'_>) -> Result<XmlElement<'static>, String> {
     let mut element =
-        Element { name: Cow::Owned(start.name().as_ref().to_owned()), ..Element::default() };
+        XmlElement { name: Cow::Owned(start.name().as_ref().to_owned()), ..XmlElement::default() };
     for attribute in start.attributes() {
         let attribute = attribute.map_err(|error| error.to_string())?;
         let value = attribute
@@ -251,10 +254,10 @@ fn begun(start: &BytesStart<'_>) -> Result<Element<'static>, String> {
     Ok(element)
 }
 
-fn close(
-    element: Element<'static>,
-    open: &mut [Element<'static>],
-    root: &mut Option<Element<'static>>,
+fn close_element(
+    element: XmlElement<'static>,
+    open: &mut [XmlElement<'static>],
+    root: &mut Option<XmlElement<'static>>,
 ) -> Result<(), String> {
     match (open.last_mut(), &root) {
         (Some(parent), _) => parent.children.push(element),
@@ -264,7 +267,7 @@ fn close(
     Ok(())
 }
 
-fn add(open: &mut [Element<'static>], text: &str) -> Result<(), String> {
+fn push_text(open: &mut [XmlElement<'static>], text: &str) -> Result<(), String> {
     match open.last_mut() {
         Some(element) => element.text.to_mut().push_str(text),
         None if text.trim().is_empty() => {}

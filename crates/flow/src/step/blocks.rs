@@ -4,72 +4,77 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Addressing, AgentView, Command, DispatchView, ResourceView, ViewBlock};
-use crate::check::Checked;
-use crate::state::{ItemStatus, State};
-use crate::template::{Scope, TemplateError, fill, holds};
-use crate::workflow::{Banner, Block, Brief, Dispatch, StepDef, StepId, Template};
+use super::{AgentView, DispatchView, ResourceView, ShellCommand, StepAddressing, ViewBlock};
+use crate::check::CheckedWorkflow;
+use crate::state::{ItemStatus, WorkflowRunState};
+use crate::template::{TemplateError, TemplateScope, evaluate_condition, render_template};
+use crate::workflow::{
+    StateBanner, StepBlock, StepDef, StepId, SubagentBrief, SubagentDispatch, TemplateDispatch,
+};
 
 /// Renders the actions of a step.
-pub(super) fn show(
-    checked: &Checked,
-    state: &State,
+pub(super) fn render_blocks(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
     step: &StepDef,
-    scope: &Scope,
-    addressing: &Addressing,
+    scope: &TemplateScope,
+    addressing: &StepAddressing,
 ) -> Result<Vec<ViewBlock>, TemplateError> {
-    let shower = Shower { checked, state, scope, addressing };
+    let shower = BlockRenderer { checked, state, scope, addressing };
     let mut shown = Vec::new();
     for block in &step.actions {
         match block {
             // A dispatch renders itself, so that the templates of a branch not taken are not evaluated.
-            Block::Dispatch(dispatch) => {
-                shown.extend(shower.dispatches(dispatch)?.into_iter().map(ViewBlock::Dispatch));
+            StepBlock::Dispatch(dispatch) => {
+                shown.extend(
+                    shower.render_dispatches(dispatch)?.into_iter().map(ViewBlock::Dispatch),
+                );
             }
-            other => shown.push(shower.block(other)?),
+            other => shown.push(shower.render_block(other)?),
         }
     }
     Ok(shown)
 }
 
-struct Shower<'a> {
-    checked: &'a Checked,
-    state: &'a State,
-    scope: &'a Scope,
-    addressing: &'a Addressing,
+struct BlockRenderer<'a> {
+    checked: &'a CheckedWorkflow,
+    state: &'a WorkflowRunState,
+    scope: &'a TemplateScope,
+    addressing: &'a StepAddressing,
 }
 
-impl Shower<'_> {
-    fn block(&self, block: &Block) -> Result<ViewBlock, TemplateError> {
-        Ok(match block.try_map(&mut |text| fill(text, self.scope))? {
-            Block::Text(text) => ViewBlock::Text(text),
-            Block::StateBanner(banner) => {
-                ViewBlock::StateBanner(Banner { iteration: Some(self.state.visit()), ..banner })
-            }
-            Block::QrBanner(gate) => ViewBlock::StateBanner(self.review_banner(&gate)?),
-            Block::Forbidden(all) => ViewBlock::Forbidden(all),
-            Block::ExpectedOutput(output) => ViewBlock::ExpectedOutput(output),
-            Block::Routing(routes) => ViewBlock::Routing(routes),
-            Block::PostQrRouting(post) => ViewBlock::PostQrRouting(post),
-            Block::Resource(name) => ViewBlock::Resource(self.resource(&name)),
-            Block::Convention(name) => ViewBlock::Resource(ResourceView {
+impl BlockRenderer<'_> {
+    fn render_block(&self, block: &StepBlock) -> Result<ViewBlock, TemplateError> {
+        Ok(match block.try_map(&mut |text| render_template(text, self.scope))? {
+            StepBlock::Text(text) => ViewBlock::Text(text),
+            StepBlock::StateBanner(banner) => ViewBlock::StateBanner(StateBanner {
+                iteration: Some(self.state.visit_count()),
+                ..banner
+            }),
+            StepBlock::QrBanner(gate) => ViewBlock::StateBanner(self.review_banner(&gate)?),
+            StepBlock::Forbidden(all) => ViewBlock::Forbidden(all),
+            StepBlock::ExpectedOutput(output) => ViewBlock::ExpectedOutput(output),
+            StepBlock::Routing(routes) => ViewBlock::Routing(routes),
+            StepBlock::PostQrRouting(post) => ViewBlock::PostQrRouting(post),
+            StepBlock::Resource(name) => ViewBlock::Resource(self.render_resource(&name)),
+            StepBlock::Convention(name) => ViewBlock::Resource(ResourceView {
                 text: self.checked.workflow().conventions.get(&name).cloned().unwrap_or_default(),
                 purpose: "A convention to hold to".to_owned(),
                 name,
             }),
-            Block::DetectionQuestions(asked) => ViewBlock::DetectionQuestions(asked),
-            Block::VerificationChecklist(items) => ViewBlock::VerificationChecklist(items),
-            Block::IncorrectBehavior(wrong) => ViewBlock::IncorrectBehavior(wrong),
-            Block::OrchestratorConstraint(text) => ViewBlock::OrchestratorConstraint(text),
-            Block::FactoredVerification(text) => ViewBlock::FactoredVerification(text),
-            Block::OpenQuestions(text) => ViewBlock::OpenQuestions(text),
-            Block::ModelSelection(models) => ViewBlock::ModelSelection(models),
-            Block::Dispatch(dispatch) => ViewBlock::Dispatch(self.dispatch(&dispatch)?),
-            Block::QrReport(form) => ViewBlock::QrReport(form),
+            StepBlock::DetectionQuestions(asked) => ViewBlock::DetectionQuestions(asked),
+            StepBlock::VerificationChecklist(items) => ViewBlock::VerificationChecklist(items),
+            StepBlock::IncorrectBehavior(wrong) => ViewBlock::IncorrectBehavior(wrong),
+            StepBlock::OrchestratorConstraint(text) => ViewBlock::OrchestratorConstraint(text),
+            StepBlock::FactoredVerification(text) => ViewBlock::FactoredVerification(text),
+            StepBlock::OpenQuestions(text) => ViewBlock::OpenQuestions(text),
+            StepBlock::ModelSelection(models) => ViewBlock::ModelSelection(models),
+            StepBlock::Dispatch(dispatch) => ViewBlock::Dispatch(self.render_dispatch(&dispatch)?),
+            StepBlock::QrReport(form) => ViewBlock::QrReport(form),
         })
     }
 
-    fn resource(&self, name: &str) -> ResourceView {
+    fn render_resource(&self, name: &str) -> ResourceView {
         let found = self.checked.workflow().resources.get(name).cloned().unwrap_or_default();
         ResourceView {
             name: name.to_owned(),
@@ -78,49 +83,57 @@ impl Shower<'_> {
         }
     }
 
-    fn review_banner(&self, gate_id: &StepId) -> Result<Banner, TemplateError> {
-        let gate = self.checked.step(gate_id).and_then(|step| step.decide.as_gate());
-        let Some(gate) = gate else { return Ok(Banner::default()) };
-        let iteration = self.state.iteration(gate_id);
+    fn review_banner(&self, gate_id: &StepId) -> Result<StateBanner, TemplateError> {
+        let gate = self.checked.find_step(gate_id).and_then(|step| step.decide.as_gate());
+        let Some(gate) = gate else { return Ok(StateBanner::default()) };
+        let iteration = self.state.review_iteration(gate_id);
         let mode = match (iteration, gate.reverify) {
             (1, _) => "initial review",
-            (_, Some(crate::workflow::Reverify::Targeted)) => "targeted review",
+            (_, Some(crate::workflow::ReverifyMode::Targeted)) => "targeted review",
             (_, _) => "fresh review",
         };
-        Ok(Banner {
+        Ok(StateBanner {
             checkpoint: gate.name.clone(),
             mode: mode.to_owned(),
-            lines: vec![fill(gate.banner.as_deref().unwrap_or_default(), self.scope)?],
+            lines: vec![render_template(gate.banner.as_deref().unwrap_or_default(), self.scope)?],
             iteration: Some(iteration),
         })
     }
 
     /// The dispatches to carry out: one after another if the work comes in waves, none if the condition does not hold.
-    fn dispatches(&self, dispatch: &Dispatch) -> Result<Vec<DispatchView>, TemplateError> {
+    fn render_dispatches(
+        &self,
+        dispatch: &SubagentDispatch,
+    ) -> Result<Vec<DispatchView>, TemplateError> {
         match dispatch {
-            Dispatch::Template(template) => self.waves(template),
-            Dispatch::Conditional(conditional) if conditional.expression.is_some() => {
-                let holds =
-                    holds(conditional.expression.as_deref().unwrap_or_default(), self.scope)?;
+            SubagentDispatch::Template(template) => self.render_waves(template),
+            SubagentDispatch::Conditional(conditional) if conditional.expression.is_some() => {
+                let holds = evaluate_condition(
+                    conditional.expression.as_deref().unwrap_or_default(),
+                    self.scope,
+                )?;
                 match (holds, &conditional.otherwise) {
-                    (true, _) => self.dispatches(&conditional.then),
-                    (false, Some(other)) => self.dispatches(other),
+                    (true, _) => self.render_dispatches(&conditional.then),
+                    (false, Some(other)) => self.render_dispatches(other),
                     (false, None) => Ok(Vec::new()),
                 }
             }
-            Dispatch::Single(_) | Dispatch::Parallel(_) | Dispatch::Conditional(_) => {
-                Ok(vec![self.dispatch(dispatch)?])
-            }
+            SubagentDispatch::Single(_)
+            | SubagentDispatch::Parallel(_)
+            | SubagentDispatch::Conditional(_) => Ok(vec![self.render_dispatch(dispatch)?]),
         }
     }
 
     /// Groups entries by wave. The entries of a wave are started together, the waves one after another.
-    fn waves(&self, template: &Template) -> Result<Vec<DispatchView>, TemplateError> {
-        let entries = self.entries(&template.over);
+    fn render_waves(
+        &self,
+        template: &TemplateDispatch,
+    ) -> Result<Vec<DispatchView>, TemplateError> {
+        let entries = self.dispatch_entries(&template.over);
         let wave_of = |entry: &Value| entry.get("wave").and_then(Value::as_u64).unwrap_or(1);
         let numbers: BTreeSet<u64> = entries.iter().map(wave_of).collect();
         if numbers.len() < 2 {
-            return Ok(vec![self.template(template, &entries, String::new())?]);
+            return Ok(vec![self.render_template_dispatch(template, &entries, String::new())?]);
         }
         let mut all = Vec::new();
         for (at, number) in numbers.iter().enumerate() {
@@ -133,47 +146,51 @@ impl Shower<'_> {
                 }
             };
             let said = format!("Wave {} of {}. {when}", at + 1, numbers.len());
-            all.push(self.template(template, &wave, said)?);
+            all.push(self.render_template_dispatch(template, &wave, said)?);
         }
         Ok(all)
     }
 
-    fn dispatch(&self, dispatch: &Dispatch) -> Result<DispatchView, TemplateError> {
+    fn render_dispatch(&self, dispatch: &SubagentDispatch) -> Result<DispatchView, TemplateError> {
         Ok(match dispatch {
-            Dispatch::Single(brief) => DispatchView::Single(self.agent(brief, self.scope)?),
-            Dispatch::Parallel(parallel) => DispatchView::Parallel {
-                instruction: fill(&parallel.instruction, self.scope)?,
-                shared: fill(&parallel.shared, self.scope)?,
+            SubagentDispatch::Single(brief) => {
+                DispatchView::Single(self.render_agent(brief, self.scope)?)
+            }
+            SubagentDispatch::Parallel(parallel) => DispatchView::Parallel {
+                instruction: render_template(&parallel.instruction, self.scope)?,
+                shared: render_template(&parallel.shared, self.scope)?,
                 agents: parallel
                     .agents
                     .iter()
-                    .map(|brief| self.agent(brief, self.scope))
+                    .map(|brief| self.render_agent(brief, self.scope))
                     .collect::<Result<_, _>>()?,
             },
-            Dispatch::Template(template) => {
-                self.template(template, &self.entries(&template.over), String::new())?
-            }
-            Dispatch::Conditional(conditional) => {
+            SubagentDispatch::Template(template) => self.render_template_dispatch(
+                template,
+                &self.dispatch_entries(&template.over),
+                String::new(),
+            )?,
+            SubagentDispatch::Conditional(conditional) => {
                 let judged = match &conditional.expression {
-                    Some(expression) => Some(holds(expression, self.scope)?),
+                    Some(expression) => Some(evaluate_condition(expression, self.scope)?),
                     None => None,
                 };
                 match judged {
-                    Some(true) => self.dispatch(&conditional.then)?,
+                    Some(true) => self.render_dispatch(&conditional.then)?,
                     Some(false) => match &conditional.otherwise {
-                        Some(other) => self.dispatch(other)?,
+                        Some(other) => self.render_dispatch(other)?,
                         None => DispatchView::None {
                             reason: format!(
                                 "This does not hold: {}",
-                                fill(&conditional.condition, self.scope)?
+                                render_template(&conditional.condition, self.scope)?
                             ),
                         },
                     },
                     None => DispatchView::Conditional {
-                        condition: fill(&conditional.condition, self.scope)?,
-                        then: Box::new(self.dispatch(&conditional.then)?),
+                        condition: render_template(&conditional.condition, self.scope)?,
+                        then: Box::new(self.render_dispatch(&conditional.then)?),
                         otherwise: match &conditional.otherwise {
-                            Some(other) => Some(Box::new(self.dispatch(other)?)),
+                            Some(other) => Some(Box::new(self.render_dispatch(other)?)),
                             None => None,
                         },
                     },
@@ -182,9 +199,9 @@ impl Shower<'_> {
         })
     }
 
-    fn template(
+    fn render_template_dispatch(
         &self,
-        template: &Template,
+        template: &TemplateDispatch,
         entries: &[Value],
         instruction: String,
     ) -> Result<DispatchView, TemplateError> {
@@ -195,7 +212,7 @@ impl Shower<'_> {
         let mut agents = Vec::new();
         for entry in entries {
             let scope = self.scope.and_item(entry);
-            let mut agent = self.agent(&template.each, &scope)?;
+            let mut agent = self.render_agent(&template.each, &scope)?;
             if agent.id.is_empty() {
                 let id = entry.get("id").and_then(Value::as_str);
                 agent.id = id.unwrap_or_default().to_owned();
@@ -207,12 +224,12 @@ impl Shower<'_> {
             }
             agents.push(agent);
         }
-        let shared = fill(&template.shared, self.scope)?;
+        let shared = render_template(&template.shared, self.scope)?;
         Ok(DispatchView::Parallel { instruction, shared, agents })
     }
 
     /// The entries to dispatch: those of a list parameter, or the open items of the current review.
-    fn entries(&self, over: &str) -> Vec<Value> {
+    fn dispatch_entries(&self, over: &str) -> Vec<Value> {
         if over != "items" {
             let list = self.state.parameters.get(over).and_then(Value::as_array);
             return list.cloned().unwrap_or_default();
@@ -232,8 +249,12 @@ impl Shower<'_> {
         .collect()
     }
 
-    fn agent(&self, brief: &Brief, scope: &Scope) -> Result<AgentView, TemplateError> {
-        let brief = brief.try_map(&mut |text| fill(text, scope))?;
+    fn render_agent(
+        &self,
+        brief: &SubagentBrief,
+        scope: &TemplateScope,
+    ) -> Result<AgentView, TemplateError> {
+        let brief = brief.try_map(&mut |text| render_template(text, scope))?;
         let command = brief.workflow.as_ref().map(|workflow| {
             let mut argv: Vec<String> =
                 ["rep", "workflow", "start", workflow].map(str::to_owned).to_vec();
@@ -243,7 +264,7 @@ impl Shower<'_> {
             if self.addressing.is_run() {
                 argv.extend(["--parent".to_owned(), self.state.run.to_string()]);
             }
-            Command::new(argv)
+            ShellCommand::new(argv)
         });
         Ok(AgentView {
             id: brief.id,

@@ -6,12 +6,12 @@ use std::str::Chars;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::stateless::Flags;
-use crate::state::{RunId, State};
+use super::stateless::StatelessFlags;
+use crate::state::{WorkflowRunId, WorkflowRunState};
 
 /// A command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Command {
+pub struct ShellCommand {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// The same as a shell line.
@@ -20,36 +20,36 @@ pub struct Command {
 
 /// The way in which commands identify the step they are about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Addressing {
+pub enum StepAddressing {
     /// By the run, whose state is stored.
     Run,
     /// By the number of the step, with the counters in the command. No state is stored and nothing is recorded.
     Stateless {
         /// The flags of the command line.
-        flags: Flags,
+        flags: StatelessFlags,
         /// The parameters given on the command line, which are passed on.
         parameters: BTreeMap<String, String>,
     },
 }
 
-impl Command {
+impl ShellCommand {
     /// Creates a command from its arguments.
     pub fn new<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
         let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
-        let line = argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        Command { argv, line }
+        let line = argv.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ");
+        ShellCommand { argv, line }
     }
 
     /// Splits a line like a POSIX shell, without expansions. Returns `None` if a quote is not closed.
-    pub fn split(line: &str) -> Option<Vec<String>> {
+    pub fn split_line(line: &str) -> Option<Vec<String>> {
         let mut words = Vec::new();
         let mut word: Option<String> = None;
         let mut chars = line.chars();
         while let Some(char) = chars.next() {
             match char {
                 ' ' | '\t' | '\n' => words.extend(word.take()),
-                '\'' => quoted_part(&mut chars, word.get_or_insert_default())?,
-                '"' => double_quoted_part(&mut chars, word.get_or_insert_default())?,
+                '\'' => read_quoted(&mut chars, word.get_or_insert_default())?,
+                '"' => read_double_quoted(&mut chars, word.get_or_insert_default())?,
                 '\\' => word.get_or_insert_default().push(chars.next()?),
                 other => word.get_or_insert_default().push(other),
             }
@@ -58,21 +58,21 @@ impl Command {
         Some(words)
     }
 
-    pub(super) fn step(run: &RunId, state: &State) -> Vec<String> {
+    pub(super) fn step_arguments(run: &WorkflowRunId, state: &WorkflowRunState) -> Vec<String> {
         ["rep", "workflow", "step", run.as_str(), "--at", &state.turn.to_string()]
             .map(str::to_owned)
             .to_vec()
     }
 }
 
-impl Addressing {
+impl StepAddressing {
     /// Returns true if commands identify a run.
     pub fn is_run(&self) -> bool {
-        *self == Addressing::Run
+        *self == StepAddressing::Run
     }
 }
 
-fn quoted_part(chars: &mut Chars<'_>, word: &mut String) -> Option<()> {
+fn read_quoted(chars: &mut Chars<'_>, word: &mut String) -> Option<()> {
     loop {
         match chars.next()? {
             '\'' => return Some(()),
@@ -81,7 +81,7 @@ fn quoted_part(chars: &mut Chars<'_>, word: &mut String) -> Option<()> {
     }
 }
 
-fn double_quoted_part(chars: &mut Chars<'_>, word: &mut String) -> Option<()> {
+fn read_double_quoted(chars: &mut Chars<'_>, word: &mut String) -> Option<()> {
     loop {
         match chars.next()? {
             '"' => return Some(()),
@@ -95,7 +95,7 @@ fn double_quoted_part(chars: &mut Chars<'_>, word: &mut String) -> Option<()> {
 }
 
 /// Quotes a word for a POSIX shell if necessary.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     if !word.is_empty() && word.bytes().all(is_plain_byte) {
         return word.to_owned();
     }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_line_quotes_what_a_shell_would_take_apart() {
-        let command = Command::new(["rep", "a b", "it's", "$HOME", "", "k=v"]);
+        let command = ShellCommand::new(["rep", "a b", "it's", "$HOME", "", "k=v"]);
         assert_eq!(command.line, r"rep 'a b' 'it'\''s' '$HOME' '' k=v");
     }
 
@@ -120,8 +120,11 @@ mod tests {
     fn a_line_is_taken_apart_into_the_same_arguments() {
         let argv =
             ["rep", "a b", "it's", "$HOME", "", "k=v", "two\nlines", r"back\slash", "\"x\"", "…"];
-        assert_eq!(Command::split(&Command::new(argv).line).unwrap(), argv);
-        assert_eq!(Command::split(r#"a "b \"c\" \d" e\ f"#).unwrap(), ["a", r#"b "c" \d"#, "e f"]);
-        assert_eq!(Command::split("an 'open quote"), None);
+        assert_eq!(ShellCommand::split_line(&ShellCommand::new(argv).line).unwrap(), argv);
+        assert_eq!(
+            ShellCommand::split_line(r#"a "b \"c\" \d" e\ f"#).unwrap(),
+            ["a", r#"b "c" \d"#, "e f"]
+        );
+        assert_eq!(ShellCommand::split_line("an 'open quote"), None);
     }
 }

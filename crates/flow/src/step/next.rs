@@ -1,18 +1,21 @@
 //! Builds the report form of a step and its possible continuations.
 
-use super::{Addressing, ChoiceView, Command, FactView, Next, ReportView, SetView, Way, stateless};
-use crate::check::Checked;
-use crate::engine::{self, Action, Choice, Input, Verdict, verdict};
-use crate::state::{State, Status, Waiting};
-use crate::workflow::{Arg, Decide, Outcome, StepDef, Target, Workflow};
+use super::{
+    ChoiceView, FactView, NextStep, NextStepOption, ReportView, SetView, ShellCommand,
+    StepAddressing, stateless,
+};
+use crate::check::CheckedWorkflow;
+use crate::engine::{self, EngineAction, EngineInput, GateVerdict, PersonChoice, compute_verdict};
+use crate::state::{WaitReason, WorkflowRunState, WorkflowRunStatus};
+use crate::workflow::{Decide, EdgeTarget, StepDef, Workflow, WorkflowOutcome, WorkflowParameter};
 
 /// The values to report when the step is left.
-pub(super) fn report(workflow: &Workflow, step: &StepDef) -> ReportView {
+pub(super) fn report_view(workflow: &Workflow, step: &StepDef) -> ReportView {
     let set = step.sets.iter().filter_map(|name| {
         let arg = workflow.parameters.get(name)?;
         Some(SetView {
             name: name.clone(),
-            takes: takes(arg),
+            takes: describe_values(arg),
             description: arg.description.clone(),
         })
     });
@@ -37,78 +40,93 @@ pub(super) fn report(workflow: &Workflow, step: &StepDef) -> ReportView {
     ReportView { set: set.collect(), output: step.output.clone(), confidence, facts }
 }
 
-fn takes(arg: &Arg) -> String {
+fn describe_values(arg: &WorkflowParameter) -> String {
     if arg.choices.is_empty() { arg.kind.described().to_owned() } else { arg.choices.join(" | ") }
 }
 
 /// The continuation of the current step.
-pub(super) fn next(
-    checked: &Checked,
-    state: &State,
+pub(super) fn next_step(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
     step: &StepDef,
-    addressing: &Addressing,
-) -> Next {
+    addressing: &StepAddressing,
+) -> NextStep {
     match &state.status {
-        Status::Done => Next::Complete { message: "The workflow is complete.".to_owned() },
-        Status::Aborted => Next::Complete { message: "A person has ended the run.".to_owned() },
-        Status::Waiting(waiting) => person(checked, state, waiting),
-        Status::Active => match addressing {
-            Addressing::Run => active(checked, state, step),
-            Addressing::Stateless { flags, parameters } => {
-                stateless::next(checked, step, flags, parameters)
+        WorkflowRunStatus::Done => {
+            NextStep::Complete { message: "The workflow is complete.".to_owned() }
+        }
+        WorkflowRunStatus::Aborted => {
+            NextStep::Complete { message: "A person has ended the run.".to_owned() }
+        }
+        WorkflowRunStatus::Waiting(waiting) => person_next_step(checked, state, waiting),
+        WorkflowRunStatus::Active => match addressing {
+            StepAddressing::Run => active_next_step(checked, state, step),
+            StepAddressing::Stateless { flags, parameters } => {
+                stateless::stateless_next_step(checked, step, flags, parameters)
             }
         },
     }
 }
 
-fn active(checked: &Checked, state: &State, step: &StepDef) -> Next {
+fn active_next_step(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
+    step: &StepDef,
+) -> NextStep {
     if let Some(gate) = step.decide.as_gate() {
         let open = state
             .reviews
             .get(&step.id)
-            .is_none_or(|review| matches!(verdict(gate, review), Verdict::Open { .. }));
+            .is_none_or(|review| matches!(compute_verdict(gate, review), GateVerdict::Open { .. }));
         if open {
-            let again = Command::new(["rep", "workflow", "step", state.run.as_str()]);
+            let again = ShellCommand::new(["rep", "workflow", "step", state.run.as_str()]);
             let message = format!(
                 "Something has no verdict yet. Let its reviewer look at it (a sub-agent is started again) and record what it \
                  finds; then ask for this step again: {}",
                 again.line
             );
-            return Next::Record { message };
+            return NextStep::Record { message };
         }
     }
     let possible = step.possible_outcomes();
     // If the engine computes the outcome, a single command covers all outcomes.
-    let outcomes: Vec<Option<Outcome>> = match step.decide {
-        Decide::Reported => {
-            possible.into_iter().filter(|outcome| *outcome != Outcome::Default).map(Some).collect()
-        }
+    let outcomes: Vec<Option<WorkflowOutcome>> = match step.decide {
+        Decide::Reported => possible
+            .into_iter()
+            .filter(|outcome| *outcome != WorkflowOutcome::Default)
+            .map(Some)
+            .collect(),
         Decide::Gate(_) | Decide::Confidence(_) | Decide::Cases(_) => vec![None],
     };
-    let ways = outcomes.iter().map(|outcome| way(checked, state, step, outcome.as_ref()));
+    let ways = outcomes.iter().map(|outcome| run_option(checked, state, step, outcome.as_ref()));
     // A gate is computed, so there is nothing that could fail to be carried out.
     let on_error = step.decide.as_gate().is_none().then(|| {
         let words = ["--error", "WHY"].map(str::to_owned);
-        Command::new(Command::step(&state.run, state).into_iter().chain(words))
+        ShellCommand::new(ShellCommand::step_arguments(&state.run, state).into_iter().chain(words))
     });
-    Next::Ways { ways: ways.collect(), on_error }
+    NextStep::Ways { ways: ways.collect(), on_error }
 }
 
-fn way(checked: &Checked, state: &State, step: &StepDef, outcome: Option<&Outcome>) -> Way {
+fn run_option(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
+    step: &StepDef,
+    outcome: Option<&WorkflowOutcome>,
+) -> NextStepOption {
     let target = match (outcome, &step.decide) {
-        (Some(outcome), _) => step.next.target(outcome),
+        (Some(outcome), _) => step.next.find_target(outcome),
         (None, Decide::Gate(gate)) => {
             let review = state.reviews.get(&step.id);
-            match review.map(|review| verdict(gate, review)) {
-                Some(Verdict::Pass { .. }) => step.next.target(&Outcome::Ok),
-                Some(Verdict::Fail { .. }) => step.next.target(&Outcome::Fail),
-                Some(Verdict::Open { .. }) | None => None,
+            match review.map(|review| compute_verdict(gate, review)) {
+                Some(GateVerdict::Pass { .. }) => step.next.find_target(&WorkflowOutcome::Ok),
+                Some(GateVerdict::Fail { .. }) => step.next.find_target(&WorkflowOutcome::Fail),
+                Some(GateVerdict::Open { .. }) | None => None,
             }
         }
         (None, _) => None,
     };
-    let to = target.as_ref().and_then(Target::step).and_then(|id| checked.step(id));
-    let mut argv = Command::step(&state.run, state);
+    let to = target.as_ref().and_then(EdgeTarget::as_step).and_then(|id| checked.find_step(id));
+    let mut argv = ShellCommand::step_arguments(&state.run, state);
     if let Some(outcome) = outcome {
         argv.extend(["--outcome".to_owned(), outcome.to_string()]);
     }
@@ -127,60 +145,66 @@ fn way(checked: &Checked, state: &State, step: &StepDef, outcome: Option<&Outcom
             }
         }
     }
-    Way {
-        outcome: outcome.map(Outcome::to_string),
+    NextStepOption {
+        outcome: outcome.map(WorkflowOutcome::to_string),
         when: outcome.and_then(|outcome| step.outcomes.get(outcome)).cloned().unwrap_or_default(),
-        to: to.and_then(|step| checked.number(&step.id)),
+        to: to.and_then(|step| checked.step_number(&step.id)),
         title: match (&target, to) {
             (_, Some(step)) => step.title.clone(),
-            (Some(Target::End), None) => "the end".to_owned(),
+            (Some(EdgeTarget::End), None) => "the end".to_owned(),
             _ => String::new(),
         },
-        command: Command::new(argv),
+        command: ShellCommand::new(argv),
     }
 }
 
-fn person(checked: &Checked, state: &State, waiting: &Waiting) -> Next {
+fn person_next_step(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
+    waiting: &WaitReason,
+) -> NextStep {
     let resume = ["rep", "workflow", "resume", state.run.as_str()];
     // Offer only choices that the engine would accept.
-    let is_taken = |choice: &Choice| {
-        let action = Action::Choose { choice: choice.clone(), note: String::new() };
-        engine::next(checked, state, &Input::now(action)).is_ok()
+    let is_taken = |choice: &PersonChoice| {
+        let action = EngineAction::Choose { choice: choice.clone(), note: String::new() };
+        engine::advance_run(checked, state, &EngineInput::about_now(action)).is_ok()
     };
-    let possible = Choice::possible(checked, waiting).into_iter().filter(is_taken);
+    let possible = PersonChoice::possible_choices(checked, waiting).into_iter().filter(is_taken);
     let choices = possible.map(|choice| {
         let word = choice.to_string();
         ChoiceView {
-            meaning: meaning(&choice, waiting),
-            command: Command::new(resume.into_iter().chain(["--choice", &word])),
+            meaning: choice_meaning(&choice, waiting),
+            command: ShellCommand::new(resume.into_iter().chain(["--choice", &word])),
             choice: word,
         }
     });
     let (questions, command) = match waiting {
-        Waiting::Questions { questions } => {
+        WaitReason::Questions { questions } => {
             let mut argv = resume.map(str::to_owned).to_vec();
             for asked in questions {
                 argv.extend(["--answer".to_owned(), format!("{}=ANSWER", asked.id)]);
             }
-            (questions.clone(), Some(Command::new(argv)))
+            (questions.clone(), Some(ShellCommand::new(argv)))
         }
-        Waiting::Limit { .. } | Waiting::Bound { .. } | Waiting::Error { .. } => (Vec::new(), None),
+        WaitReason::Limit { .. } | WaitReason::Bound { .. } | WaitReason::Error { .. } => {
+            (Vec::new(), None)
+        }
     };
-    Next::Person { about: waiting.to_string(), choices: choices.collect(), questions, command }
+    NextStep::Person { about: waiting.to_string(), choices: choices.collect(), questions, command }
 }
 
-fn meaning(choice: &Choice, waiting: &Waiting) -> String {
+fn choice_meaning(choice: &PersonChoice, waiting: &WaitReason) -> String {
     match (choice, waiting) {
-        (Choice::Continue, Waiting::Error { .. }) => "Try the step again.".to_owned(),
-        (Choice::Continue, _) => "Allow one more iteration.".to_owned(),
-        (Choice::MustOnly, _) => {
+        (PersonChoice::Continue, WaitReason::Error { .. }) => "Try the step again.".to_owned(),
+        (PersonChoice::Continue, _) => "Allow one more iteration.".to_owned(),
+        (PersonChoice::MustOnly, _) => {
             "Accept what failed below MUST; possible only if no MUST has failed.".to_owned()
         }
-        (Choice::Skip, _) => {
+        (PersonChoice::Skip, _) => {
             "Accept everything that failed, and go on; not possible while a declared check is red."
                 .to_owned()
         }
-        (Choice::Abort, _) => "End the run.".to_owned(),
-        (Choice::Take(outcome), _) => format!("Go on with the outcome `{outcome}`."),
+        (PersonChoice::Abort, _) => "End the run.".to_owned(),
+        (PersonChoice::Take(outcome), _) => format!("Go on with the outcome `{outcome}`."),
     }
 }

@@ -3,12 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Addressing, Command};
-use crate::check::Checked;
-use crate::engine::{Verdict, is_proven, verdict};
-use crate::state::{Item, ItemStatus, Passage, Proof, Review, State, Status, Waiting};
-use crate::template::{Scope, TemplateError, fill};
-use crate::workflow::{Fix, Gate, Outcome, Reverify, StepDef, StepId};
+use super::{ShellCommand, StepAddressing};
+use crate::check::CheckedWorkflow;
+use crate::engine::{GateVerdict, compute_verdict, is_proven};
+use crate::state::{
+    CheckProof, GateItem, GateReview, ItemStatus, StepTransition, WaitReason, WorkflowRunState,
+    WorkflowRunStatus,
+};
+use crate::template::{TemplateError, TemplateScope, render_template};
+use crate::workflow::{Gate, RepairAgent, ReverifyMode, StepDef, StepId, WorkflowOutcome};
 
 /// The state of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +59,7 @@ pub struct ReviewView {
     pub checks: Vec<ItemView>,
     /// The command that records items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub record: Option<Command>,
+    pub record: Option<ShellCommand>,
 }
 
 /// The findings to repair.
@@ -94,8 +97,8 @@ pub struct ItemView {
     pub finding: String,
 }
 
-impl From<&Item> for ItemView {
-    fn from(item: &Item) -> Self {
+impl From<&GateItem> for ItemView {
+    fn from(item: &GateItem) -> Self {
         ItemView {
             id: item.id.clone(),
             severity: item.severity.to_string(),
@@ -114,19 +117,19 @@ const SELF_REVIEWED: &str =
 const UNPROVEN: &str = "(self-reviewed: its items were recorded in this run, and no declared check has confirmed them)";
 
 /// The state of the gate, on its own step.
-pub(super) fn gate(
-    state: &State,
+pub(super) fn gate_view(
+    state: &WorkflowRunState,
     step: &StepDef,
-    scope: &Scope,
+    scope: &TemplateScope,
 ) -> Result<Option<GateView>, TemplateError> {
     let Some(gate) = step.decide.as_gate() else { return Ok(None) };
-    let none = Review::default();
+    let none = GateReview::default();
     let review = state.reviews.get(&step.id).unwrap_or(&none);
     let granted = state.granted.get(&step.id).copied().unwrap_or_default();
-    let limit = gate.limit().saturating_add(granted);
-    let least = gate.blocking(review.iteration);
-    let (status, blocking, passed_over, message) = match verdict(gate, review) {
-        Verdict::Open { todo, checks } => {
+    let limit = gate.iteration_limit().saturating_add(granted);
+    let least = gate.blocking_severity(review.iteration);
+    let (status, blocking, passed_over, message) = match compute_verdict(gate, review) {
+        GateVerdict::Open { todo, checks } => {
             let open = [todo, checks].concat();
             let message = if open.is_empty() {
                 "Nothing was recorded: a gate without items cannot be passed.".to_owned()
@@ -135,13 +138,13 @@ pub(super) fn gate(
             };
             ("open", open, Vec::new(), message)
         }
-        Verdict::Pass { passed_over } => {
-            let said = fill(&gate.pass_message, scope)?;
+        GateVerdict::Pass { passed_over } => {
+            let said = render_template(&gate.pass_message, scope)?;
             let said = if said.is_empty() { format!("{} is passed.", gate.name) } else { said };
             let proof = if is_proven(gate, review) { SELF_REVIEWED } else { UNPROVEN };
             ("pass", Vec::new(), passed_over, format!("{} {proof}", said.trim_end()))
         }
-        Verdict::Fail { blocking, .. } => {
+        GateVerdict::Fail { blocking, .. } => {
             let at_limit = review.iteration >= limit;
             let said = format!("{} is not passed.", gate.name);
             (if at_limit { "limit" } else { "fail" }, blocking, Vec::new(), said)
@@ -156,28 +159,28 @@ pub(super) fn gate(
         message,
         blocking,
         passed_over,
-        stop: fill(gate.stop.as_deref().unwrap_or_default(), scope)?,
+        stop: render_template(gate.stop.as_deref().unwrap_or_default(), scope)?,
     }))
 }
 
 /// The review, on a review step and on the gate itself while it is open.
-pub(super) fn review(
-    checked: &Checked,
-    state: &State,
+pub(super) fn review_view(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
     step: &StepDef,
-    scope: &Scope,
-    addressing: &Addressing,
+    scope: &TemplateScope,
+    addressing: &StepAddressing,
 ) -> Result<Option<ReviewView>, TemplateError> {
     let workflow = checked.workflow();
     let found = workflow
         .gates()
         .find(|(gate_step, gate)| gate_step.id == step.id || gate.reviews.contains(&step.id));
     let Some((gate_step, gate)) = found else { return Ok(None) };
-    let none = Review::default();
+    let none = GateReview::default();
     let review = state.reviews.get(&gate_step.id).unwrap_or(&none);
     let is_gate = gate_step.id == step.id;
-    let is_open = matches!(verdict(gate, review), Verdict::Open { .. });
-    if is_gate && !is_open && !waits_for(state, &gate_step.id) {
+    let is_open = matches!(compute_verdict(gate, review), GateVerdict::Open { .. });
+    if is_gate && !is_open && !waits_for_decision(state, &gate_step.id) {
         return Ok(None);
     }
     let mut checks = Vec::new();
@@ -188,7 +191,7 @@ pub(super) fn review(
             id: name.clone(),
             severity: String::new(),
             status: status.to_string(),
-            scope: fill(&check.told(), scope)?.trim().to_owned(),
+            scope: render_template(&check.command_template(), scope)?.trim().to_owned(),
             check: check.description.clone(),
             finding: review.checks.get(name).map(|result| result.note.clone()).unwrap_or_default(),
         });
@@ -197,29 +200,29 @@ pub(super) fn review(
         gate: gate_step.id.to_string(),
         name: gate.name.clone(),
         iteration: review.iteration,
-        mode: mode(gate, review).to_owned(),
+        mode: review_mode(gate, review).to_owned(),
         // The banner addresses the reviewer, but the gate is shown to the agent that requests steps.
         banner: if is_gate {
             String::new()
         } else {
-            fill(gate.banner.as_deref().unwrap_or_default(), scope)?
+            render_template(gate.banner.as_deref().unwrap_or_default(), scope)?
         },
-        items: review.items.iter().map(|item| as_it_stands(gate, review, item)).collect(),
+        items: review.items.iter().map(|item| reviewed_item(gate, review, item)).collect(),
         checks,
-        record: (addressing.is_run() && state.status == Status::Active)
-            .then(|| Command::new(["rep", "workflow", "record", state.run.as_str(), "ITEM…"])),
+        record: (addressing.is_run() && state.status == WorkflowRunStatus::Active)
+            .then(|| ShellCommand::new(["rep", "workflow", "record", state.run.as_str(), "ITEM…"])),
     }))
 }
 
 /// Returns true if a person has to decide about this gate, and therefore has to see the failures.
-fn waits_for(state: &State, gate: &StepId) -> bool {
-    matches!(&state.status, Status::Waiting(Waiting::Limit { gate: at, .. }) if at == gate)
+fn waits_for_decision(state: &WorkflowRunState, gate: &StepId) -> bool {
+    matches!(&state.status, WorkflowRunStatus::Waiting(WaitReason::Limit { gate: at, .. }) if at == gate)
 }
 
 /// An item for the reviewer. A targeted re-review shows the earlier finding; a fresh one does not.
-fn as_it_stands(gate: &Gate, review: &Review, item: &Item) -> ItemView {
+fn reviewed_item(gate: &Gate, review: &GateReview, item: &GateItem) -> ItemView {
     let mut view = ItemView::from(item);
-    if gate.reverify == Some(Reverify::Targeted) && item.status == ItemStatus::Todo {
+    if gate.reverify == Some(ReverifyMode::Targeted) && item.status == ItemStatus::Todo {
         let last = review.rounds.last().filter(|round| !round.passed);
         let before = last.and_then(|round| round.items.iter().find(|old| old.id == item.id));
         view.finding = before.map(|old| old.finding.clone()).unwrap_or_default();
@@ -227,21 +230,25 @@ fn as_it_stands(gate: &Gate, review: &Review, item: &Item) -> ItemView {
     view
 }
 
-fn mode(gate: &Gate, review: &Review) -> &'static str {
+fn review_mode(gate: &Gate, review: &GateReview) -> &'static str {
     match (review.iteration, gate.reverify) {
         (1, _) if review.rounds.is_empty() => "first",
-        (_, Some(Reverify::Targeted)) => "targeted",
-        (_, Some(Reverify::Fresh) | None) => "fresh",
+        (_, Some(ReverifyMode::Targeted)) => "targeted",
+        (_, Some(ReverifyMode::Fresh) | None) => "fresh",
     }
 }
 
 /// The findings to repair: those of the last round of the gate whose `fail` edge leads here.
-pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Option<FindingsView> {
+pub(super) fn findings_view(
+    checked: &CheckedWorkflow,
+    state: &WorkflowRunState,
+    step: &StepDef,
+) -> Option<FindingsView> {
     // Retrying a step that could not be carried out continues the same repair.
     let last = state.history.iter().rev().find(|passage| !is_retry(passage))?;
-    let gate_step = checked.step(&last.step)?;
+    let gate_step = checked.find_step(&last.step)?;
     let gate = gate_step.decide.as_gate()?;
-    if last.outcome != Some(Outcome::Fail) || last.to.step() != Some(&step.id) {
+    if last.outcome != Some(WorkflowOutcome::Fail) || last.to.as_step() != Some(&step.id) {
         return None;
     }
     let review = state.reviews.get(&gate_step.id)?;
@@ -255,8 +262,8 @@ pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Opti
                 severity: String::new(),
                 status: result.status.to_string(),
                 scope: match &result.proof {
-                    Proof::Run { command, .. } => command.clone(),
-                    Proof::Claim => String::new(),
+                    CheckProof::Run { command, .. } => command.clone(),
+                    CheckProof::Claim => String::new(),
                 },
                 check: checked
                     .workflow()
@@ -273,13 +280,13 @@ pub(super) fn findings(checked: &Checked, state: &State, step: &StepDef) -> Opti
         name: gate.name.clone(),
         iteration: review.iteration,
         fix: match &gate.fix {
-            Fix::Own => "own".to_owned(),
-            Fix::Agent(role) => role.as_str().to_owned(),
+            RepairAgent::Own => "own".to_owned(),
+            RepairAgent::Agent(role) => role.as_str().to_owned(),
         },
         items,
     })
 }
 
-fn is_retry(passage: &Passage) -> bool {
-    passage.outcome.is_none() && passage.to.step() == Some(&passage.step)
+fn is_retry(passage: &StepTransition) -> bool {
+    passage.outcome.is_none() && passage.to.as_step() == Some(&passage.step)
 }

@@ -9,18 +9,23 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Addressing, GateView, Next, StepView, ViewError, view};
-use crate::check::Checked;
-use crate::state::{Passage, Review, Round, RunId, STATE_VERSION, State, Status};
-use crate::workflow::{Arg, ArgType, Gate, Outcome, StepDef, StepId, Target, Workflow};
+use super::{GateView, NextStep, StepAddressing, StepView, ViewError, build_view};
+use crate::check::CheckedWorkflow;
+use crate::state::{
+    GateReview, ReviewRound, STATE_VERSION, StepTransition, WorkflowRunId, WorkflowRunState,
+    WorkflowRunStatus,
+};
+use crate::workflow::{
+    EdgeTarget, Gate, ParameterType, StepDef, StepId, Workflow, WorkflowOutcome, WorkflowParameter,
+};
 
-mod ways;
+mod options;
 
-pub(super) use ways::next;
+pub(super) use options::stateless_next_step;
 
 /// The position of the caller, according to its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flags {
+pub struct StatelessFlags {
     /// The number of the step, starting at 1.
     pub step: usize,
     /// The number of steps the caller expects.
@@ -85,14 +90,14 @@ fn numbers(steps: &[usize]) -> String {
     }
 }
 
-impl Flags {
+impl StatelessFlags {
     /// The flags for the first visit of a step.
-    pub fn at(step: usize) -> Self {
-        Flags { step, total: None, iteration: 1, fail: false, status: None }
+    pub fn at_step(step: usize) -> Self {
+        StatelessFlags { step, total: None, iteration: 1, fail: false, status: None }
     }
 
     /// Returns true if the step was visited before.
-    fn is_again(&self) -> bool {
+    fn is_revisit(&self) -> bool {
         self.fail || self.iteration > 1
     }
 }
@@ -114,28 +119,32 @@ impl QrStatus {
 }
 
 /// Builds the step that a command line asks for.
-pub fn stateless(
-    checked: &Checked,
-    flags: &Flags,
+pub fn stateless_view(
+    checked: &CheckedWorkflow,
+    flags: &StatelessFlags,
     parameters: &BTreeMap<String, String>,
 ) -> Result<StepView, StatelessError> {
     let workflow = checked.workflow();
-    let step = asked_for(workflow, flags)?;
-    let state = imagined(checked, step, flags, parameters)?;
-    let addressing = Addressing::Stateless { flags: flags.clone(), parameters: parameters.clone() };
-    let mut shown = view(checked, &state, &addressing).map_err(StatelessError::View)?;
+    let step = find_requested_step(workflow, flags)?;
+    let state = imagine_state(checked, step, flags, parameters)?;
+    let addressing =
+        StepAddressing::Stateless { flags: flags.clone(), parameters: parameters.clone() };
+    let mut shown = build_view(checked, &state, &addressing).map_err(StatelessError::View)?;
     if let (Some(gate), Some(status)) = (step.decide.as_gate(), flags.status) {
         let stop = shown.gate.map(|shown| shown.stop).unwrap_or_default();
-        shown.gate = Some(claimed(gate, flags.iteration, status, stop));
+        shown.gate = Some(claimed_gate(gate, flags.iteration, status, stop));
         shown.review = None;
     }
-    if matches!(shown.next, Next::Person { .. }) {
+    if matches!(shown.next, NextStep::Person { .. }) {
         shown.status = "waiting".to_owned();
     }
     Ok(shown)
 }
 
-fn asked_for<'a>(workflow: &'a Workflow, flags: &Flags) -> Result<&'a StepDef, StatelessError> {
+fn find_requested_step<'a>(
+    workflow: &'a Workflow,
+    flags: &StatelessFlags,
+) -> Result<&'a StepDef, StatelessError> {
     let total = workflow.steps.len();
     if let Some(given) = flags.total.filter(|given| *given != total) {
         return Err(StatelessError::OtherTotal { given, total });
@@ -160,59 +169,60 @@ fn asked_for<'a>(workflow: &'a Workflow, flags: &Flags) -> Result<&'a StepDef, S
         }
         _ => {}
     }
-    if flags.fail && gate_that_leads_to(workflow, &step.id).is_none() {
-        let repairing = numbers(&|step| gate_that_leads_to(workflow, &step.id).is_some());
+    if flags.fail && find_failing_gate(workflow, &step.id).is_none() {
+        let repairing = numbers(&|step| find_failing_gate(workflow, &step.id).is_some());
         return Err(StatelessError::NotRepairing { step: flags.step, repairing });
     }
     Ok(step)
 }
 
 /// The gate whose `fail` edge leads to a step.
-fn gate_that_leads_to<'a>(workflow: &'a Workflow, step: &StepId) -> Option<&'a StepDef> {
-    let leads =
-        |gate: &StepDef| gate.next.target(&Outcome::Fail) == Some(Target::Step(step.clone()));
+fn find_failing_gate<'a>(workflow: &'a Workflow, step: &StepId) -> Option<&'a StepDef> {
+    let leads = |gate: &StepDef| {
+        gate.next.find_target(&WorkflowOutcome::Fail) == Some(EdgeTarget::Step(step.clone()))
+    };
     workflow.gates().map(|(gate, _)| gate).find(|gate| leads(gate))
 }
 
 /// Constructs the state that a run would have at this point, as input for the step model.
-fn imagined(
-    checked: &Checked,
+fn imagine_state(
+    checked: &CheckedWorkflow,
     step: &StepDef,
-    flags: &Flags,
+    flags: &StatelessFlags,
     given: &BTreeMap<String, String>,
-) -> Result<State, StatelessError> {
+) -> Result<WorkflowRunState, StatelessError> {
     let workflow = checked.workflow();
-    let review = Review {
+    let review = GateReview {
         iteration: flags.iteration,
-        rounds: if flags.is_again() {
+        rounds: if flags.is_revisit() {
             vec![failed_round(flags.iteration.saturating_sub(1))]
         } else {
             Vec::new()
         },
-        ..Review::default()
+        ..GateReview::default()
     };
-    let failed = gate_that_leads_to(workflow, &step.id).filter(|_| flags.fail);
-    let history = failed.map(|gate| Passage {
+    let failed = find_failing_gate(workflow, &step.id).filter(|_| flags.fail);
+    let history = failed.map(|gate| StepTransition {
         turn: 0,
         step: gate.id.clone(),
-        outcome: Some(Outcome::Fail),
-        to: Target::Step(step.id.clone()),
+        outcome: Some(WorkflowOutcome::Fail),
+        to: EdgeTarget::Step(step.id.clone()),
         limited: false,
         error: None,
         report: String::new(),
     });
-    Ok(State {
+    Ok(WorkflowRunState {
         version: STATE_VERSION,
-        run: RunId::new("[no run]"),
+        run: WorkflowRunId::new("[no run]"),
         workflow: workflow.name.clone(),
         fingerprint: checked.fingerprint().clone(),
-        status: Status::Active,
+        status: WorkflowRunStatus::Active,
         step: step.id.clone(),
         turn: u32::try_from(flags.step).unwrap_or(u32::MAX),
         visits: BTreeMap::from([(step.id.clone(), flags.iteration)]),
         granted: BTreeMap::new(),
-        parameters: values(workflow, flags, given)?,
-        outputs: outputs(workflow, flags),
+        parameters: parameter_values(workflow, flags, given)?,
+        outputs: placeholder_outputs(workflow, flags),
         reviews: workflow.gates().map(|(gate, _)| (gate.id.clone(), review.clone())).collect(),
         waits_since: None,
         asked: 0,
@@ -222,15 +232,15 @@ fn imagined(
     })
 }
 
-fn failed_round(iteration: u32) -> Round {
-    Round { iteration, passed: false, items: Vec::new(), checks: BTreeMap::new() }
+fn failed_round(iteration: u32) -> ReviewRound {
+    ReviewRound { iteration, passed: false, items: Vec::new(), checks: BTreeMap::new() }
 }
 
 /// Placeholders for the outputs of earlier steps, which only the caller knows.
-fn outputs(workflow: &Workflow, flags: &Flags) -> BTreeMap<StepId, String> {
+fn placeholder_outputs(workflow: &Workflow, flags: &StatelessFlags) -> BTreeMap<StepId, String> {
     let steps = workflow.steps.iter().zip(1..);
     let given = steps.filter(|(step, number)| {
-        step.output.is_some() && (*number != flags.step || flags.is_again())
+        step.output.is_some() && (*number != flags.step || flags.is_revisit())
     });
     given
         .map(|(step, number)| {
@@ -239,9 +249,9 @@ fn outputs(workflow: &Workflow, flags: &Flags) -> BTreeMap<StepId, String> {
         .collect()
 }
 
-fn values(
+fn parameter_values(
     workflow: &Workflow,
-    flags: &Flags,
+    flags: &StatelessFlags,
     given: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, Value>, StatelessError> {
     if let Some(name) = given.keys().find(|name| !workflow.parameters.contains_key(*name)) {
@@ -250,9 +260,9 @@ fn values(
     let mut values = BTreeMap::new();
     for (name, arg) in &workflow.parameters {
         let read = match (given.get(name), &arg.default) {
-            (Some(text), _) => arg.parse(text).map(Some),
-            (None, Some(default)) => arg.accept(default.clone()).map(Some),
-            (None, None) => Ok(named(workflow, flags, name, arg)),
+            (Some(text), _) => arg.parse_value(text).map(Some),
+            (None, Some(default)) => arg.check_value(default.clone()).map(Some),
+            (None, None) => Ok(placeholder_value(workflow, flags, name, arg)),
         };
         let read =
             read.map_err(|bad| StatelessError::BadValue { name: name.clone(), reason: bad.0 })?;
@@ -262,9 +272,14 @@ fn values(
 }
 
 /// A placeholder for a value that the caller knows but has not given: it was set at the start, or by an earlier step.
-fn named(workflow: &Workflow, flags: &Flags, name: &str, arg: &Arg) -> Option<Value> {
+fn placeholder_value(
+    workflow: &Workflow,
+    flags: &StatelessFlags,
+    name: &str,
+    arg: &WorkflowParameter,
+) -> Option<Value> {
     let gone_through =
-        if flags.is_again() { workflow.steps.len() } else { flags.step.saturating_sub(1) };
+        if flags.is_revisit() { workflow.steps.len() } else { flags.step.saturating_sub(1) };
     let mut before = workflow.steps.iter().take(gone_through);
     let is_set = arg.required || before.any(|step| step.sets.iter().any(|set| set == name));
     let described = |what: &str| match arg.description.as_str() {
@@ -272,19 +287,19 @@ fn named(workflow: &Workflow, flags: &Flags, name: &str, arg: &Arg) -> Option<Va
         description => format!("[{what}: {description}]"),
     };
     is_set.then(|| match arg.kind {
-        ArgType::Text | ArgType::Integer | ArgType::Number | ArgType::Boolean => {
+        ParameterType::Text | ParameterType::Integer | ParameterType::Number | ParameterType::Boolean => {
             Value::from(described(name))
         }
-        ArgType::List => json!([described(&format!("each of {name}"))]),
-        ArgType::Work => json!([{
+        ParameterType::List => json!([described(&format!("each of {name}"))]),
+        ParameterType::Work => json!([{
             "id": format!("[each of {name}]"), "task": described("its task"), "files": [], "wave": 1,
         }]),
     })
 }
 
 /// The state of a gate whose verdict is the caller's claim.
-fn claimed(gate: &Gate, iteration: u32, status: QrStatus, stop: String) -> GateView {
-    let limit = gate.limit();
+fn claimed_gate(gate: &Gate, iteration: u32, status: QrStatus, stop: String) -> GateView {
+    let limit = gate.iteration_limit();
     let (status, message) = match status {
         QrStatus::Pass if gate.checks.is_empty() => {
             ("pass", "Claimed, not recorded: passed.".to_owned())
@@ -306,7 +321,7 @@ fn claimed(gate: &Gate, iteration: u32, status: QrStatus, stop: String) -> GateV
         status: status.to_owned(),
         iteration,
         limit,
-        blocking_severity: gate.blocking(iteration).to_string(),
+        blocking_severity: gate.blocking_severity(iteration).to_string(),
         message,
         blocking: Vec::new(),
         passed_over: Vec::new(),

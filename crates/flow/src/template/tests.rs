@@ -7,9 +7,11 @@ use serde_json::json;
 
 use super::*;
 use crate::limits::STATEMENTS_MAX;
-use crate::state::{Answer, Fingerprint, RunId, STATE_VERSION, Status};
+use crate::state::{
+    STATE_VERSION, UserAnswer, WorkflowFingerprint, WorkflowRunId, WorkflowRunStatus,
+};
 
-fn state() -> State {
+fn state() -> WorkflowRunState {
     let parameters = [
         ("task", json!("plan <it> & \"go\"")),
         ("mode", json!("quick")),
@@ -19,12 +21,12 @@ fn state() -> State {
         ("long", json!("x".repeat(60_000))),
         ("flag", json!(false)),
     ];
-    State {
+    WorkflowRunState {
         version: STATE_VERSION,
-        run: RunId::new("run-1"),
+        run: WorkflowRunId::new("run-1"),
         workflow: "test".into(),
-        fingerprint: Fingerprint::of(b""),
-        status: Status::Active,
+        fingerprint: WorkflowFingerprint::from_bytes(b""),
+        status: WorkflowRunStatus::Active,
         step: "one".into(),
         turn: 3,
         visits: [("one".into(), 2)].into(),
@@ -34,7 +36,7 @@ fn state() -> State {
         reviews: BTreeMap::new(),
         waits_since: None,
         asked: 0,
-        answers: vec![Answer { id: "q".into(), ask: "Q?".into(), answer: "yes".into() }],
+        answers: vec![UserAnswer { id: "q".into(), ask: "Q?".into(), answer: "yes".into() }],
         decisions: Vec::new(),
         history: Vec::new(),
     }
@@ -42,13 +44,13 @@ fn state() -> State {
 
 #[track_caller]
 fn gives(text: &str, expect: &str) {
-    assert_eq!(fill(text, &Scope::new(&state())).as_deref(), Ok(expect));
+    assert_eq!(render_template(text, &TemplateScope::new(&state())).as_deref(), Ok(expect));
 }
 
 #[track_caller]
 fn refuses(text: &str, expect: &str) {
     let started = Instant::now();
-    let error = fill(text, &Scope::new(&state())).expect_err("this is refused");
+    let error = render_template(text, &TemplateScope::new(&state())).expect_err("this is refused");
     assert_eq!(error.message, expect);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
@@ -73,8 +75,8 @@ fn blocks_leave_no_empty_lines() {
 
 #[test]
 fn a_name_that_is_not_there_is_an_error_and_can_be_asked_for() {
-    assert!(fill("{{ nothing }}", &Scope::new(&state())).is_err());
-    assert!(fill("{{ state.outputs.nothing }}", &Scope::new(&state())).is_err());
+    assert!(render_template("{{ nothing }}", &TemplateScope::new(&state())).is_err());
+    assert!(render_template("{{ state.outputs.nothing }}", &TemplateScope::new(&state())).is_err());
     gives("{% if nothing is defined %}a{% else %}b{% endif %}", "b");
     gives("{% if state.outputs.nothing is defined %}a{% endif %}", "");
     gives("{% if state.error is defined %}a{% endif %}", "");
@@ -82,14 +84,14 @@ fn a_name_that_is_not_there_is_an_error_and_can_be_asked_for() {
 
 #[test]
 fn an_item_is_seen_where_there_is_one() {
-    let scope = Scope::new(&state()).and_item(&json!({ "id": "w1" }));
+    let scope = TemplateScope::new(&state()).and_item(&json!({ "id": "w1" }));
     assert_eq!(
-        fill("{{ item.id }} {{ mode }} {{ state.run }}", &scope).as_deref(),
+        render_template("{{ item.id }} {{ mode }} {{ state.run }}", &scope).as_deref(),
         Ok("w1 quick run-1")
     );
-    let scope = Scope::new(&state()).and_item(&json!("text"));
-    assert_eq!(fill("{{ item }}", &scope).as_deref(), Ok("text"));
-    assert!(fill("{{ item }}", &Scope::new(&state())).is_err());
+    let scope = TemplateScope::new(&state()).and_item(&json!("text"));
+    assert_eq!(render_template("{{ item }}", &scope).as_deref(), Ok("text"));
+    assert!(render_template("{{ item }}", &TemplateScope::new(&state())).is_err());
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn nothing_is_seen_of_the_world() {
         "{{ task.upper() }}",
         "{{ super() }}",
     ] {
-        assert!(fill(text, &Scope::new(&state())).is_err(), "{text}");
+        assert!(render_template(text, &TemplateScope::new(&state())).is_err(), "{text}");
     }
 }
 
@@ -132,7 +134,8 @@ fn only_conditions_and_loops_are_statements() {
             &format!("`{word}` is no statement of templates here; there are `if` and `for`"),
         );
     }
-    let error = fill("text\n{% set x = 1 %}", &Scope::new(&state())).expect_err("refused");
+    let error = render_template("text\n{% set x = 1 %}", &TemplateScope::new(&state()))
+        .expect_err("refused");
     assert_eq!(error.line, Some(2));
 }
 
@@ -161,12 +164,12 @@ fn nothing_makes_text_out_of_text() {
 
 #[test]
 fn conditions_are_held_to_the_same() {
-    let scope = Scope::new(&state());
-    assert_eq!(holds("mode == 'quick' and list | length > 2", &scope), Ok(true));
-    assert_eq!(holds("nothing is defined", &scope), Ok(false));
-    assert_eq!(holds("flag", &scope), Ok(false));
-    assert!(holds("long ~ long", &scope).is_err());
-    assert!(holds("mode ==", &scope).is_err());
+    let scope = TemplateScope::new(&state());
+    assert_eq!(evaluate_condition("mode == 'quick' and list | length > 2", &scope), Ok(true));
+    assert_eq!(evaluate_condition("nothing is defined", &scope), Ok(false));
+    assert_eq!(evaluate_condition("flag", &scope), Ok(false));
+    assert!(evaluate_condition("long ~ long", &scope).is_err());
+    assert!(evaluate_condition("mode ==", &scope).is_err());
     assert!(names_in_expression("[long] == [long]").is_err());
 }
 
@@ -174,50 +177,58 @@ fn conditions_are_held_to_the_same() {
 fn what_a_template_does_is_counted() {
     let nested = "{% for a in long %}{% for b in long %}{% endfor %}{% endfor %}";
     let started = Instant::now();
-    assert!(fill(nested, &Scope::new(&state())).is_err());
+    assert!(render_template(nested, &TemplateScope::new(&state())).is_err());
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]
 fn what_a_template_gives_has_a_cap() {
     let text = "{{ long }}".repeat(9);
-    let error = fill(&text, &Scope::new(&state())).expect_err("it is too long");
+    let error = render_template(&text, &TemplateScope::new(&state())).expect_err("it is too long");
     assert!(
         error.message.contains("write") || error.message.contains("limit"),
         "{}",
         error.message
     );
     // All texts of a step share a limit as well.
-    let scope = Scope::new(&state());
+    let scope = TemplateScope::new(&state());
     let text = "{{ long }}".repeat(8);
-    let given = (0..20).take_while(|_| fill(&text, &scope).is_ok()).count();
+    let given = (0..20).take_while(|_| render_template(&text, &scope).is_ok()).count();
     assert_eq!(given, STEP_BYTES_MAX / (8 * 60_000));
     let item = scope.and_item(&json!("x"));
-    assert!(fill(&text, &item).is_err());
+    assert!(render_template(&text, &item).is_err());
 }
 
 #[test]
 fn deep_nesting_is_an_error_and_no_overflow() {
     let text = format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000));
-    assert!(fill(&text, &Scope::new(&state())).is_err());
+    assert!(render_template(&text, &TemplateScope::new(&state())).is_err());
     let text = format!("{{{{ {}flag }}}}", "not ".repeat(100_000));
-    assert!(fill(&text, &Scope::new(&state())).is_err());
-    assert!(holds(&format!("{}flag", "not ".repeat(100_000)), &Scope::new(&state())).is_err());
+    assert!(render_template(&text, &TemplateScope::new(&state())).is_err());
+    assert!(
+        evaluate_condition(
+            &format!("{}flag", "not ".repeat(100_000)),
+            &TemplateScope::new(&state())
+        )
+        .is_err()
+    );
     for text in ["{% if flag %}", "{% for a in list %}"] {
-        assert!(fill(&text.repeat(20_000), &Scope::new(&state())).is_err());
+        assert!(render_template(&text.repeat(20_000), &TemplateScope::new(&state())).is_err());
         // The maximum depth.
-        assert!(fill(&text.repeat(STATEMENTS_MAX), &Scope::new(&state())).is_err());
+        assert!(
+            render_template(&text.repeat(STATEMENTS_MAX), &TemplateScope::new(&state())).is_err()
+        );
     }
     let elif = format!("{{% if flag %}}{}{{% endif %}}", "{% elif flag %}".repeat(20_000));
-    assert!(fill(&elif, &Scope::new(&state())).is_err());
+    assert!(render_template(&elif, &TemplateScope::new(&state())).is_err());
     let elif = format!("{{% if flag %}}{}{{% endif %}}", "{% elif flag %}".repeat(190));
-    assert!(fill(&elif, &Scope::new(&state())).is_ok());
+    assert!(render_template(&elif, &TemplateScope::new(&state())).is_ok());
     let text = format!("{{{{ task{} }}}}", ".a".repeat(100_000));
-    assert!(fill(&text, &Scope::new(&state())).is_err());
+    assert!(render_template(&text, &TemplateScope::new(&state())).is_err());
     let text = format!("{{{{ task{} }}}}", "[0]".repeat(100_000));
-    assert!(fill(&text, &Scope::new(&state())).is_err());
+    assert!(render_template(&text, &TemplateScope::new(&state())).is_err());
     let text = format!("{{{{ task{} }}}}", " | length".repeat(100_000));
-    assert!(fill(&text, &Scope::new(&state())).is_err());
+    assert!(render_template(&text, &TemplateScope::new(&state())).is_err());
 }
 
 #[test]
@@ -225,10 +236,11 @@ fn a_list_is_joined_and_not_without_end() {
     gives("{{ list | join(', ') }} {{ list | join }}", "a, b, c abc");
     gives("{{ list|join(mode)|default('none') }}", "aquickbquickc");
     let many = json!(vec!["x".repeat(1000); 900]);
-    let scope = Scope::new(&state()).and_item(&many);
-    let error = fill("{{ item | join }}", &scope).unwrap_err();
+    let scope = TemplateScope::new(&state()).and_item(&many);
+    let error = render_template("{{ item | join }}", &scope).unwrap_err();
     assert!(error.message.contains("`join` gives more than"), "{error}");
-    let error = fill("{{ task | join(', ') }}", &Scope::new(&state())).unwrap_err();
+    let error =
+        render_template("{{ task | join(', ') }}", &TemplateScope::new(&state())).unwrap_err();
     assert!(error.message.contains("`join` is for lists"), "{error}");
 }
 

@@ -12,17 +12,20 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Brief, Conditional, Dispatch, Parallel, StepId, Template};
+use super::{
+    ConditionalDispatch, ParallelDispatch, StepId, SubagentBrief, SubagentDispatch,
+    TemplateDispatch,
+};
 
 /// A block of a step's instructions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", remote = "Self")]
 #[schemars(transform = or_text)]
-pub enum Block {
+pub enum StepBlock {
     /// Plain text.
     Text(String),
     /// The state of the run.
-    StateBanner(Banner),
+    StateBanner(StateBanner),
     /// The state of a gate's review: the iteration, and how to review. The value is the gate's id.
     QrBanner(StepId),
     /// Actions that are forbidden.
@@ -30,7 +33,7 @@ pub enum Block {
     /// The expected form of the answer.
     ExpectedOutput(ExpectedOutput),
     /// The action for each result.
-    Routing(Vec<Route>),
+    Routing(Vec<ResultRoute>),
     /// Instructions for the orchestrating agent after a review.
     PostQrRouting(PostReview),
     /// A resource of the workflow, by name.
@@ -52,7 +55,7 @@ pub enum Block {
     /// The model for each kind of work.
     ModelSelection(ModelSelection),
     /// Work for sub-agents.
-    Dispatch(Dispatch),
+    Dispatch(SubagentDispatch),
     /// The form in which a reviewer ends its answer, so that its reader knows what to do next.
     QrReport(ReportForm),
 }
@@ -60,7 +63,7 @@ pub enum Block {
 /// The state of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Banner {
+pub struct StateBanner {
     /// The name of the checkpoint.
     pub checkpoint: String,
     /// The kind of pass.
@@ -92,7 +95,7 @@ pub struct ExpectedOutput {
 /// The action for a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Route {
+pub struct ResultRoute {
     /// The result.
     pub result: String,
     /// The action.
@@ -113,7 +116,7 @@ pub struct PostReview {
     pub rule: String,
     /// The action for each result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub routes: Vec<Route>,
+    pub routes: Vec<ResultRoute>,
     /// Actions that are forbidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
@@ -126,13 +129,13 @@ pub struct DetectionQuestions {
     /// The category of the problems.
     pub category: String,
     /// The questions.
-    pub questions: Vec<Question>,
+    pub questions: Vec<DetectionQuestion>,
 }
 
 /// A question with an id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct DetectionQuestion {
     /// The id that findings refer to.
     pub id: String,
     /// The question.
@@ -186,73 +189,80 @@ pub struct ReportForm {
     pub orchestrator_action: String,
 }
 
-impl From<&str> for Block {
+impl From<&str> for StepBlock {
     fn from(text: &str) -> Self {
-        Block::Text(text.to_owned())
+        StepBlock::Text(text.to_owned())
     }
 }
 
-impl From<Dispatch> for Block {
-    fn from(dispatch: Dispatch) -> Self {
-        Block::Dispatch(dispatch)
+impl From<SubagentDispatch> for StepBlock {
+    fn from(dispatch: SubagentDispatch) -> Self {
+        StepBlock::Dispatch(dispatch)
     }
 }
 
-impl Block {
+impl StepBlock {
     /// Returns the block with every text mapped by `f`. Ids of gates, resources, conventions and sub-workflows, and
     /// expressions, are not texts.
-    pub fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Block, E> {
-        fn all<E>(
+    pub fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<StepBlock, E> {
+        fn map_texts<E>(
             texts: &[String],
             f: &mut dyn FnMut(&str) -> Result<String, E>,
         ) -> Result<Vec<String>, E> {
             texts.iter().map(|text| f(text)).collect()
         }
-        fn routes<E>(
-            routes: &[Route],
+        fn map_routes<E>(
+            routes: &[ResultRoute],
             f: &mut dyn FnMut(&str) -> Result<String, E>,
-        ) -> Result<Vec<Route>, E> {
+        ) -> Result<Vec<ResultRoute>, E> {
             routes
                 .iter()
-                .map(|route| Ok(Route { result: f(&route.result)?, action: f(&route.action)? }))
+                .map(|route| {
+                    Ok(ResultRoute { result: f(&route.result)?, action: f(&route.action)? })
+                })
                 .collect()
         }
         Ok(match self {
-            Block::Text(text) => Block::Text(f(text)?),
-            Block::StateBanner(banner) => Block::StateBanner(Banner {
+            StepBlock::Text(text) => StepBlock::Text(f(text)?),
+            StepBlock::StateBanner(banner) => StepBlock::StateBanner(StateBanner {
                 checkpoint: f(&banner.checkpoint)?,
                 mode: f(&banner.mode)?,
-                lines: all(&banner.lines, f)?,
+                lines: map_texts(&banner.lines, f)?,
                 iteration: banner.iteration,
             }),
-            Block::QrBanner(gate) => Block::QrBanner(gate.clone()),
-            Block::Forbidden(texts) => Block::Forbidden(all(texts, f)?),
-            Block::ExpectedOutput(output) => Block::ExpectedOutput(ExpectedOutput {
+            StepBlock::QrBanner(gate) => StepBlock::QrBanner(gate.clone()),
+            StepBlock::Forbidden(texts) => StepBlock::Forbidden(map_texts(texts, f)?),
+            StepBlock::ExpectedOutput(output) => StepBlock::ExpectedOutput(ExpectedOutput {
                 if_pass: f(&output.if_pass)?,
                 when_issues: f(&output.when_issues)?,
-                categories: all(&output.categories, f)?,
+                categories: map_texts(&output.categories, f)?,
             }),
-            Block::Routing(cases) => Block::Routing(routes(cases, f)?),
-            Block::PostQrRouting(post) => Block::PostQrRouting(PostReview {
+            StepBlock::Routing(cases) => StepBlock::Routing(map_routes(cases, f)?),
+            StepBlock::PostQrRouting(post) => StepBlock::PostQrRouting(PostReview {
                 gate: post.gate.clone(),
                 role: f(&post.role)?,
                 rule: f(&post.rule)?,
-                routes: routes(&post.routes, f)?,
-                forbidden: all(&post.forbidden, f)?,
+                routes: map_routes(&post.routes, f)?,
+                forbidden: map_texts(&post.forbidden, f)?,
             }),
-            Block::Resource(name) => Block::Resource(name.clone()),
-            Block::Convention(name) => Block::Convention(name.clone()),
-            Block::DetectionQuestions(asked) => Block::DetectionQuestions(DetectionQuestions {
-                category: f(&asked.category)?,
-                questions: asked
-                    .questions
-                    .iter()
-                    .map(|question| {
-                        Ok(Question { id: question.id.clone(), ask: f(&question.ask)? })
-                    })
-                    .collect::<Result<_, E>>()?,
-            }),
-            Block::VerificationChecklist(items) => Block::VerificationChecklist(
+            StepBlock::Resource(name) => StepBlock::Resource(name.clone()),
+            StepBlock::Convention(name) => StepBlock::Convention(name.clone()),
+            StepBlock::DetectionQuestions(asked) => {
+                StepBlock::DetectionQuestions(DetectionQuestions {
+                    category: f(&asked.category)?,
+                    questions: asked
+                        .questions
+                        .iter()
+                        .map(|question| {
+                            Ok(DetectionQuestion {
+                                id: question.id.clone(),
+                                ask: f(&question.ask)?,
+                            })
+                        })
+                        .collect::<Result<_, E>>()?,
+                })
+            }
+            StepBlock::VerificationChecklist(items) => StepBlock::VerificationChecklist(
                 items
                     .iter()
                     .map(|item| {
@@ -264,20 +274,22 @@ impl Block {
                     })
                     .collect::<Result<_, E>>()?,
             ),
-            Block::IncorrectBehavior(wrong) => Block::IncorrectBehavior(IncorrectBehavior {
-                example: f(&wrong.example)?,
-                consequence: f(&wrong.consequence)?,
-            }),
-            Block::OrchestratorConstraint(text) => Block::OrchestratorConstraint(f(text)?),
-            Block::FactoredVerification(text) => Block::FactoredVerification(f(text)?),
-            Block::OpenQuestions(text) => Block::OpenQuestions(f(text)?),
-            Block::ModelSelection(models) => Block::ModelSelection(ModelSelection {
+            StepBlock::IncorrectBehavior(wrong) => {
+                StepBlock::IncorrectBehavior(IncorrectBehavior {
+                    example: f(&wrong.example)?,
+                    consequence: f(&wrong.consequence)?,
+                })
+            }
+            StepBlock::OrchestratorConstraint(text) => StepBlock::OrchestratorConstraint(f(text)?),
+            StepBlock::FactoredVerification(text) => StepBlock::FactoredVerification(f(text)?),
+            StepBlock::OpenQuestions(text) => StepBlock::OpenQuestions(f(text)?),
+            StepBlock::ModelSelection(models) => StepBlock::ModelSelection(ModelSelection {
                 default: f(&models.default)?,
                 rationale: f(&models.rationale)?,
                 overrides: models.overrides.clone(),
             }),
-            Block::Dispatch(dispatch) => Block::Dispatch(dispatch.try_map(f)?),
-            Block::QrReport(form) => Block::QrReport(ReportForm {
+            StepBlock::Dispatch(dispatch) => StepBlock::Dispatch(dispatch.try_map(f)?),
+            StepBlock::QrReport(form) => StepBlock::QrReport(ReportForm {
                 report: f(&form.report)?,
                 orchestrator_action: f(&form.orchestrator_action)?,
             }),
@@ -285,11 +297,14 @@ impl Block {
     }
 }
 
-impl Dispatch {
-    fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Dispatch, E> {
+impl SubagentDispatch {
+    fn try_map<E>(
+        &self,
+        f: &mut dyn FnMut(&str) -> Result<String, E>,
+    ) -> Result<SubagentDispatch, E> {
         Ok(match self {
-            Dispatch::Single(brief) => Dispatch::Single(brief.try_map(f)?),
-            Dispatch::Parallel(parallel) => Dispatch::Parallel(Parallel {
+            SubagentDispatch::Single(brief) => SubagentDispatch::Single(brief.try_map(f)?),
+            SubagentDispatch::Parallel(parallel) => SubagentDispatch::Parallel(ParallelDispatch {
                 instruction: f(&parallel.instruction)?,
                 shared: f(&parallel.shared)?,
                 agents: parallel
@@ -299,26 +314,32 @@ impl Dispatch {
                     .collect::<Result<_, E>>()?,
             }),
             // The brief is a template for each entry, so it is rendered once the entries are known.
-            Dispatch::Template(template) => {
-                Dispatch::Template(Template { shared: f(&template.shared)?, ..template.clone() })
-            }
-            Dispatch::Conditional(conditional) => Dispatch::Conditional(Conditional {
-                condition: f(&conditional.condition)?,
-                expression: conditional.expression.clone(),
-                then: Box::new(conditional.then.try_map(f)?),
-                otherwise: match &conditional.otherwise {
-                    Some(other) => Some(Box::new(other.try_map(f)?)),
-                    None => None,
-                },
+            SubagentDispatch::Template(template) => SubagentDispatch::Template(TemplateDispatch {
+                shared: f(&template.shared)?,
+                ..template.clone()
             }),
+            SubagentDispatch::Conditional(conditional) => {
+                SubagentDispatch::Conditional(ConditionalDispatch {
+                    condition: f(&conditional.condition)?,
+                    expression: conditional.expression.clone(),
+                    then: Box::new(conditional.then.try_map(f)?),
+                    otherwise: match &conditional.otherwise {
+                        Some(other) => Some(Box::new(other.try_map(f)?)),
+                        None => None,
+                    },
+                })
+            }
         })
     }
 }
 
-impl Brief {
+impl SubagentBrief {
     /// Returns the brief with every text mapped by `f`.
-    pub fn try_map<E>(&self, f: &mut dyn FnMut(&str) -> Result<String, E>) -> Result<Brief, E> {
-        Ok(Brief {
+    pub fn try_map<E>(
+        &self,
+        f: &mut dyn FnMut(&str) -> Result<String, E>,
+    ) -> Result<SubagentBrief, E> {
+        Ok(SubagentBrief {
             id: f(&self.id)?,
             agent: self.agent.clone(),
             task: f(&self.task)?,
@@ -336,37 +357,37 @@ impl Brief {
     }
 }
 
-impl Serialize for Block {
+impl Serialize for StepBlock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Block::Text(text) => serializer.serialize_str(text),
+            StepBlock::Text(text) => serializer.serialize_str(text),
             // The derived form, which has a key.
-            keyed => Block::serialize(keyed, serializer),
+            keyed => StepBlock::serialize(keyed, serializer),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Block {
+impl<'de> Deserialize<'de> for StepBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Form;
 
         impl<'de> Visitor<'de> for Form {
-            type Value = Block;
+            type Value = StepBlock;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("text, or a mapping with one key, the kind of the block")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Block, E> {
-                Ok(Block::Text(text.to_owned()))
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<StepBlock, E> {
+                Ok(StepBlock::Text(text.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Block, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<StepBlock, A::Error> {
                 if let Some(keys) = map.size_hint().filter(|keys| *keys != 1) {
                     let said = format_args!("a block has one key, its kind, and here are {keys}");
                     return Err(serde::de::Error::custom(said));
                 }
-                Block::deserialize(MapAccessDeserializer::new(map))
+                StepBlock::deserialize(MapAccessDeserializer::new(map))
             }
         }
 

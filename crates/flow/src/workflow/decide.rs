@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentRole, Outcome, StepId};
+use super::{AgentRole, StepId, WorkflowOutcome};
 
 /// The way the outcome of a step is determined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub enum Decide {
     /// Computed from the agent's confidence.
     Confidence(ConfidenceLoop),
     /// Computed from parameters and state.
-    Cases(Cases),
+    Cases(OutcomeCases),
 }
 
 /// A gate: a run passes only if the recorded items allow it.
@@ -33,10 +33,10 @@ pub struct Gate {
     pub reviews: Vec<StepId>,
     /// The agent that repairs.
     #[serde(default)]
-    pub fix: Fix,
+    pub fix: RepairAgent,
     /// The lowest severity that blocks in each iteration; the last entry also applies to all later iterations.
     #[serde(default = "schedule", skip_serializing_if = "is_usual_schedule")]
-    pub schedule: Vec<Severity>,
+    pub schedule: Vec<ItemSeverity>,
     /// The number of failed iterations after which the run stops for a person; by default the length of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Gate {
     pub stop: Option<String>,
     /// Third pillar: the way the review after a repair is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reverify: Option<Reverify>,
+    pub reverify: Option<ReverifyMode>,
     /// The message when the gate is passed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pass_message: String,
@@ -60,7 +60,7 @@ pub struct Gate {
 /// The agent that repairs the findings of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Fix {
+pub enum RepairAgent {
     /// The agent that requests steps.
     #[default]
     Own,
@@ -71,7 +71,7 @@ pub enum Fix {
 /// The way the review after a repair is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reverify {
+pub enum ReverifyMode {
     /// Every item is open again, and the reviewer does not see the earlier findings.
     Fresh,
     /// Only failed items are open again.
@@ -83,7 +83,7 @@ pub enum Reverify {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Severity {
+pub enum ItemSeverity {
     /// Nice to have.
     Could,
     /// Recommended.
@@ -97,7 +97,7 @@ pub enum Severity {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Confidence {
+pub enum ConfidenceLevel {
     /// Still exploring.
     Exploring,
     /// A guess.
@@ -115,7 +115,7 @@ pub enum Confidence {
 #[serde(deny_unknown_fields)]
 pub struct ConfidenceLoop {
     /// The confidence that is required.
-    pub until: Confidence,
+    pub until: ConfidenceLevel,
     /// The maximum number of visits; after that the run continues with `ok`, and the outcome is marked as limited.
     pub max: u32,
     /// Questions of fact from which the engine computes the confidence. Without any, the agent reports it.
@@ -123,7 +123,7 @@ pub struct ConfidenceLoop {
     pub questions: IndexMap<String, ConfidenceQuestion>,
     /// The minimum sum of answers (yes 1, partial ½, no 0) for each level. Below all of them the level is `exploring`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub levels: IndexMap<Confidence, f64>,
+    pub levels: IndexMap<ConfidenceLevel, f64>,
 }
 
 /// A question of fact.
@@ -144,47 +144,47 @@ fn yes() -> bool {
 /// Outcomes by condition; the first condition that holds decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Cases {
+pub struct OutcomeCases {
     /// The conditions, in order.
-    pub when: Vec<Case>,
+    pub when: Vec<OutcomeCase>,
     /// The outcome if none holds.
     #[serde(default = "ok")]
-    pub otherwise: Outcome,
+    pub otherwise: WorkflowOutcome,
 }
 
-fn ok() -> Outcome {
-    Outcome::Ok
+fn ok() -> WorkflowOutcome {
+    WorkflowOutcome::Ok
 }
 
 /// A condition and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct OutcomeCase {
     /// An expression over parameters and state, such as `mode == "quick"`.
     #[serde(rename = "if")]
     pub condition: String,
     /// The outcome if it holds.
-    pub outcome: Outcome,
+    pub outcome: WorkflowOutcome,
 }
 
 /// The bound of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Bound {
+pub struct LoopBound {
     /// The maximum number of visits.
     pub max: u32,
     /// The outcome that is forced at the limit, whatever is reported; without one the run stops for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_limit: Option<Outcome>,
+    pub at_limit: Option<WorkflowOutcome>,
 }
 
 /// The default schedule: all severities block for three iterations, then `MUST` and `SHOULD`, then only `MUST`.
-pub(crate) fn schedule() -> Vec<Severity> {
-    use Severity::{Could, Must, Should};
+pub(crate) fn schedule() -> Vec<ItemSeverity> {
+    use ItemSeverity::{Could, Must, Should};
     vec![Could, Could, Could, Should, Must]
 }
 
-fn is_usual_schedule(given: &Vec<Severity>) -> bool {
+fn is_usual_schedule(given: &Vec<ItemSeverity>) -> bool {
     *given == schedule()
 }
 
@@ -208,7 +208,7 @@ impl Default for Gate {
         Gate {
             name: String::new(),
             reviews: Vec::new(),
-            fix: Fix::Own,
+            fix: RepairAgent::Own,
             schedule: schedule(),
             limit: None,
             checks: Vec::new(),
@@ -222,20 +222,20 @@ impl Default for Gate {
 
 impl Gate {
     /// The number of failed iterations after which the run stops for a person.
-    pub fn limit(&self) -> u32 {
+    pub fn iteration_limit(&self) -> u32 {
         self.limit.unwrap_or(self.schedule.len() as u32).max(1)
     }
 
     /// The lowest severity that blocks in an iteration; iterations start at 1.
-    pub fn blocking(&self, iteration: u32) -> Severity {
+    pub fn blocking_severity(&self, iteration: u32) -> ItemSeverity {
         let at = (iteration.max(1) as usize - 1).min(self.schedule.len().saturating_sub(1));
-        self.schedule.get(at).copied().unwrap_or(Severity::Could)
+        self.schedule.get(at).copied().unwrap_or(ItemSeverity::Could)
     }
 }
 
-impl Cases {
+impl OutcomeCases {
     /// The outcomes, each once, in the order in which they are tried.
-    pub fn outcomes(&self) -> Vec<Outcome> {
+    pub fn distinct_outcomes(&self) -> Vec<WorkflowOutcome> {
         let mut all = Vec::new();
         for outcome in self.when.iter().map(|case| &case.outcome).chain([&self.otherwise]) {
             if !all.contains(outcome) {
@@ -246,56 +246,58 @@ impl Cases {
     }
 }
 
-impl Severity {
+impl ItemSeverity {
     pub fn as_str(self) -> &'static str {
         match self {
-            Severity::Could => "COULD",
-            Severity::Should => "SHOULD",
-            Severity::Must => "MUST",
+            ItemSeverity::Could => "COULD",
+            ItemSeverity::Should => "SHOULD",
+            ItemSeverity::Must => "MUST",
         }
     }
 
     /// Parses a severity, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
-        [Severity::Could, Severity::Should, Severity::Must]
+        [ItemSeverity::Could, ItemSeverity::Should, ItemSeverity::Must]
             .into_iter()
             .find(|severity| severity.as_str().eq_ignore_ascii_case(word.trim()))
     }
 }
 
-impl fmt::Display for Severity {
+impl fmt::Display for ItemSeverity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Confidence {
+impl ConfidenceLevel {
     /// All levels, from lowest to highest.
-    pub const ALL: [Confidence; 5] = [
-        Confidence::Exploring,
-        Confidence::Low,
-        Confidence::Medium,
-        Confidence::High,
-        Confidence::Certain,
+    pub const ALL: [ConfidenceLevel; 5] = [
+        ConfidenceLevel::Exploring,
+        ConfidenceLevel::Low,
+        ConfidenceLevel::Medium,
+        ConfidenceLevel::High,
+        ConfidenceLevel::Certain,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Confidence::Exploring => "exploring",
-            Confidence::Low => "low",
-            Confidence::Medium => "medium",
-            Confidence::High => "high",
-            Confidence::Certain => "certain",
+            ConfidenceLevel::Exploring => "exploring",
+            ConfidenceLevel::Low => "low",
+            ConfidenceLevel::Medium => "medium",
+            ConfidenceLevel::High => "high",
+            ConfidenceLevel::Certain => "certain",
         }
     }
 
     /// Parses a level, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
-        Confidence::ALL.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(word.trim()))
+        ConfidenceLevel::ALL
+            .into_iter()
+            .find(|level| level.as_str().eq_ignore_ascii_case(word.trim()))
     }
 }
 
-impl fmt::Display for Confidence {
+impl fmt::Display for ConfidenceLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

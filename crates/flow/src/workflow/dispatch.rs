@@ -9,21 +9,21 @@ use super::AgentRole;
 /// Work dispatched to sub-agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Dispatch {
+pub enum SubagentDispatch {
     /// One sub-agent.
-    Single(Brief),
+    Single(SubagentBrief),
     /// Several at once, each with its own task.
-    Parallel(Parallel),
+    Parallel(ParallelDispatch),
     /// One for each entry of a list, all with the same task.
-    Template(Template),
+    Template(TemplateDispatch),
     /// One of two dispatches, by a condition.
-    Conditional(Conditional),
+    Conditional(ConditionalDispatch),
 }
 
 /// The brief of a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Brief {
+pub struct SubagentBrief {
     /// The id among several sub-agents.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
@@ -56,7 +56,7 @@ pub struct Brief {
 /// Several sub-agents at once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Parallel {
+pub struct ParallelDispatch {
     /// Instructions for starting them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instruction: String,
@@ -64,46 +64,46 @@ pub struct Parallel {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shared: String,
     /// The sub-agents.
-    pub agents: Vec<Brief>,
+    pub agents: Vec<SubagentBrief>,
 }
 
 /// One sub-agent for each entry of a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Template {
+pub struct TemplateDispatch {
     /// The list: a parameter of type `list` or `work`, or `items` for the open items of the current review.
     pub over: String,
     /// Context that all of them get.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shared: String,
     /// The brief, in which `item` is the entry.
-    pub each: Brief,
+    pub each: SubagentBrief,
 }
 
 /// One of two dispatches, by a condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Conditional {
+pub struct ConditionalDispatch {
     /// The condition in words, for the agent to judge.
     pub condition: String,
     /// The condition as an expression over parameters and state; if set, the engine evaluates it.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
     /// The dispatch if it holds.
-    pub then: Box<Dispatch>,
+    pub then: Box<SubagentDispatch>,
     /// The dispatch if it does not.
     #[serde(default, rename = "else", skip_serializing_if = "Option::is_none")]
-    pub otherwise: Option<Box<Dispatch>>,
+    pub otherwise: Option<Box<SubagentDispatch>>,
 }
 
-impl Dispatch {
+impl SubagentDispatch {
     /// All briefs of the dispatch.
-    pub fn briefs(&self) -> Vec<&Brief> {
+    pub fn briefs(&self) -> Vec<&SubagentBrief> {
         match self {
-            Dispatch::Single(brief) => vec![brief],
-            Dispatch::Parallel(parallel) => parallel.agents.iter().collect(),
-            Dispatch::Template(template) => vec![&template.each],
-            Dispatch::Conditional(conditional) => {
+            SubagentDispatch::Single(brief) => vec![brief],
+            SubagentDispatch::Parallel(parallel) => parallel.agents.iter().collect(),
+            SubagentDispatch::Template(template) => vec![&template.each],
+            SubagentDispatch::Conditional(conditional) => {
                 let mut all = conditional.then.briefs();
                 all.extend(conditional.otherwise.iter().flat_map(|other| other.briefs()));
                 all
@@ -112,14 +112,14 @@ impl Dispatch {
     }
 }
 
-impl Dispatch {
+impl SubagentDispatch {
     /// All briefs of the dispatch, mutable.
-    pub(crate) fn briefs_mut(&mut self) -> Vec<&mut Brief> {
+    pub(crate) fn briefs_mut(&mut self) -> Vec<&mut SubagentBrief> {
         match self {
-            Dispatch::Single(brief) => vec![brief],
-            Dispatch::Parallel(parallel) => parallel.agents.iter_mut().collect(),
-            Dispatch::Template(template) => vec![&mut template.each],
-            Dispatch::Conditional(conditional) => {
+            SubagentDispatch::Single(brief) => vec![brief],
+            SubagentDispatch::Parallel(parallel) => parallel.agents.iter_mut().collect(),
+            SubagentDispatch::Template(template) => vec![&mut template.each],
+            SubagentDispatch::Conditional(conditional) => {
                 let mut all = conditional.then.briefs_mut();
                 all.extend(conditional.otherwise.iter_mut().flat_map(|other| other.briefs_mut()));
                 all

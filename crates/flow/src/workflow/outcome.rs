@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
+pub enum WorkflowOutcome {
     /// Done.
     Ok,
     /// Done, with a negative result.
@@ -25,33 +25,33 @@ pub enum Outcome {
     Named(String),
 }
 
-impl Outcome {
+impl WorkflowOutcome {
     pub fn as_str(&self) -> &str {
         match self {
-            Outcome::Ok => "ok",
-            Outcome::Fail => "fail",
-            Outcome::Skip => "skip",
-            Outcome::Iterate => "iterate",
-            Outcome::Default => "default",
-            Outcome::Named(name) => name,
+            WorkflowOutcome::Ok => "ok",
+            WorkflowOutcome::Fail => "fail",
+            WorkflowOutcome::Skip => "skip",
+            WorkflowOutcome::Iterate => "iterate",
+            WorkflowOutcome::Default => "default",
+            WorkflowOutcome::Named(name) => name,
         }
     }
 }
 
-impl From<&str> for Outcome {
+impl From<&str> for WorkflowOutcome {
     fn from(word: &str) -> Self {
         match word {
-            "ok" => Outcome::Ok,
-            "fail" => Outcome::Fail,
-            "skip" => Outcome::Skip,
-            "iterate" => Outcome::Iterate,
-            "default" => Outcome::Default,
-            name => Outcome::Named(name.to_owned()),
+            "ok" => WorkflowOutcome::Ok,
+            "fail" => WorkflowOutcome::Fail,
+            "skip" => WorkflowOutcome::Skip,
+            "iterate" => WorkflowOutcome::Iterate,
+            "default" => WorkflowOutcome::Default,
+            name => WorkflowOutcome::Named(name.to_owned()),
         }
     }
 }
 
-impl FromStr for Outcome {
+impl FromStr for WorkflowOutcome {
     type Err = Infallible;
 
     fn from_str(word: &str) -> Result<Self, Infallible> {
@@ -59,26 +59,26 @@ impl FromStr for Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for WorkflowOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Serialize for Outcome {
+impl Serialize for WorkflowOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Outcome {
+impl<'de> Deserialize<'de> for WorkflowOutcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = Cow::<'de, str>::deserialize(deserializer)?;
         Ok(word.as_ref().into())
     }
 }
 
-impl JsonSchema for Outcome {
+impl JsonSchema for WorkflowOutcome {
     fn schema_name() -> Cow<'static, str> {
         "Outcome".into()
     }

@@ -9,137 +9,141 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Outcome, StepId};
+use super::{StepId, WorkflowOutcome};
 
 /// The word for the end of a workflow. No step can have this id.
 pub(crate) const END: &str = "end";
 
 /// The edges of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Routing {
+pub enum StepRouting {
     /// Always to the same step.
     Linear(StepId),
     /// By outcome.
-    Branch(IndexMap<Outcome, Target>),
+    Branch(IndexMap<WorkflowOutcome, EdgeTarget>),
     /// To the end of the workflow.
     Terminal,
 }
 
 /// The target of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum EdgeTarget {
     Step(StepId),
     End,
 }
 
-impl Routing {
+impl StepRouting {
     /// The target of an outcome: its own edge, or that of `default`. `None` if the outcome has no edge, which is not
     /// the same as leading to the end.
-    pub fn target(&self, outcome: &Outcome) -> Option<Target> {
+    pub fn find_target(&self, outcome: &WorkflowOutcome) -> Option<EdgeTarget> {
         match self {
-            Routing::Linear(step) => (*outcome == Outcome::Ok).then(|| Target::Step(step.clone())),
-            Routing::Terminal => (*outcome == Outcome::Ok).then_some(Target::End),
-            Routing::Branch(edges) => {
-                edges.get(outcome).or_else(|| edges.get(&Outcome::Default)).cloned()
+            StepRouting::Linear(step) => {
+                (*outcome == WorkflowOutcome::Ok).then(|| EdgeTarget::Step(step.clone()))
+            }
+            StepRouting::Terminal => (*outcome == WorkflowOutcome::Ok).then_some(EdgeTarget::End),
+            StepRouting::Branch(edges) => {
+                edges.get(outcome).or_else(|| edges.get(&WorkflowOutcome::Default)).cloned()
             }
         }
     }
 
     /// The outcomes that have an edge, in the order of the file.
-    pub fn outcomes(&self) -> Vec<Outcome> {
+    pub fn routed_outcomes(&self) -> Vec<WorkflowOutcome> {
         match self {
-            Routing::Linear(_) | Routing::Terminal => vec![Outcome::Ok],
-            Routing::Branch(edges) => edges.keys().cloned().collect(),
+            StepRouting::Linear(_) | StepRouting::Terminal => vec![WorkflowOutcome::Ok],
+            StepRouting::Branch(edges) => edges.keys().cloned().collect(),
         }
     }
 
     /// The edges, in the order of the file.
-    pub fn edges(&self) -> Vec<(Outcome, Target)> {
+    pub fn all_edges(&self) -> Vec<(WorkflowOutcome, EdgeTarget)> {
         match self {
-            Routing::Linear(step) => vec![(Outcome::Ok, Target::Step(step.clone()))],
-            Routing::Terminal => vec![(Outcome::Ok, Target::End)],
-            Routing::Branch(edges) => {
+            StepRouting::Linear(step) => {
+                vec![(WorkflowOutcome::Ok, EdgeTarget::Step(step.clone()))]
+            }
+            StepRouting::Terminal => vec![(WorkflowOutcome::Ok, EdgeTarget::End)],
+            StepRouting::Branch(edges) => {
                 edges.iter().map(|(outcome, target)| (outcome.clone(), target.clone())).collect()
             }
         }
     }
 }
 
-impl Target {
+impl EdgeTarget {
     /// The step, unless the target is the end.
-    pub fn step(&self) -> Option<&StepId> {
+    pub fn as_step(&self) -> Option<&StepId> {
         match self {
-            Target::Step(step) => Some(step),
-            Target::End => None,
+            EdgeTarget::Step(step) => Some(step),
+            EdgeTarget::End => None,
         }
     }
 }
 
-impl From<&str> for Target {
+impl From<&str> for EdgeTarget {
     fn from(word: &str) -> Self {
-        if word == END { Target::End } else { Target::Step(word.into()) }
+        if word == END { EdgeTarget::End } else { EdgeTarget::Step(word.into()) }
     }
 }
 
-impl From<&str> for Routing {
+impl From<&str> for StepRouting {
     fn from(word: &str) -> Self {
-        match Target::from(word) {
-            Target::End => Routing::Terminal,
-            Target::Step(step) => Routing::Linear(step),
+        match EdgeTarget::from(word) {
+            EdgeTarget::End => StepRouting::Terminal,
+            EdgeTarget::Step(step) => StepRouting::Linear(step),
         }
     }
 }
 
-impl<const N: usize> From<[(Outcome, &str); N]> for Routing {
-    fn from(edges: [(Outcome, &str); N]) -> Self {
-        Routing::Branch(edges.into_iter().map(|(outcome, to)| (outcome, to.into())).collect())
+impl<const N: usize> From<[(WorkflowOutcome, &str); N]> for StepRouting {
+    fn from(edges: [(WorkflowOutcome, &str); N]) -> Self {
+        StepRouting::Branch(edges.into_iter().map(|(outcome, to)| (outcome, to.into())).collect())
     }
 }
 
-impl Serialize for Target {
+impl Serialize for EdgeTarget {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.step().map_or(END, StepId::as_str))
+        serializer.serialize_str(self.as_step().map_or(END, StepId::as_str))
     }
 }
 
-impl<'de> Deserialize<'de> for Target {
+impl<'de> Deserialize<'de> for EdgeTarget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = Cow::<'de, str>::deserialize(deserializer)?;
         Ok(word.as_ref().into())
     }
 }
 
-impl Serialize for Routing {
+impl Serialize for StepRouting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Routing::Linear(step) => serializer.serialize_str(step.as_str()),
-            Routing::Terminal => serializer.serialize_str(END),
-            Routing::Branch(edges) => edges.serialize(serializer),
+            StepRouting::Linear(step) => serializer.serialize_str(step.as_str()),
+            StepRouting::Terminal => serializer.serialize_str(END),
+            StepRouting::Branch(edges) => edges.serialize(serializer),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Routing {
+impl<'de> Deserialize<'de> for StepRouting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Form;
 
         impl<'de> Visitor<'de> for Form {
-            type Value = Routing;
+            type Value = StepRouting;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a step, `end`, or a mapping from outcomes to steps")
             }
 
-            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Routing, E> {
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<StepRouting, E> {
                 Ok(word.into())
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Routing, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StepRouting, A::Error> {
                 let mut edges = IndexMap::new();
                 while let Some((outcome, target)) = map.next_entry()? {
                     edges.insert(outcome, target);
                 }
-                Ok(Routing::Branch(edges))
+                Ok(StepRouting::Branch(edges))
             }
         }
 
@@ -147,7 +151,7 @@ impl<'de> Deserialize<'de> for Routing {
     }
 }
 
-impl JsonSchema for Routing {
+impl JsonSchema for StepRouting {
     fn schema_name() -> Cow<'static, str> {
         "Routing".into()
     }

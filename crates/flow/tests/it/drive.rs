@@ -3,16 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use repertoire_flow::Checked;
+use repertoire_flow::CheckedWorkflow;
 use repertoire_flow::engine::{
-    Action, CheckRecord, Input, ItemRecord, Report, Verdict, next, start, verdict,
+    CheckRecord, EngineAction, EngineInput, GateVerdict, ItemRecord, StepReport, advance_run,
+    compute_verdict, start,
 };
 use repertoire_flow::render;
-use repertoire_flow::state::{CheckResult, ItemStatus, Proof, Review, RunId, State, Status};
-use repertoire_flow::step::{Addressing, Next, view};
-use repertoire_flow::template::{Scope, fill};
+use repertoire_flow::state::{
+    CheckProof, GateCheckResult, GateReview, ItemStatus, WorkflowRunId, WorkflowRunState,
+    WorkflowRunStatus,
+};
+use repertoire_flow::step::{NextStep, StepAddressing, build_view};
+use repertoire_flow::template::{TemplateScope, render_template};
 use repertoire_flow::workflow::{
-    Arg, ArgType, Confidence, Decide, Gate, Outcome, Severity, StepDef, StepId, Workflow,
+    ConfidenceLevel, Decide, Gate, ItemSeverity, ParameterType, StepDef, StepId, Workflow,
+    WorkflowOutcome, WorkflowParameter,
 };
 
 /// An edge: the step and its outcome, none for an error.
@@ -37,21 +42,21 @@ impl Dice {
 /// How a step is wanted to end.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
-    Outcome(Outcome),
+    Outcome(WorkflowOutcome),
     Error,
 }
 
 pub(crate) struct Driver<'a> {
-    pub(crate) flow: &'a Checked,
-    pub(crate) state: State,
+    pub(crate) flow: &'a CheckedWorkflow,
+    pub(crate) state: WorkflowRunState,
     pub(crate) dice: Dice,
     literals: Vec<String>,
     /// Everything that was accepted, in order.
-    pub(crate) accepted: Vec<Input>,
+    pub(crate) accepted: Vec<EngineInput>,
 }
 
 impl<'a> Driver<'a> {
-    pub(crate) fn new(flow: &'a Checked, seed: u64) -> Self {
+    pub(crate) fn new(flow: &'a CheckedWorkflow, seed: u64) -> Self {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let literals = literals(flow.workflow());
         let mut given = BTreeMap::new();
@@ -64,12 +69,12 @@ impl<'a> Driver<'a> {
                 given.insert(name.clone(), value(arg, &literals, &mut dice));
             }
         }
-        let state = start(flow, RunId::new("run-1"), &given).expect("the values fit");
+        let state = start(flow, WorkflowRunId::new("run-1"), &given).expect("the values fit");
         Driver { flow, state, dice, literals, accepted: Vec::new() }
     }
 
     pub(crate) fn step(&self) -> &'a StepDef {
-        self.flow.step(&self.state.step).expect("a run is at a step of its workflow")
+        self.flow.find_step(&self.state.step).expect("a run is at a step of its workflow")
     }
 
     /// The ways in which the step that the run is at can end.
@@ -79,21 +84,24 @@ impl<'a> Driver<'a> {
 
     /// Shows the step, in every form, and looks whether what is shown can be true.
     pub(crate) fn look(&self) {
-        let seen = match view(self.flow, &self.state, &Addressing::Run) {
+        let seen = match build_view(self.flow, &self.state, &StepAddressing::Run) {
             Ok(seen) => seen,
             Err(error) => panic!("{} cannot be shown: {error}", self.state.step),
         };
         assert!((1..=seen.total).contains(&seen.step), "steps are counted from 1");
-        for rendered in [render::xml(&seen), render::text(&seen), render::json(&seen).to_string()] {
+        for rendered in
+            [render::render_xml(&seen), render::render_text(&seen), render::json(&seen).to_string()]
+        {
             assert!(!rendered.trim().is_empty());
         }
-        let is_over = matches!(self.state.status, Status::Done | Status::Aborted);
-        assert_eq!(is_over, matches!(seen.next, Next::Complete { .. }), "{:?}", seen.next);
-        if let Next::Ways { ways, .. } = &seen.next {
+        let is_over =
+            matches!(self.state.status, WorkflowRunStatus::Done | WorkflowRunStatus::Aborted);
+        assert_eq!(is_over, matches!(seen.next, NextStep::Complete { .. }), "{:?}", seen.next);
+        if let NextStep::Ways { ways, .. } = &seen.next {
             assert!(!ways.is_empty(), "step `{}` shows no way on", seen.id);
             assert!(ways.iter().all(|way| way.to.is_none_or(|to| (1..=seen.total).contains(&to))));
         }
-        if let Next::Person { choices, command, .. } = &seen.next {
+        if let NextStep::Person { choices, command, .. } = &seen.next {
             assert!(!choices.is_empty() || command.is_some(), "nothing can be chosen");
         }
     }
@@ -103,11 +111,13 @@ impl<'a> Driver<'a> {
         let before = self.state.history.len();
         match wish {
             Wish::Error => {
-                self.say(Input::now(Action::Error { message: "it cannot be done".into() }));
+                self.say(EngineInput::about_now(EngineAction::Error {
+                    message: "it cannot be done".into(),
+                }));
             }
             Wish::Outcome(outcome) => {
                 if let Decide::Gate(gate) = &self.step().decide {
-                    self.review(gate, *outcome == Outcome::Ok);
+                    self.review(gate, *outcome == WorkflowOutcome::Ok);
                 }
                 let input = self.leaving(outcome);
                 self.say(input);
@@ -117,8 +127,8 @@ impl<'a> Driver<'a> {
         Some((passage.step.to_string(), passage.outcome.as_ref().map(ToString::to_string)))
     }
 
-    fn say(&mut self, input: Input) {
-        match next(self.flow, &self.state, &input) {
+    fn say(&mut self, input: EngineInput) {
+        match advance_run(self.flow, &self.state, &input) {
             Ok(state) => self.state = state,
             Err(refusal) => panic!("step `{}` refuses {input:?}: {refusal}", self.state.step),
         }
@@ -126,13 +136,13 @@ impl<'a> Driver<'a> {
     }
 
     /// The report that ends the step with an outcome; where values decide, some are tried.
-    fn leaving(&mut self, wanted: &Outcome) -> Input {
+    fn leaving(&mut self, wanted: &WorkflowOutcome) -> EngineInput {
         let step = self.step();
         let tries = if matches!(step.decide, Decide::Cases(_)) { 24 } else { 1 };
         let mut last = None;
         for _ in 0..tries {
-            let input = Input::now(Action::Leave(self.report(step, wanted)));
-            let after = next(self.flow, &self.state, &input);
+            let input = EngineInput::about_now(EngineAction::Leave(self.report(step, wanted)));
+            let after = advance_run(self.flow, &self.state, &input);
             let reached = after.as_ref().ok().and_then(|state| state.history.last());
             let hit = reached.is_some_and(|passage| passage.outcome.as_ref() == Some(wanted));
             last = Some(input);
@@ -143,8 +153,8 @@ impl<'a> Driver<'a> {
         last.expect("there is one try at least")
     }
 
-    fn report(&mut self, step: &StepDef, wanted: &Outcome) -> Report {
-        let mut report = Report::default();
+    fn report(&mut self, step: &StepDef, wanted: &WorkflowOutcome) -> StepReport {
+        let mut report = StepReport::default();
         for name in &step.sets {
             let arg = &self.flow.workflow().parameters[name];
             report.set.insert(name.clone(), value(arg, &self.literals, &mut self.dice));
@@ -153,10 +163,14 @@ impl<'a> Driver<'a> {
         match &step.decide {
             Decide::Reported => report.outcome = Some(wanted.clone()),
             Decide::Confidence(confidence) => {
-                let sure = *wanted == Outcome::Ok;
+                let sure = *wanted == WorkflowOutcome::Ok;
                 match confidence.questions.is_empty() {
                     true => {
-                        let level = if sure { Confidence::Certain } else { Confidence::Exploring };
+                        let level = if sure {
+                            ConfidenceLevel::Certain
+                        } else {
+                            ConfidenceLevel::Exploring
+                        };
                         report.confidence = Some(level);
                     }
                     false => {
@@ -200,37 +214,39 @@ impl<'a> Driver<'a> {
             items.push(ItemRecord {
                 id: format!("item-{number}"),
                 check: Some("something holds".into()),
-                severity: Some(Severity::Must),
+                severity: Some(ItemSeverity::Must),
                 status: Some(status),
                 finding,
                 scope: None,
             });
         }
-        self.say(Input::now(Action::Record { gate: None, items, checks }));
-        let after = verdict(gate, self.state.reviews.get(&id).unwrap_or(&Review::default()));
-        assert!(!matches!(after, Verdict::Open { .. }), "gate `{id}` is still open");
+        self.say(EngineInput::about_now(EngineAction::Record { gate: None, items, checks }));
+        let after =
+            compute_verdict(gate, self.state.reviews.get(&id).unwrap_or(&GateReview::default()));
+        assert!(!matches!(after, GateVerdict::Open { .. }), "gate `{id}` is still open");
     }
 
     fn check(&self, name: &str, pass: bool) -> CheckRecord {
-        let command = &self.flow.workflow().checks[name].told();
-        let command = fill(command, &Scope::new(&self.state)).expect("a command can be filled in");
+        let command = &self.flow.workflow().checks[name].command_template();
+        let command = render_template(command, &TemplateScope::new(&self.state))
+            .expect("a command can be filled in");
         let status = if pass { ItemStatus::Pass } else { ItemStatus::Fail };
         let proof = match command.trim() {
-            "" => Proof::Claim,
-            command => Proof::Run {
+            "" => CheckProof::Claim,
+            command => CheckProof::Run {
                 command: command.to_owned(),
                 exit_code: Some(if pass { 0 } else { 1 }),
             },
         };
-        let result = CheckResult { status, proof, note: String::new() };
+        let result = GateCheckResult { status, proof, note: String::new() };
         CheckRecord { name: name.to_owned(), result }
     }
 }
 
 /// The ways in which a step can end.
 pub(crate) fn wishes(step: &StepDef) -> Vec<Wish> {
-    let word = |outcome: Outcome| match outcome {
-        Outcome::Default => Outcome::Named("anything-else".into()),
+    let word = |outcome: WorkflowOutcome| match outcome {
+        WorkflowOutcome::Default => WorkflowOutcome::Named("anything-else".into()),
         other => other,
     };
     let mut all: Vec<Wish> =
@@ -253,31 +269,31 @@ pub(crate) fn edges(workflow: &Workflow) -> BTreeSet<Edge> {
 /// Where a way of ending a step leads; none is the end.
 pub(crate) fn target(step: &StepDef, wish: &Wish) -> Option<StepId> {
     match wish {
-        Wish::Outcome(outcome) => step.next.target(outcome)?.step().cloned(),
+        Wish::Outcome(outcome) => step.next.find_target(outcome)?.as_step().cloned(),
         Wish::Error => step.on_error.clone(),
     }
 }
 
 /// A value that a parameter takes.
-fn value(arg: &Arg, literals: &[String], dice: &mut Dice) -> String {
-    if !arg.choices.is_empty() && arg.kind != ArgType::List {
+fn value(arg: &WorkflowParameter, literals: &[String], dice: &mut Dice) -> String {
+    if !arg.choices.is_empty() && arg.kind != ParameterType::List {
         return dice.pick(&arg.choices).clone();
     }
     let least = arg.min.unwrap_or(0.0) as i64;
     let most = arg.max.map_or(least + 3, |max| max as i64);
     let number = (least + dice.below(4) as i64).min(most);
     match arg.kind {
-        ArgType::Text => match dice.below(2) {
+        ParameterType::Text => match dice.below(2) {
             0 if !literals.is_empty() => dice.pick(literals).clone(),
             _ => "some text, with a comma".to_owned(),
         },
         // Now and then more than any loop goes round.
-        ArgType::Integer | ArgType::Number => match dice.below(4) {
+        ParameterType::Integer | ParameterType::Number => match dice.below(4) {
             0 => arg.max.map_or(1000, |max| max as i64).to_string(),
             _ => number.to_string(),
         },
-        ArgType::Boolean => ["true", "false"][dice.below(2)].to_owned(),
-        ArgType::List => {
+        ParameterType::Boolean => ["true", "false"][dice.below(2)].to_owned(),
+        ParameterType::List => {
             let entry = |at: i64| match arg.choices.get(at as usize) {
                 Some(choice) => format!("{choice:?}"),
                 None => format!("\"entry {at}\""),
@@ -285,7 +301,7 @@ fn value(arg: &Arg, literals: &[String], dice: &mut Dice) -> String {
             let entries: Vec<String> = (0..number).map(entry).collect();
             format!("[{}]", entries.join(","))
         }
-        ArgType::Work => {
+        ParameterType::Work => {
             let pieces: Vec<String> = (0..number)
                 .map(|at| {
                     format!(

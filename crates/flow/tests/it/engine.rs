@@ -1,10 +1,10 @@
 //! What the engine does with reports: counting, bounds, values, confidence, cases and errors.
 
-use repertoire_flow::engine::{Choice, Input, Report, start};
-use repertoire_flow::state::{RunId, Status};
-use repertoire_flow::step::{Addressing, view};
-use repertoire_flow::workflow::Confidence;
-use repertoire_flow::{Checked, check::ThawError};
+use repertoire_flow::engine::{EngineInput, PersonChoice, StepReport, start};
+use repertoire_flow::state::{WorkflowRunId, WorkflowRunStatus};
+use repertoire_flow::step::{StepAddressing, build_view};
+use repertoire_flow::workflow::ConfidenceLevel;
+use repertoire_flow::{CheckedWorkflow, check::ThawError};
 use serde_json::json;
 
 use crate::support::{Run, about, checked, error, facts, map, output, report, sets, sure};
@@ -28,7 +28,7 @@ steps:
 #[test]
 fn a_step_that_is_reported_twice_counts_once() {
     let mut run = Run::of(LINE);
-    let first = about(1, Input::done());
+    let first = about(1, EngineInput::leave_step());
     run.says(&first);
     let after = run.state.clone();
     run.says(&first);
@@ -39,10 +39,10 @@ fn a_step_that_is_reported_twice_counts_once() {
 #[test]
 fn the_last_report_twice_is_as_good_as_once() {
     let mut run = Run::of(LINE);
-    run.done().says(&about(2, Input::done()));
+    run.done().says(&about(2, EngineInput::leave_step()));
     assert_eq!(run.at(), "done");
     let after = run.state.clone();
-    run.says(&about(2, Input::done()));
+    run.says(&about(2, EngineInput::leave_step()));
     assert_eq!(run.state, after);
 }
 
@@ -52,13 +52,13 @@ fn a_report_that_made_the_run_wait_can_be_repeated() {
     for _ in 0..2 {
         run.done().leaves("again");
     }
-    run.done().says(&about(6, Input::leave("again")));
+    run.done().says(&about(6, EngineInput::leave_with("again")));
     let waiting = run.at();
     assert_eq!(waiting, "look: step `look` was gone through as often as it may");
-    run.says(&about(6, Input::leave("again")));
+    run.says(&about(6, EngineInput::leave_with("again")));
     assert_eq!(run.at(), waiting);
     assert_eq!(
-        run.refuses(&about(6, Input::leave("ok"))),
+        run.refuses(&about(6, EngineInput::leave_with("ok"))),
         "the run waits for a person: step `look` was gone through as often as it may"
     );
 }
@@ -66,14 +66,14 @@ fn a_report_that_made_the_run_wait_can_be_repeated() {
 #[test]
 fn a_report_about_another_turn_is_refused() {
     let mut run = Run::of(LOOP);
-    run.says(&about(1, Input::done()));
+    run.says(&about(1, EngineInput::leave_step()));
     let late = about(1, output("something else"));
     assert_eq!(
         run.refuses(&late),
         "turn 1 is over, and was ended by another report; the run is at turn 2, step `look`"
     );
     assert_eq!(
-        run.refuses(&about(9, Input::done())),
+        run.refuses(&about(9, EngineInput::leave_step())),
         "there was no turn 9 yet; the run is at turn 2, step `look`"
     );
 }
@@ -82,11 +82,11 @@ fn a_report_about_another_turn_is_refused() {
 fn a_run_that_is_over_takes_no_reports() {
     let mut run = Run::of(LINE);
     run.done().done();
-    assert_eq!(run.refuses(&Input::done()), "the run is over (it is complete)");
+    assert_eq!(run.refuses(&EngineInput::leave_step()), "the run is over (it is complete)");
     let mut run = Run::of(LINE);
-    run.chooses(Choice::Abort);
-    assert_eq!(run.refuses(&Input::done()), "the run is over (a person has ended it)");
-    run.chooses(Choice::Abort);
+    run.chooses(PersonChoice::Abort);
+    assert_eq!(run.refuses(&EngineInput::leave_step()), "the run is over (a person has ended it)");
+    run.chooses(PersonChoice::Abort);
     assert_eq!((run.at().as_str(), run.state.decisions.len()), ("aborted", 1));
 }
 
@@ -94,9 +94,9 @@ fn a_run_that_is_over_takes_no_reports() {
 fn an_outcome_has_to_be_one_that_the_step_has() {
     let mut run = Run::of(LOOP);
     run.done();
-    assert_eq!(run.refuses(&Input::done()), "say how step `look` ended: ok, again");
+    assert_eq!(run.refuses(&EngineInput::leave_step()), "say how step `look` ended: ok, again");
     assert_eq!(
-        run.refuses(&Input::leave("fail")),
+        run.refuses(&EngineInput::leave_with("fail")),
         "step `look` cannot end with `fail`; possible: ok, again"
     );
 }
@@ -111,7 +111,7 @@ steps:
 ",
     );
     for word in ["default", "two words", "a\n</step>", "", "A"] {
-        assert!(run.refuses(&Input::leave(word)).contains("cannot end with"), "{word}");
+        assert!(run.refuses(&EngineInput::leave_with(word)).contains("cannot end with"), "{word}");
     }
     run.leaves("something-else");
     assert_eq!(run.at(), "two");
@@ -123,13 +123,13 @@ fn a_loop_without_a_way_out_stops_for_a_person_who_may_allow_once_more() {
     for _ in 0..2 {
         run.done().leaves("again");
     }
-    run.done().leaves("again").chooses(Choice::Continue).done().leaves("again");
+    run.done().leaves("again").chooses(PersonChoice::Continue).done().leaves("again");
     assert_eq!(run.at(), "look: step `look` was gone through as often as it may");
     assert_eq!(
-        run.refuses(&crate::support::choose(Choice::Skip)),
+        run.refuses(&crate::support::choose(PersonChoice::Skip)),
         "`skip` is no choice here; possible: continue, take:ok, abort"
     );
-    run.chooses(Choice::Take("ok".into()));
+    run.chooses(PersonChoice::Take("ok".into()));
     assert_eq!(run.at(), "done");
     let choices: Vec<&str> = run.state.decisions.iter().map(|made| made.choice.as_str()).collect();
     assert_eq!(choices, ["continue", "take:ok"]);
@@ -169,7 +169,7 @@ steps:
 fn parameters_are_checked_at_the_start() {
     let flow = checked(VALUES);
     let refused = |given: &[(&str, &str)]| {
-        start(&flow, RunId::new("r"), &map(given)).expect_err("this is refused").to_string()
+        start(&flow, WorkflowRunId::new("r"), &map(given)).expect_err("this is refused").to_string()
     };
     assert_eq!(refused(&[]), "parameter `task` is needed: What to do");
     assert_eq!(
@@ -190,10 +190,10 @@ fn parameters_are_checked_at_the_start() {
 fn a_step_hands_over_what_it_sets_and_its_output() {
     let mut run = Run::with(VALUES, &[("task", "it")]);
     let full = |mode: &str, text: Option<&str>| {
-        report(Report {
+        report(StepReport {
             set: map(&[("mode", mode), ("waves", r#"[{"id":"a"}]"#)]),
             output: text.map(str::to_owned),
-            ..Report::default()
+            ..StepReport::default()
         })
     };
     assert_eq!(
@@ -215,7 +215,7 @@ fn a_step_hands_over_what_it_sets_and_its_output() {
     assert!(!run.state.parameters.contains_key("mode"));
     run.says(&full("quick", Some("the plan")));
     assert_eq!(run.state.parameters["mode"], json!("quick"));
-    let seen = view(&run.flow, &run.state, &Addressing::Run).expect("it can be shown");
+    let seen = build_view(&run.flow, &run.state, &StepAddressing::Run).expect("it can be shown");
     assert!(format!("{:?}", seen.actions).contains("the plan quick"));
     // What a default says need not be said again.
     run.done();
@@ -248,23 +248,26 @@ steps:
 fn a_step_is_gone_through_again_until_the_agent_is_sure() {
     let mut run = Run::of(SURE);
     assert_eq!(
-        run.refuses(&Input::done()),
+        run.refuses(&EngineInput::leave_step()),
         "say how sure you are: exploring, low, medium, high or certain"
     );
-    run.says(&sure(Confidence::Low));
-    assert_eq!((run.at().as_str(), run.state.visit()), ("look", 2));
-    run.says(&sure(Confidence::Certain));
+    run.says(&sure(ConfidenceLevel::Low));
+    assert_eq!((run.at().as_str(), run.state.visit_count()), ("look", 2));
+    run.says(&sure(ConfidenceLevel::Certain));
     assert_eq!(run.at(), "tell");
-    assert_eq!(run.refuses(&sure(Confidence::High)), "step `tell` does not ask how sure you are");
+    assert_eq!(
+        run.refuses(&sure(ConfidenceLevel::High)),
+        "step `tell` does not ask how sure you are"
+    );
 }
 
 #[test]
 fn a_claim_about_a_computed_outcome_has_to_be_right() {
     let run = Run::of(SURE);
-    let claim = report(Report {
+    let claim = report(StepReport {
         outcome: Some("ok".into()),
-        confidence: Some(Confidence::Low),
-        ..Report::default()
+        confidence: Some(ConfidenceLevel::Low),
+        ..StepReport::default()
     });
     assert_eq!(
         run.refuses(&claim),
@@ -276,7 +279,7 @@ fn a_claim_about_a_computed_outcome_has_to_be_right() {
 fn at_its_bound_a_confidence_step_goes_on_and_says_so() {
     let mut run = Run::of(SURE);
     for _ in 0..3 {
-        run.says(&sure(Confidence::Exploring));
+        run.says(&sure(ConfidenceLevel::Exploring));
     }
     assert_eq!(run.at(), "tell");
     assert_eq!(run.way(), "look-iterate look-iterate look-ok!");
@@ -314,7 +317,7 @@ fn confidence_is_computed_from_facts() {
         "step `look` does not ask for fact `luck`"
     );
     assert_eq!(
-        run.refuses(&sure(Confidence::Certain)),
+        run.refuses(&sure(ConfidenceLevel::Certain)),
         "step `look` does not ask how sure you are"
     );
     run.says(&facts(&[("evidence", "Partial"), ("framing", "yes")]));
@@ -347,7 +350,7 @@ fn cases_are_decided_by_what_was_just_set() {
     }
     let run = Run::of(CASES);
     assert_eq!(
-        run.refuses(&Input::leave("skip")),
+        run.refuses(&EngineInput::leave_with("skip")),
         "the outcome of step `plan` is computed, and is `ok`, not `skip`"
     );
 }
@@ -366,7 +369,7 @@ fn an_error_leads_to_the_step_that_mends_it_which_is_told_why() {
     let mut run = Run::of(MENDED);
     run.says(&about(1, error("no network")));
     assert_eq!((run.at().as_str(), run.way().as_str()), ("mend", "work-error"));
-    let seen = view(&run.flow, &run.state, &Addressing::Run).expect("it can be shown");
+    let seen = build_view(&run.flow, &run.state, &StepAddressing::Run).expect("it can be shown");
     assert!(format!("{:?}", seen.actions).contains("Why: no network"));
     let after = run.state.clone();
     run.says(&about(1, error("no network")));
@@ -374,7 +377,7 @@ fn an_error_leads_to_the_step_that_mends_it_which_is_told_why() {
     // Errors use up the bound too.
     run.done().says(&error("no network"));
     assert_eq!(run.at(), "work: step `work` was gone through as often as it may");
-    run.chooses(Choice::Continue);
+    run.chooses(PersonChoice::Continue);
     assert_eq!(run.at(), "mend");
 }
 
@@ -385,8 +388,8 @@ fn an_error_without_a_way_stops_for_a_person() {
     assert_eq!(run.at(), "one: the step could not be carried out: no disk");
     run.says(&error("no disk"));
     assert!(run.refuses(&error("another")).starts_with("the run waits for a person"));
-    run.chooses(Choice::Continue);
-    assert_eq!((run.at().as_str(), run.state.visit(), run.state.turn), ("one", 2, 2));
+    run.chooses(PersonChoice::Continue);
+    assert_eq!((run.at().as_str(), run.state.visit_count(), run.state.turn), ("one", 2, 2));
     assert!(run.refuses(&error(&"x".repeat(20_000))).contains("is the limit"));
 }
 
@@ -395,18 +398,19 @@ fn trying_again_after_an_error_uses_up_no_bound() {
     let mut run = Run::of(LOOP);
     run.done();
     for _ in 0..4 {
-        run.says(&error("no disk")).chooses(Choice::Continue);
+        run.says(&error("no disk")).chooses(PersonChoice::Continue);
     }
     let mut other = Run::of(LOOP);
     other.done();
     for _ in 0..10 {
-        for run in
-            [&mut run, &mut other].into_iter().filter(|run| run.state.status == Status::Active)
+        for run in [&mut run, &mut other]
+            .into_iter()
+            .filter(|run| run.state.status == WorkflowRunStatus::Active)
         {
             run.says(&if run.state.step.as_str() == "look" {
-                Input::leave("again")
+                EngineInput::leave_with("again")
             } else {
-                Input::done()
+                EngineInput::leave_step()
             });
         }
     }
@@ -418,39 +422,41 @@ fn trying_again_after_an_error_uses_up_no_bound() {
 fn a_run_goes_on_with_the_workflow_that_it_was_started_with() {
     let run = Run::of(LINE);
     let other = checked(LOOP);
-    let refused = repertoire_flow::engine::next(&other, &run.state, &Input::done());
+    let refused =
+        repertoire_flow::engine::advance_run(&other, &run.state, &EngineInput::leave_step());
     assert_eq!(
         refused.expect_err("another workflow").to_string(),
         "this is not the workflow that the run was started with"
     );
     let frozen = run.flow.freeze();
-    let thawed = Checked::thaw(&frozen, run.flow.fingerprint()).expect("it is the same");
+    let thawed = CheckedWorkflow::thaw(&frozen, run.flow.fingerprint()).expect("it is the same");
     assert_eq!(thawed.workflow(), run.flow.workflow());
     assert_eq!(thawed.freeze(), frozen);
-    let next = repertoire_flow::engine::next(&thawed, &run.state, &Input::done());
-    assert_eq!(next.expect("it goes on").status, Status::Active);
+    let next =
+        repertoire_flow::engine::advance_run(&thawed, &run.state, &EngineInput::leave_step());
+    assert_eq!(next.expect("it goes on").status, WorkflowRunStatus::Active);
     let changed = String::from_utf8_lossy(&frozen).replace("Do one", "Do none");
     assert_eq!(
-        Checked::thaw(changed.as_bytes(), run.flow.fingerprint()).err(),
+        CheckedWorkflow::thaw(changed.as_bytes(), run.flow.fingerprint()).err(),
         Some(ThawError::Changed)
     );
     let garbage = b"{}";
-    let digest = repertoire_flow::state::Fingerprint::of(garbage);
-    assert!(matches!(Checked::thaw(garbage, &digest), Err(ThawError::OtherVersion(_))));
+    let digest = repertoire_flow::state::WorkflowFingerprint::from_bytes(garbage);
+    assert!(matches!(CheckedWorkflow::thaw(garbage, &digest), Err(ThawError::OtherVersion(_))));
 }
 
 /// What runs keep is read for as long as there are runs: a field that is renamed needs its old name too.
 #[test]
 fn a_workflow_that_was_frozen_earlier_is_still_read() {
     let frozen = include_str!("frozen-1.json").trim_end();
-    let digest = repertoire_flow::state::Fingerprint::of(frozen.as_bytes());
-    let thawed = Checked::thaw(frozen.as_bytes(), &digest).expect("it can be read");
-    let state = repertoire_flow::engine::start(&thawed, RunId::new("r"), &map(&[]));
+    let digest = repertoire_flow::state::WorkflowFingerprint::from_bytes(frozen.as_bytes());
+    let thawed = CheckedWorkflow::thaw(frozen.as_bytes(), &digest).expect("it can be read");
+    let state = repertoire_flow::engine::start(&thawed, WorkflowRunId::new("r"), &map(&[]));
     assert_eq!(state.expect("it starts").step.as_str(), "scope");
     let newer = frozen.replacen("\"format\":1", "\"format\":2", 1);
-    let digest = repertoire_flow::state::Fingerprint::of(newer.as_bytes());
+    let digest = repertoire_flow::state::WorkflowFingerprint::from_bytes(newer.as_bytes());
     assert_eq!(
-        Checked::thaw(newer.as_bytes(), &digest).err(),
+        CheckedWorkflow::thaw(newer.as_bytes(), &digest).err(),
         Some(ThawError::OtherVersion("format 2, and 1 is known here".to_owned()))
     );
 }

@@ -1,14 +1,14 @@
 //! Gates: computed from what was recorded, softened by iteration, never by a word.
 
-use repertoire_flow::engine::{Choice, Input, ItemRecord};
-use repertoire_flow::state::{ItemStatus, Proof};
-use repertoire_flow::step::{Addressing, view};
-use repertoire_flow::workflow::Severity;
+use repertoire_flow::engine::{EngineInput, ItemRecord, PersonChoice};
+use repertoire_flow::state::{CheckProof, ItemStatus};
+use repertoire_flow::step::{StepAddressing, build_view};
+use repertoire_flow::workflow::ItemSeverity;
 
 use crate::support::{Run, about, check, choose, error, item, judge, ran, record, sets};
 
+use ItemSeverity::{Could, Must, Should};
 use ItemStatus::{Fail, Pass, Todo};
-use Severity::{Could, Must, Should};
 
 fn gate(more: &str) -> String {
     format!(
@@ -43,15 +43,24 @@ fn reviewed(run: &mut Run, items: Vec<ItemRecord>) -> &mut Run {
 fn a_gate_without_items_is_open() {
     let mut run = fresh();
     run.done().done();
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: nothing was recorded");
-    assert_eq!(run.refuses(&Input::leave("ok")), "gate `gate` is open: nothing was recorded");
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: nothing was recorded"
+    );
+    assert_eq!(
+        run.refuses(&EngineInput::leave_with("ok")),
+        "gate `gate` is open: nothing was recorded"
+    );
 }
 
 #[test]
 fn an_item_without_a_verdict_blocks_whatever_its_severity() {
     let mut run = fresh();
     reviewed(&mut run, vec![item("a", Must, Pass), item("b", Could, Todo)]);
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet on `b`");
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: no verdict yet on `b`"
+    );
     run.says(&record(vec![judge("b", Pass)])).done();
     assert_eq!(run.at(), "ship");
 }
@@ -61,7 +70,7 @@ fn a_word_does_not_pass_a_gate() {
     let mut run = fresh();
     reviewed(&mut run, vec![item("a", Must, Fail)]);
     assert_eq!(
-        run.refuses(&Input::leave("ok")),
+        run.refuses(&EngineInput::leave_with("ok")),
         "the outcome of step `gate` is computed, and is `fail`, not `ok`"
     );
     run.done();
@@ -69,7 +78,7 @@ fn a_word_does_not_pass_a_gate() {
     let mut run = fresh();
     reviewed(&mut run, vec![item("a", Must, Pass)]);
     assert_eq!(
-        run.refuses(&Input::leave("fail")),
+        run.refuses(&EngineInput::leave_with("fail")),
         "the outcome of step `gate` is computed, and is `ok`, not `fail`"
     );
 }
@@ -78,13 +87,13 @@ fn a_word_does_not_pass_a_gate() {
 fn a_gate_asked_twice_counts_one_iteration() {
     let mut run = fresh();
     reviewed(&mut run, vec![item("a", Must, Fail)]);
-    let leave = about(3, Input::done());
+    let leave = about(3, EngineInput::leave_step());
     run.says(&leave).says(&leave).says(&leave);
     assert_eq!((run.state.reviews["gate"].iteration, run.state.turn), (2, 4));
 }
 
 /// Fails an item of this severity in every iteration, and gives the iteration in which the gate is passed, or none.
-fn passed_in(severity: Severity) -> Option<u32> {
+fn passed_in(severity: ItemSeverity) -> Option<u32> {
     let mut run = fresh();
     run.done().says(&record(vec![item("a", severity, Fail)])).done();
     loop {
@@ -115,7 +124,7 @@ fn at_the_limit_a_person_decides() {
         assert_eq!(run.state.reviews["gate"].iteration, iteration);
         reviewed(&mut run, vec![judge("a", Fail), judge("b", Fail)]);
     }
-    let leave = about(run.state.turn, Input::done());
+    let leave = about(run.state.turn, EngineInput::leave_step());
     run.says(&leave);
     let waiting = run.at();
     assert_eq!(waiting, "gate: gate `gate` has failed as often as it may (a)");
@@ -123,17 +132,17 @@ fn at_the_limit_a_person_decides() {
     run.says(&leave);
     assert_eq!(run.at(), waiting);
     assert!(run.refuses(&record(vec![judge("a", Pass)])).starts_with("the run waits"));
-    assert_eq!(run.refuses(&choose(Choice::MustOnly)), "this cannot be accepted: `a`");
+    assert_eq!(run.refuses(&choose(PersonChoice::MustOnly)), "this cannot be accepted: `a`");
     assert_eq!(
-        run.refuses(&choose(Choice::Take("ok".into()))),
+        run.refuses(&choose(PersonChoice::Take("ok".into()))),
         "`take:ok` is no choice here; possible: continue, must-only, skip, abort"
     );
     // Once more, and it stops again.
-    run.chooses(Choice::Continue);
+    run.chooses(PersonChoice::Continue);
     assert_eq!((run.at().as_str(), run.state.reviews["gate"].iteration), ("work", 6));
     reviewed(&mut run, vec![judge("a", Fail), judge("b", Fail)]).done();
     assert_eq!(run.at(), waiting);
-    run.chooses(Choice::Skip);
+    run.chooses(PersonChoice::Skip);
     assert_eq!(run.at(), "ship");
     let last = run.state.decisions.last().expect("it was decided");
     assert_eq!(last.accepted, ["a", "b"]);
@@ -148,10 +157,10 @@ fn a_person_can_end_it_at_the_limit_or_let_the_lesser_pass() {
     reviewed(&mut run, vec![item("a", Should, Fail), item("b", Must, Pass)]).done();
     assert_eq!(run.at(), "gate: gate `gate` has failed as often as it may (a)");
     let stopped = run.state.clone();
-    run.chooses(Choice::Abort);
+    run.chooses(PersonChoice::Abort);
     assert_eq!(run.at(), "aborted");
     run.state = stopped;
-    run.chooses(Choice::MustOnly);
+    run.chooses(PersonChoice::MustOnly);
     assert_eq!(
         (run.at().as_str(), &run.state.decisions[0].accepted[..]),
         ("ship", &["a".to_owned()][..])
@@ -230,7 +239,10 @@ fn a_fresh_review_opens_everything_and_shows_no_findings() {
     assert!(review.items.iter().all(|item| item.status == Todo && item.finding.is_empty()));
     assert_eq!(review.rounds[0].items[0].finding, "it does not");
     run.done().done();
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet on `a`, `b`");
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: no verdict yet on `a`, `b`"
+    );
 }
 
 #[test]
@@ -238,28 +250,34 @@ fn a_targeted_review_opens_what_failed() {
     let mut run = Run::of(&gate("reverify: targeted"));
     reviewed(&mut run, vec![item("a", Must, Fail), item("b", Must, Pass)]).done();
     run.done().done();
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet on `a`");
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: no verdict yet on `a`"
+    );
 }
 
 #[test]
 fn a_check_with_a_command_counts_only_when_it_was_run() {
     let mut run = Run::of(&gate("reverify: fresh, checks: [tests]"));
     reviewed(&mut run, vec![item("a", Must, Pass)]);
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet of check `tests`");
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: no verdict yet of check `tests`"
+    );
     let claimed = "check `tests` has a command (`make test`): only a run of it counts";
-    assert_eq!(run.refuses(&check("tests", Pass, Proof::Claim)), claimed);
+    assert_eq!(run.refuses(&check("tests", Pass, CheckProof::Claim)), claimed);
     assert_eq!(run.refuses(&check("tests", Pass, ran("true", 0))), claimed);
     assert_eq!(
         run.refuses(&check("tests", Pass, ran("make test", 2))),
         "check `tests` is not PASS: its command has ended with code 2"
     );
-    let killed = Proof::Run { command: "make test".into(), exit_code: None };
+    let killed = CheckProof::Run { command: "make test".into(), exit_code: None };
     assert_eq!(
         run.refuses(&check("tests", Pass, killed)),
         "check `tests` is not PASS: its command has ended with a signal"
     );
     assert_eq!(
-        run.refuses(&check("word", Pass, Proof::Claim)),
+        run.refuses(&check("word", Pass, CheckProof::Claim)),
         "gate `gate` has no check `word`; it has `tests`"
     );
     run.says(&check("tests", Pass, ran("make test", 0))).done();
@@ -270,9 +288,10 @@ fn a_check_with_a_command_counts_only_when_it_was_run() {
 fn a_check_without_a_command_is_claimed_and_a_claimed_failure_stands() {
     let mut run = Run::of(&gate("reverify: fresh, checks: [word]"));
     reviewed(&mut run, vec![item("a", Must, Pass)]);
-    run.says(&check("word", Fail, Proof::Claim));
+    run.says(&check("word", Fail, CheckProof::Claim));
     assert!(
-        run.refuses(&check("word", Pass, Proof::Claim)).contains("has failed in this iteration")
+        run.refuses(&check("word", Pass, CheckProof::Claim))
+            .contains("has failed in this iteration")
     );
     run.done();
     assert_eq!(run.at(), "work");
@@ -292,10 +311,10 @@ fn a_red_check_is_never_softened_and_cannot_be_skipped() {
         }
     }
     assert_eq!(run.at(), "gate: gate `gate` has failed as often as it may (tests)");
-    for choice in [Choice::Skip, Choice::MustOnly] {
+    for choice in [PersonChoice::Skip, PersonChoice::MustOnly] {
         assert_eq!(run.refuses(&choose(choice)), "this cannot be accepted: `tests`");
     }
-    run.chooses(Choice::Continue);
+    run.chooses(PersonChoice::Continue);
     assert_eq!(run.at(), "work");
 }
 
@@ -321,11 +340,14 @@ fn an_error_at_a_gate_is_no_way_round_it() {
     let mut run = fresh();
     run.done().done().says(&crate::support::error("cannot"));
     assert_eq!(
-        run.refuses(&choose(Choice::Take("ok".into()))),
+        run.refuses(&choose(PersonChoice::Take("ok".into()))),
         "`take:ok` is no choice here; possible: continue, abort"
     );
-    run.chooses(Choice::Continue);
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: nothing was recorded");
+    run.chooses(PersonChoice::Continue);
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: nothing was recorded"
+    );
 }
 
 #[test]
@@ -351,12 +373,18 @@ fn a_verdict_does_not_outlive_the_command_that_it_was_come_by() {
     let mut run = Run::with(&yaml, &[("test", "true")]);
     run.done().says(&record(vec![item("a", Must, Pass)]));
     run.says(&check("tests", Pass, ran("true", 0))).says(&sets(&[("test", "make test")]));
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet of check `tests`");
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: no verdict yet of check `tests`"
+    );
     // What was claimed while there was nothing to run does not count either.
     let mut run = Run::with(&yaml, &[("test", "")]);
     run.done().says(&record(vec![item("a", Must, Pass)]));
-    run.says(&check("tests", Pass, Proof::Claim)).says(&sets(&[("test", "make test")]));
-    assert_eq!(run.refuses(&Input::done()), "gate `gate` is open: no verdict yet of check `tests`");
+    run.says(&check("tests", Pass, CheckProof::Claim)).says(&sets(&[("test", "make test")]));
+    assert_eq!(
+        run.refuses(&EngineInput::leave_step()),
+        "gate `gate` is open: no verdict yet of check `tests`"
+    );
     // The same command again takes nothing away.
     let mut run = Run::with(&yaml, &[("test", "make test")]);
     run.done().says(&record(vec![item("a", Must, Pass)]));
@@ -371,11 +399,12 @@ fn who_tries_a_repair_again_is_told_again_what_failed() {
     reviewed(&mut run, vec![item("a", Must, Fail)]).done();
     assert_eq!(run.at(), "work");
     let found = |run: &Run| {
-        let seen = view(&run.flow, &run.state, &Addressing::Run).expect("it can be shown");
+        let seen =
+            build_view(&run.flow, &run.state, &StepAddressing::Run).expect("it can be shown");
         seen.findings.map(|findings| findings.items.len())
     };
     assert_eq!(found(&run), Some(1));
-    run.says(&error("no disk")).chooses(Choice::Continue);
+    run.says(&error("no disk")).chooses(PersonChoice::Continue);
     assert_eq!(found(&run), Some(1));
     run.done().done();
     assert_eq!(found(&run), None);

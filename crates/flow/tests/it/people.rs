@@ -1,8 +1,8 @@
 //! Questions to the user: asked by sub-agents, relayed, and answered to the same step.
 
-use repertoire_flow::engine::{Choice, Input};
+use repertoire_flow::engine::{EngineInput, PersonChoice};
 use repertoire_flow::state::UserQuestion;
-use repertoire_flow::step::{Addressing, view};
+use repertoire_flow::step::{StepAddressing, build_view};
 
 use crate::support::{Run, about, answer, ask, question};
 
@@ -20,10 +20,13 @@ fn a_question_stops_the_run_and_its_answer_is_seen_by_the_same_step() {
     let mut run = Run::of(ASKING);
     run.says(&ask(vec![question("colour", 2)]));
     assert_eq!(run.at(), "one: questions are open (colour)");
-    assert!(run.refuses(&Input::done()).starts_with("the run waits for a person: questions"));
+    assert!(
+        run.refuses(&EngineInput::leave_step())
+            .starts_with("the run waits for a person: questions")
+    );
     run.says(&answer(&[("colour", "blue, of course")]));
-    assert_eq!((run.at().as_str(), run.state.turn, run.state.visit()), ("one", 1, 1));
-    let seen = view(&run.flow, &run.state, &Addressing::Run).expect("it can be shown");
+    assert_eq!((run.at().as_str(), run.state.turn, run.state.visit_count()), ("one", 1, 1));
+    let seen = build_view(&run.flow, &run.state, &StepAddressing::Run).expect("it can be shown");
     assert_eq!(seen.answers[0].answer, "blue, of course");
     assert!(format!("{:?}", seen.actions).contains("It is blue, of course."));
     run.done();
@@ -92,6 +95,6 @@ fn every_question_is_answered_and_nothing_else() {
     );
     let long = "x".repeat(20_000);
     assert!(run.refuses(&answer(&[("a", "x"), ("b", &long)])).contains("is the limit"));
-    run.chooses(Choice::Abort);
+    run.chooses(PersonChoice::Abort);
     assert_eq!(run.at(), "aborted");
 }

@@ -7,14 +7,18 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
-use repertoire_flow::Checked;
+use repertoire_flow::CheckedWorkflow;
 use repertoire_flow::engine::{
-    Action, CheckRecord, Choice, Input, ItemRecord, Report, next, start,
+    CheckRecord, EngineAction, EngineInput, ItemRecord, PersonChoice, StepReport, advance_run,
+    start,
 };
 use repertoire_flow::state::{
-    CheckResult, ItemStatus, Proof, RunId, State, Status, UserQuestion, Waiting,
+    CheckProof, GateCheckResult, ItemStatus, UserQuestion, WaitReason, WorkflowRunId,
+    WorkflowRunState, WorkflowRunStatus,
 };
-use repertoire_flow::workflow::{Arg, ArgType, Confidence, Outcome, Severity};
+use repertoire_flow::workflow::{
+    ConfidenceLevel, ItemSeverity, ParameterType, WorkflowOutcome, WorkflowParameter,
+};
 
 use crate::drive::Driver;
 use crate::random::{flow, id};
@@ -46,28 +50,33 @@ fn said() -> impl Strategy<Value = Said> {
 
 const OUTCOMES: [&str; 8] = ["ok", "fail", "skip", "iterate", "default", "other", "a b", ""];
 const STATUSES: [ItemStatus; 3] = [ItemStatus::Todo, ItemStatus::Pass, ItemStatus::Fail];
-const SEVERITIES: [Severity; 3] = [Severity::Could, Severity::Should, Severity::Must];
+const SEVERITIES: [ItemSeverity; 3] =
+    [ItemSeverity::Could, ItemSeverity::Should, ItemSeverity::Must];
 
 /// Nonsense, mostly.
-fn nonsense(said: &Said) -> Input {
+fn nonsense(said: &Said) -> EngineInput {
     let Said { kind, pick, at } = *said;
     let text = ["", "x", "\n", "yes", "[\"a\"]", "quick", "2"][pick % 7].to_owned();
-    let mut report = Report { outcome: Some(OUTCOMES[pick % 8].into()), ..Report::default() };
+    let mut report =
+        StepReport { outcome: Some(OUTCOMES[pick % 8].into()), ..StepReport::default() };
     let name = ["s0", "mode", "list", "fact", "run", "claimed", "number"][pick / 7 % 7].to_owned();
     let action = match kind % 10 {
-        0 => Action::Leave(report),
+        0 => EngineAction::Leave(report),
         1 => {
             report.set.insert(name, text);
             report.outcome = None;
-            Action::Leave(report)
+            EngineAction::Leave(report)
         }
         2 => {
             report.facts.insert(name, text);
-            Action::Leave(Report { output: Some("out".into()), ..report })
+            EngineAction::Leave(StepReport { output: Some("out".into()), ..report })
         }
-        3 => Action::Leave(Report { confidence: Some(Confidence::ALL[pick % 5]), ..report }),
-        4 => Action::Error { message: text },
-        5 => Action::Record {
+        3 => EngineAction::Leave(StepReport {
+            confidence: Some(ConfidenceLevel::ALL[pick % 5]),
+            ..report
+        }),
+        4 => EngineAction::Error { message: text },
+        5 => EngineAction::Record {
             gate: (pick % 3 == 0).then(|| id(pick % 9)),
             items: (0..pick % 3)
                 .map(|at| ItemRecord {
@@ -82,11 +91,11 @@ fn nonsense(said: &Said) -> Input {
             checks: (0..pick / 2 % 2)
                 .map(|_| CheckRecord {
                     name: name.clone(),
-                    result: CheckResult {
+                    result: GateCheckResult {
                         status: STATUSES[pick % 3],
                         proof: match pick / 3 % 2 {
-                            0 => Proof::Claim,
-                            _ => Proof::Run {
+                            0 => CheckProof::Claim,
+                            _ => CheckProof::Run {
                                 command: "make full".into(),
                                 exit_code: Some((pick % 2) as i32),
                             },
@@ -96,7 +105,7 @@ fn nonsense(said: &Said) -> Input {
                 })
                 .collect(),
         },
-        6 => Action::Ask {
+        6 => EngineAction::Ask {
             questions: (0..pick % 5)
                 .map(|at| UserQuestion {
                     id: format!("q{}", at.min(pick / 5 % 4)),
@@ -105,53 +114,52 @@ fn nonsense(said: &Said) -> Input {
                 })
                 .collect(),
         },
-        7 => Action::Answer {
+        7 => EngineAction::Answer {
             answers: (0..pick % 4).map(|at| (format!("q{at}"), text.clone())).collect(),
         },
-        _ => Action::Choose { choice: choice(pick), note: text },
+        _ => EngineAction::Choose { choice: choice(pick), note: text },
     };
-    Input { at, action }
+    EngineInput { at, action }
 }
 
-fn choice(pick: usize) -> Choice {
+fn choice(pick: usize) -> PersonChoice {
     match pick % 6 {
-        0 | 1 => Choice::Continue,
-        2 => Choice::MustOnly,
-        3 => Choice::Skip,
-        4 => Choice::Take(OUTCOMES[pick / 6 % 8].into()),
-        _ => Choice::Abort,
+        0 | 1 => PersonChoice::Continue,
+        2 => PersonChoice::MustOnly,
+        3 => PersonChoice::Skip,
+        4 => PersonChoice::Take(OUTCOMES[pick / 6 % 8].into()),
+        _ => PersonChoice::Abort,
     }
 }
 
 /// What a person can do with a run that waits.
-fn persons(state: &State, flow: &Checked, pick: usize) -> Option<Input> {
-    let Status::Waiting(waiting) = &state.status else { return None };
-    Some(Input::now(match waiting {
-        Waiting::Questions { questions } => Action::Answer {
+fn persons(state: &WorkflowRunState, flow: &CheckedWorkflow, pick: usize) -> Option<EngineInput> {
+    let WorkflowRunStatus::Waiting(waiting) = &state.status else { return None };
+    Some(EngineInput::about_now(match waiting {
+        WaitReason::Questions { questions } => EngineAction::Answer {
             answers: questions.iter().map(|asked| (asked.id.clone(), "so".to_owned())).collect(),
         },
-        Waiting::Limit { .. } | Waiting::Bound { .. } | Waiting::Error { .. } => {
-            let possible = Choice::possible(flow, waiting);
+        WaitReason::Limit { .. } | WaitReason::Bound { .. } | WaitReason::Error { .. } => {
+            let possible = PersonChoice::possible_choices(flow, waiting);
             let choice = possible[pick % possible.len()].clone();
-            Action::Choose { choice, note: String::new() }
+            EngineAction::Choose { choice, note: String::new() }
         }
     }))
 }
 
 /// What has to hold of any state.
-fn holds(flow: &Checked, state: &State) -> Result<(), TestCaseError> {
-    prop_assert!(flow.step(&state.step).is_some(), "`{}` is no step", state.step);
-    prop_assert!(state.history.iter().all(|passage| flow.step(&passage.step).is_some()));
+fn holds(flow: &CheckedWorkflow, state: &WorkflowRunState) -> Result<(), TestCaseError> {
+    prop_assert!(flow.find_step(&state.step).is_some(), "`{}` is no step", state.step);
+    prop_assert!(state.history.iter().all(|passage| flow.find_step(&passage.step).is_some()));
     prop_assert_eq!(state.visits.values().sum::<u32>(), state.turn);
-    let is_done = state.status == Status::Done;
+    let is_done = state.status == WorkflowRunStatus::Done;
     prop_assert_eq!(state.history.len() as u32, state.turn - 1 + u32::from(is_done));
     for (step, gate) in flow.workflow().gates() {
         let Some(review) = state.reviews.get(&step.id) else { continue };
         let passed = review.rounds.iter().filter(|round| round.passed);
-        let went_on = state
-            .history
-            .iter()
-            .filter(|passage| passage.step == step.id && passage.outcome == Some(Outcome::Ok));
+        let went_on = state.history.iter().filter(|passage| {
+            passage.step == step.id && passage.outcome == Some(WorkflowOutcome::Ok)
+        });
         prop_assert_eq!(passed.clone().count(), went_on.count());
         // No gate was passed with something open or with a red check, whoever has decided it.
         for round in passed {
@@ -162,23 +170,27 @@ fn holds(flow: &Checked, state: &State) -> Result<(), TestCaseError> {
         }
     }
     let text = serde_json::to_string(state).expect("a state can be written");
-    let again: State = serde_json::from_str(&text).expect("a state can be read");
+    let again: WorkflowRunState = serde_json::from_str(&text).expect("a state can be read");
     prop_assert_eq!(&again, state);
     Ok(())
 }
 
 /// Reports something, and looks at what comes of it.
-fn push(flow: &Checked, state: &State, input: &Input) -> Result<Option<State>, TestCaseError> {
+fn push(
+    flow: &CheckedWorkflow,
+    state: &WorkflowRunState,
+    input: &EngineInput,
+) -> Result<Option<WorkflowRunState>, TestCaseError> {
     let before = state.clone();
-    let Ok(after) = next(flow, state, input) else {
+    let Ok(after) = advance_run(flow, state, input) else {
         prop_assert_eq!(&before, state);
         return Ok(None);
     };
     prop_assert!(after.turn == state.turn || after.turn == state.turn + 1);
     holds(flow, &after)?;
     // The same again, with its turn, changes nothing.
-    let repeated = Input { at: Some(input.at.unwrap_or(state.turn)), ..input.clone() };
-    match next(flow, &after, &repeated) {
+    let repeated = EngineInput { at: Some(input.at.unwrap_or(state.turn)), ..input.clone() };
+    match advance_run(flow, &after, &repeated) {
         Ok(again) => prop_assert_eq!(&again, &after),
         Err(refusal) => prop_assert!(false, "{:?} twice is refused: {}", repeated, refusal),
     }
@@ -196,12 +208,12 @@ proptest! {
     ) {
         let mut driver = Driver::new(&flow, seed);
         let first = driver.state.clone();
-        let mut inputs: Vec<Input> = Vec::new();
+        let mut inputs: Vec<EngineInput> = Vec::new();
         let mut since = driver.state.turn;
         for said in says {
             let before = driver.state.clone();
             let input = match (said.kind, &driver.state.status) {
-                (10.., Status::Active) => {
+                (10.., WorkflowRunStatus::Active) => {
                     driver.look();
                     let wishes = driver.wishes();
                     let known = driver.accepted.len();
@@ -209,7 +221,7 @@ proptest! {
                     inputs.extend(driver.accepted.drain(known..));
                     None
                 }
-                (10.., Status::Waiting(_)) => persons(&driver.state, &flow, said.pick),
+                (10.., WorkflowRunStatus::Waiting(_)) => persons(&driver.state, &flow, said.pick),
                 _ => Some(nonsense(&said)),
             };
             if let Some(input) = input
@@ -228,7 +240,7 @@ proptest! {
         }
         // Whatever was said so far, a run that nobody stops comes to an end.
         let mut pick = seed as usize;
-        while driver.state.status == Status::Active {
+        while driver.state.status == WorkflowRunStatus::Active {
             let wishes = driver.wishes();
             pick = pick.wrapping_mul(31).wrapping_add(7);
             let known = driver.accepted.len();
@@ -239,7 +251,7 @@ proptest! {
         // The same reports give the same run.
         let mut replayed = first;
         for input in &inputs {
-            replayed = next(&flow, &replayed, input).expect("what was accepted is accepted");
+            replayed = advance_run(&flow, &replayed, input).expect("what was accepted is accepted");
         }
         prop_assert_eq!(replayed, driver.state);
     }
@@ -251,9 +263,9 @@ proptest! {
     ) {
         // Each step always ends in the same way: the worst that an obstinate agent can do.
         let mut driver = Driver::new(&flow, 3);
-        while driver.state.status == Status::Active {
+        while driver.state.status == WorkflowRunStatus::Active {
             let wishes = driver.wishes();
-            let number = flow.number(&driver.state.step).expect("a step of the workflow");
+            let number = flow.step_number(&driver.state.step).expect("a step of the workflow");
             let pick = picks[number % picks.len()];
             driver.leave(&wishes[pick % wishes.len()]);
             prop_assert!(u64::from(driver.state.turn) <= flow.turns_max());
@@ -264,15 +276,15 @@ proptest! {
     #[test]
     fn a_frozen_workflow_thaws_to_the_same(flow in flow()) {
         let bytes = flow.freeze();
-        let thawed = Checked::thaw(&bytes, flow.fingerprint()).expect("it is the same");
+        let thawed = CheckedWorkflow::thaw(&bytes, flow.fingerprint()).expect("it is the same");
         prop_assert_eq!(thawed.workflow(), flow.workflow());
         prop_assert_eq!(thawed.freeze(), bytes);
     }
 
     #[test]
     fn numbers_survive_being_written(number in any::<f64>()) {
-        let arg = Arg { kind: ArgType::Number, ..Arg::default() };
-        if let Ok(value) = arg.parse(&number.to_string()) {
+        let arg = WorkflowParameter { kind: ParameterType::Number, ..WorkflowParameter::default() };
+        if let Ok(value) = arg.parse_value(&number.to_string()) {
             let again: serde_json::Value = serde_json::from_str(&value.to_string()).expect("JSON");
             prop_assert_eq!(again, value);
         }
@@ -298,9 +310,9 @@ proptest! {
         prop_assert!(loaded.checked.is_some() || !loaded.diagnostics.is_empty());
         if let Some(flow) = &loaded.checked {
             let given = BTreeMap::from([("task".to_owned(), "it".to_owned())]);
-            if let Ok(state) = start(flow, RunId::new("r"), &given) {
+            if let Ok(state) = start(flow, WorkflowRunId::new("r"), &given) {
                 // It may not be possible to show it, but nothing else happens.
-                let _ = repertoire_flow::step::view(flow, &state, &repertoire_flow::step::Addressing::Run);
+                let _ = repertoire_flow::step::build_view(flow, &state, &repertoire_flow::step::StepAddressing::Run);
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use indexmap::IndexMap;
 use proptest::prelude::*;
-use repertoire_flow::Checked;
+use repertoire_flow::CheckedWorkflow;
 use repertoire_flow::workflow::{
-    Arg, ArgType, Bound, Case, Cases, Check, Confidence, ConfidenceLoop, ConfidenceQuestion,
-    Decide, Gate, Outcome, Reverify, Routing, Severity, StepDef, StepId, Target, Workflow,
+    ConfidenceLevel, ConfidenceLoop, ConfidenceQuestion, Decide, DeclaredCheck, EdgeTarget, Gate,
+    ItemSeverity, LoopBound, OutcomeCase, OutcomeCases, ParameterType, ReverifyMode, StepDef,
+    StepId, StepRouting, Workflow, WorkflowOutcome, WorkflowParameter,
 };
 
 /// What one step is made of: its kind, where its edges lead, and how often it may be gone through.
@@ -45,8 +46,8 @@ pub(crate) fn id(at: usize) -> StepId {
 fn workflow(plans: &[Plan]) -> Workflow {
     let count = plans.len();
     let target = |at: usize| match at % (count + 1) {
-        end if end == count => Target::End,
-        at => Target::Step(id(at)),
+        end if end == count => EdgeTarget::End,
+        at => EdgeTarget::Step(id(at)),
     };
     let mut steps: Vec<StepDef> = Vec::new();
     for (at, plan) in plans.iter().enumerate() {
@@ -54,34 +55,44 @@ fn workflow(plans: &[Plan]) -> Workflow {
             "{{ state.iteration }} {{ mode }} {% for entry in list %}{{ entry }}{% endfor %}\
              {% if state.outputs.s0 is defined %}{{ state.outputs.s0 }}{% endif %}",
         );
-        let branch = |edges: &[(Outcome, Target)]| Routing::Branch(edges.iter().cloned().collect());
+        let branch = |edges: &[(WorkflowOutcome, EdgeTarget)]| {
+            StepRouting::Branch(edges.iter().cloned().collect())
+        };
         let on = target(at + 1);
-        let named = Outcome::Named("other".into());
-        let bound = Bound { max: plan.max, at_limit: plan.at_limit.then_some(Outcome::Ok) };
+        let named = WorkflowOutcome::Named("other".into());
+        let bound =
+            LoopBound { max: plan.max, at_limit: plan.at_limit.then_some(WorkflowOutcome::Ok) };
         let previous = at.checked_sub(1).filter(|at| steps[*at].decide.as_gate().is_none());
         match (plan.kind, previous) {
             (1, _) => {
-                step.next = branch(&[(Outcome::Ok, on), (named, target(plan.to[0]))]);
+                step.next = branch(&[(WorkflowOutcome::Ok, on), (named, target(plan.to[0]))]);
                 step.bound = Some(bound);
             }
             (2, _) => {
-                step.next = branch(&[(Outcome::Ok, on), (Outcome::Default, target(plan.to[0]))]);
+                step.next = branch(&[
+                    (WorkflowOutcome::Ok, on),
+                    (WorkflowOutcome::Default, target(plan.to[0])),
+                ]);
                 step.bound = plan.at_limit.then_some(bound);
                 if plan.on_error.is_none() {
                     // An outcome that only `default` takes, at the limit too.
-                    step.outcomes =
-                        [Outcome::Ok, named.clone()].map(|outcome| (outcome, String::new())).into();
-                    step.bound = Some(Bound { max: plan.max, at_limit: Some(named) });
+                    step.outcomes = [WorkflowOutcome::Ok, named.clone()]
+                        .map(|outcome| (outcome, String::new()))
+                        .into();
+                    step.bound = Some(LoopBound { max: plan.max, at_limit: Some(named) });
                 }
             }
             (3, _) => {
-                step.next = branch(&[(Outcome::Ok, on), (Outcome::Iterate, target(plan.to[0]))]);
+                step.next = branch(&[
+                    (WorkflowOutcome::Ok, on),
+                    (WorkflowOutcome::Iterate, target(plan.to[0])),
+                ]);
                 step.decide = Decide::Confidence(confidence(plan));
             }
             (4, _) => {
                 step.next = branch(&[
-                    (Outcome::Ok, on),
-                    (Outcome::Skip, target(plan.to[0])),
+                    (WorkflowOutcome::Ok, on),
+                    (WorkflowOutcome::Skip, target(plan.to[0])),
                     (named, target(plan.to[1])),
                 ]);
                 step.decide = Decide::Cases(cases());
@@ -89,15 +100,21 @@ fn workflow(plans: &[Plan]) -> Workflow {
             }
             (5 | 6, Some(previous)) => {
                 let repair = plan.to[0] % (previous + 1);
-                step.next = branch(&[(Outcome::Ok, on), (Outcome::Fail, Target::Step(id(repair)))]);
+                step.next = branch(&[
+                    (WorkflowOutcome::Ok, on),
+                    (WorkflowOutcome::Fail, EdgeTarget::Step(id(repair))),
+                ]);
                 step.decide = Decide::Gate(gate(plan, previous));
             }
             (7, _) => {
                 // Forward only, so that no bound is needed.
                 let ahead = at + 1 + plan.to[0] % (count - at);
-                step.next = branch(&[(Outcome::Ok, on), (named, target(ahead))]);
+                step.next = branch(&[(WorkflowOutcome::Ok, on), (named, target(ahead))]);
             }
-            _ => step.next = on.step().map_or(Routing::Terminal, |to| Routing::Linear(to.clone())),
+            _ => {
+                step.next =
+                    on.as_step().map_or(StepRouting::Terminal, |to| StepRouting::Linear(to.clone()))
+            }
         }
         step.on_error = plan.on_error.map(|to| id(to % count));
         step.on_error = step.on_error.filter(|_| step.decide.as_gate().is_none());
@@ -107,17 +124,24 @@ fn workflow(plans: &[Plan]) -> Workflow {
         step.output = plan.output.then(|| "What was found".to_owned());
         steps.push(step);
     }
-    let mode = Arg {
+    let mode = WorkflowParameter {
         choices: vec!["quick".into(), "full".into(), "odd".into()],
         default: Some("full".into()),
-        ..Arg::default()
+        ..WorkflowParameter::default()
     };
-    let list =
-        Arg { kind: ArgType::List, default: Some(serde_json::json!(["a"])), ..Arg::default() };
-    let number = Arg { kind: ArgType::Number, default: Some(0.1.into()), ..Arg::default() };
+    let list = WorkflowParameter {
+        kind: ParameterType::List,
+        default: Some(serde_json::json!(["a"])),
+        ..WorkflowParameter::default()
+    };
+    let number = WorkflowParameter {
+        kind: ParameterType::Number,
+        default: Some(0.1.into()),
+        ..WorkflowParameter::default()
+    };
     let checks = [
-        ("claimed", Check::default()),
-        ("run", Check { command: "make {{ mode }}".into(), ..Check::default() }),
+        ("claimed", DeclaredCheck::default()),
+        ("run", DeclaredCheck { command: "make {{ mode }}".into(), ..DeclaredCheck::default() }),
     ];
     Workflow {
         format: 1,
@@ -134,7 +158,7 @@ fn workflow(plans: &[Plan]) -> Workflow {
 
 fn confidence(plan: &Plan) -> ConfidenceLoop {
     let mut confidence = ConfidenceLoop {
-        until: Confidence::High,
+        until: ConfidenceLevel::High,
         max: plan.max,
         questions: IndexMap::new(),
         levels: IndexMap::new(),
@@ -142,24 +166,27 @@ fn confidence(plan: &Plan) -> ConfidenceLoop {
     if plan.at_limit {
         let question = ConfidenceQuestion { ask: "Is it so?".into(), partial: true };
         confidence.questions.insert("fact".into(), question);
-        confidence.levels.insert(Confidence::High, 1.0);
+        confidence.levels.insert(ConfidenceLevel::High, 1.0);
     }
     confidence
 }
 
-fn cases() -> Cases {
-    let case = |condition: &str, outcome: Outcome| Case { condition: condition.into(), outcome };
-    Cases {
+fn cases() -> OutcomeCases {
+    let case = |condition: &str, outcome: WorkflowOutcome| OutcomeCase {
+        condition: condition.into(),
+        outcome,
+    };
+    OutcomeCases {
         when: vec![
-            case("mode == \"quick\"", Outcome::Skip),
-            case("list | length > 2", Outcome::Named("other".into())),
+            case("mode == \"quick\"", WorkflowOutcome::Skip),
+            case("list | length > 2", WorkflowOutcome::Named("other".into())),
         ],
-        otherwise: Outcome::Ok,
+        otherwise: WorkflowOutcome::Ok,
     }
 }
 
 fn gate(plan: &Plan, review: usize) -> Gate {
-    let schedule = [Severity::Could, Severity::Should, Severity::Must];
+    let schedule = [ItemSeverity::Could, ItemSeverity::Should, ItemSeverity::Must];
     Gate {
         name: "Quality".into(),
         reviews: vec![id(review)],
@@ -172,13 +199,15 @@ fn gate(plan: &Plan, review: usize) -> Gate {
         },
         banner: Some("Look at {{ mode }}".into()),
         stop: Some("Nothing".into()),
-        reverify: Some(if plan.at_limit { Reverify::Fresh } else { Reverify::Targeted }),
+        reverify: Some(if plan.at_limit { ReverifyMode::Fresh } else { ReverifyMode::Targeted }),
         ..Gate::default()
     }
 }
 
 /// Workflows that the checker lets pass.
-pub(crate) fn flow() -> impl Strategy<Value = Checked> {
+pub(crate) fn flow() -> impl Strategy<Value = CheckedWorkflow> {
     let plans = proptest::collection::vec(plan(), 1..9);
-    plans.prop_filter_map("the checker refuses it", |plans| Checked::new(workflow(&plans)).ok())
+    plans.prop_filter_map("the checker refuses it", |plans| {
+        CheckedWorkflow::new(workflow(&plans)).ok()
+    })
 }

@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8PathBuf;
-use repertoire_flow::Checked;
-use repertoire_flow::engine::{Action, Choice, Input, next};
-use repertoire_flow::file::{self, Loaded};
-use repertoire_flow::state::{State, Status, Waiting};
-use repertoire_flow::workflow::{Decide, Outcome, StepDef, StepId};
+use repertoire_flow::CheckedWorkflow;
+use repertoire_flow::engine::{EngineAction, EngineInput, PersonChoice, advance_run};
+use repertoire_flow::file::{self, LoadedWorkflow};
+use repertoire_flow::state::{WaitReason, WorkflowRunState, WorkflowRunStatus};
+use repertoire_flow::workflow::{Decide, StepDef, StepId, WorkflowOutcome};
 
 use repertoire_skill::load;
 use repertoire_skill::pack;
-use repertoire_skill::skill::Origin;
+use repertoire_skill::skill::SkillOrigin;
 use repertoire_text::{Limits, Source};
 
 use crate::drive::{Driver, Edge, Wish, edges, target};
@@ -37,22 +37,25 @@ const TABLE: &[(&str, usize, usize, usize, &str)] = &[
 ];
 
 /// All workflows of the pack, those of sub-agents too.
-fn all() -> Vec<Loaded> {
+fn all() -> Vec<LoadedWorkflow> {
     let folder = Utf8PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../skills"));
     let mut all = Vec::new();
-    for path in pack::files().iter().filter(|path| path.ends_with("/SKILL.md")) {
-        let bytes = pack::read(path).expect("the pack has its files");
+    for path in pack::list_pack_files().iter().filter(|path| path.ends_with("/SKILL.md")) {
+        let bytes = pack::read_pack_file(path).expect("the pack has its files");
         let text = String::from_utf8(bytes.into_owned()).expect("skills are UTF-8");
         let file = folder.join(path.as_ref());
-        let loaded =
-            load::load(Source::new(file.clone(), text), Origin::file(file), &Limits::default());
-        all.extend(loaded.skill.iter().flat_map(file::load));
+        let loaded = load::load_skill(
+            Source::new(file.clone(), text),
+            SkillOrigin::from_file(file),
+            &Limits::default(),
+        );
+        all.extend(loaded.skill.iter().flat_map(file::load_workflows));
     }
     all
 }
 
-fn flows() -> Vec<(String, Checked)> {
-    let checked = |loaded: Loaded| {
+fn flows() -> Vec<(String, CheckedWorkflow)> {
+    let checked = |loaded: LoadedWorkflow| {
         let name = loaded.name;
         let found: Vec<String> =
             loaded.diagnostics.iter().map(|found| found.message.clone()).collect();
@@ -82,7 +85,7 @@ fn every_workflow_passes_the_checker() {
 
 #[test]
 fn the_table_of_what_is_shipped_is_right() {
-    let flows: BTreeMap<String, Checked> = flows().into_iter().collect();
+    let flows: BTreeMap<String, CheckedWorkflow> = flows().into_iter().collect();
     let rows = flows.iter().filter(|(name, _)| !name.contains('/')).map(|(name, flow)| {
         let workflow = flow.workflow();
         let gates = workflow.gates().count();
@@ -102,7 +105,7 @@ fn the_table_of_what_is_shipped_is_right() {
 fn every_workflow_goes_well_when_all_goes_well() {
     for (name, flow) in flows() {
         let driver = happy(&flow);
-        assert_eq!(driver.state.status, Status::Done, "{name} at {}", driver.state.step);
+        assert_eq!(driver.state.status, WorkflowRunStatus::Done, "{name} at {}", driver.state.step);
         assert!(driver.state.history.iter().all(|passage| !passage.limited), "{name}");
     }
 }
@@ -141,7 +144,7 @@ fn every_loop_goes_to_its_bound_and_no_further() {
                 assert!(visits <= max, "{name}: `{}` was entered {visits} times", step.id);
                 let is_limited =
                     state.history.iter().any(|passage| passage.step == step.id && passage.limited);
-                let waits = matches!(&state.status, Status::Waiting(Waiting::Bound { step: at, .. }) if *at == step.id);
+                let waits = matches!(&state.status, WorkflowRunStatus::Waiting(WaitReason::Bound { step: at, .. }) if *at == step.id);
                 seen += u32::from(is_limited || waits);
                 if seen > 0 {
                     break;
@@ -158,28 +161,33 @@ fn every_gate_passes_fails_and_stops_at_its_limit() {
         let reach = Reach::of(&flow);
         for (step, gate) in flow.workflow().gates() {
             let state = (1..DRIVES_MAX)
-                .map(|seed| stubborn(&flow, &reach, seed, step, &Wish::Outcome(Outcome::Fail)))
-                .find(|state| matches!(&state.status, Status::Waiting(Waiting::Limit { gate, .. }) if *gate == step.id));
+                .map(|seed| stubborn(&flow, &reach, seed, step, &Wish::Outcome(WorkflowOutcome::Fail)))
+                .find(|state| matches!(&state.status, WorkflowRunStatus::Waiting(WaitReason::Limit { gate, .. }) if *gate == step.id));
             let state = state.unwrap_or_else(|| panic!("{name}: `{}` has no limit", step.id));
             let review = &state.reviews[&step.id];
-            assert_eq!(review.iteration, gate.limit(), "{name}: `{}`", step.id);
-            assert_eq!(review.rounds.len() as u32 + 1, gate.limit(), "{name}: `{}`", step.id);
+            assert_eq!(review.iteration, gate.iteration_limit(), "{name}: `{}`", step.id);
+            assert_eq!(
+                review.rounds.len() as u32 + 1,
+                gate.iteration_limit(),
+                "{name}: `{}`",
+                step.id
+            );
             let choose = |choice| {
-                let action = Action::Choose { choice, note: "so it is".into() };
-                next(&flow, &state, &Input::now(action))
+                let action = EngineAction::Choose { choice, note: "so it is".into() };
+                advance_run(&flow, &state, &EngineInput::about_now(action))
             };
-            let repair = target(step, &Wish::Outcome(Outcome::Fail));
-            let once_more = choose(Choice::Continue).expect("it can go on");
+            let repair = target(step, &Wish::Outcome(WorkflowOutcome::Fail));
+            let once_more = choose(PersonChoice::Continue).expect("it can go on");
             assert_eq!(Some(once_more.step), repair, "{name}: `{}`", step.id);
-            let ended = choose(Choice::Abort).expect("it can be ended");
-            assert_eq!(ended.status, Status::Aborted);
+            let ended = choose(PersonChoice::Abort).expect("it can be ended");
+            assert_eq!(ended.status, WorkflowRunStatus::Aborted);
             // What failed can be accepted, unless a declared check is red.
-            let skipped = choose(Choice::Skip);
+            let skipped = choose(PersonChoice::Skip);
             match gate.checks.is_empty() {
                 true => {
                     let skipped = skipped.expect("it can be skipped");
                     let passage = skipped.history.last().expect("it went on");
-                    assert_eq!(passage.outcome, Some(Outcome::Ok), "{name}: `{}`", step.id);
+                    assert_eq!(passage.outcome, Some(WorkflowOutcome::Ok), "{name}: `{}`", step.id);
                     assert!(!skipped.decisions[0].accepted.is_empty());
                 }
                 false => assert!(skipped.is_err(), "{name}: `{}` skips a red check", step.id),
@@ -190,7 +198,7 @@ fn every_gate_passes_fails_and_stops_at_its_limit() {
 
 #[test]
 fn sub_agents_are_given_what_their_workflows_need() {
-    let flows: BTreeMap<String, Checked> = flows().into_iter().collect();
+    let flows: BTreeMap<String, CheckedWorkflow> = flows().into_iter().collect();
     for (name, flow) in &flows {
         let briefs = flow
             .workflow()
@@ -226,7 +234,7 @@ fn bound(step: &StepDef) -> Option<u32> {
 struct Reach(BTreeMap<StepId, BTreeSet<StepId>>);
 
 impl Reach {
-    fn of(flow: &Checked) -> Self {
+    fn of(flow: &CheckedWorkflow) -> Self {
         let steps = &flow.workflow().steps;
         let mut reach: BTreeMap<StepId, BTreeSet<StepId>> = steps
             .iter()
@@ -258,10 +266,11 @@ impl Reach {
 }
 
 /// All goes well: gates are passed, the agent is sure, and nothing is done again.
-fn happy(flow: &Checked) -> Driver<'_> {
+fn happy(flow: &CheckedWorkflow) -> Driver<'_> {
     let reach = Reach::of(flow);
     let mut driver = Driver::new(flow, 7);
-    while driver.state.status == Status::Active && u64::from(driver.state.turn) <= flow.turns_max()
+    while driver.state.status == WorkflowRunStatus::Active
+        && u64::from(driver.state.turn) <= flow.turns_max()
     {
         driver.look();
         let step = driver.step();
@@ -275,9 +284,9 @@ fn happy(flow: &Checked) -> Driver<'_> {
 }
 
 /// Goes at random, over edges that were never taken where there are some.
-fn wander(flow: &Checked, reach: &Reach, seed: u64, left: &mut BTreeSet<Edge>) {
+fn wander(flow: &CheckedWorkflow, reach: &Reach, seed: u64, left: &mut BTreeSet<Edge>) {
     let mut driver = Driver::new(flow, seed);
-    while driver.state.status == Status::Active {
+    while driver.state.status == WorkflowRunStatus::Active {
         driver.look();
         let step = driver.step();
         let wishes = driver.wishes();
@@ -305,15 +314,21 @@ fn wander(flow: &Checked, reach: &Reach, seed: u64, left: &mut BTreeSet<Edge>) {
 }
 
 /// Ends one step always the same way, and others so that the run goes on.
-fn stubborn(flow: &Checked, reach: &Reach, seed: u64, at: &StepDef, always: &Wish) -> State {
+fn stubborn(
+    flow: &CheckedWorkflow,
+    reach: &Reach,
+    seed: u64,
+    at: &StepDef,
+    always: &Wish,
+) -> WorkflowRunState {
     let mut driver = Driver::new(flow, seed);
-    while driver.state.status == Status::Active {
+    while driver.state.status == WorkflowRunStatus::Active {
         let step = driver.step();
         let wishes: Vec<Wish> =
             driver.wishes().into_iter().filter(|wish| *wish != Wish::Error).collect();
         let to_it = |wish: &&Wish| {
             target(step, wish).is_some_and(|to| reach.leads(&to, &at.id))
-                && (step.decide.as_gate().is_none() || **wish == Wish::Outcome(Outcome::Ok))
+                && (step.decide.as_gate().is_none() || **wish == Wish::Outcome(WorkflowOutcome::Ok))
         };
         let wish = if step.id == at.id {
             always.clone()

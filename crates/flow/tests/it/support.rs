@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::Checked;
+use repertoire_flow::CheckedWorkflow;
 use repertoire_flow::engine::{
-    Action, CheckRecord, Choice, Input, ItemRecord, Refusal, Report, next, start,
+    CheckRecord, EngineAction, EngineInput, EngineRefusal, ItemRecord, PersonChoice, StepReport,
+    advance_run, start,
 };
-use repertoire_flow::file::{Loaded, Surroundings, read_source};
-use repertoire_flow::state::{CheckResult, ItemStatus, Proof, RunId, State, Status, UserQuestion};
-use repertoire_flow::workflow::{Confidence, Severity};
+use repertoire_flow::file::{LoadedWorkflow, WorkflowContext, read_source};
+use repertoire_flow::state::{
+    CheckProof, GateCheckResult, ItemStatus, UserQuestion, WorkflowRunId, WorkflowRunState,
+    WorkflowRunStatus,
+};
+use repertoire_flow::workflow::{ConfidenceLevel, ItemSeverity};
 use repertoire_text::Source;
 
 /// Reads a workflow from text, with no files around it.
-pub(crate) fn read(yaml: &str) -> Loaded {
-    let around = Surroundings {
+pub(crate) fn read(yaml: &str) -> LoadedWorkflow {
+    let around = WorkflowContext {
         name: "test",
         description: "",
         siblings: ("test", &[]),
@@ -24,7 +28,7 @@ pub(crate) fn read(yaml: &str) -> Loaded {
 
 /// A workflow that can run.
 #[track_caller]
-pub(crate) fn checked(yaml: &str) -> Checked {
+pub(crate) fn checked(yaml: &str) -> CheckedWorkflow {
     let loaded = read(yaml);
     let said: Vec<String> = loaded.diagnostics.iter().map(|found| found.message.clone()).collect();
     loaded.checked.unwrap_or_else(|| panic!("this cannot run: {said:#?}"))
@@ -32,8 +36,8 @@ pub(crate) fn checked(yaml: &str) -> Checked {
 
 /// A run that is pushed on.
 pub(crate) struct Run {
-    pub(crate) flow: Checked,
-    pub(crate) state: State,
+    pub(crate) flow: CheckedWorkflow,
+    pub(crate) state: WorkflowRunState,
 }
 
 impl Run {
@@ -45,53 +49,54 @@ impl Run {
     #[track_caller]
     pub(crate) fn with(yaml: &str, given: &[(&str, &str)]) -> Self {
         let flow = checked(yaml);
-        let state = start(&flow, RunId::new("run-1"), &map(given)).expect("it starts");
+        let state = start(&flow, WorkflowRunId::new("run-1"), &map(given)).expect("it starts");
         Run { flow, state }
     }
 
     /// Reports something that is accepted.
     #[track_caller]
-    pub(crate) fn says(&mut self, input: &Input) -> &mut Self {
-        self.state = next(&self.flow, &self.state, input)
+    pub(crate) fn says(&mut self, input: &EngineInput) -> &mut Self {
+        self.state = advance_run(&self.flow, &self.state, input)
             .unwrap_or_else(|refusal| panic!("refused at `{}`: {refusal}", self.state.step));
         self
     }
 
     /// Reports something that is refused, and gives the words.
     #[track_caller]
-    pub(crate) fn refuses(&self, input: &Input) -> String {
-        let refusal: Refusal = next(&self.flow, &self.state, input).expect_err("this is refused");
+    pub(crate) fn refuses(&self, input: &EngineInput) -> String {
+        let refusal: EngineRefusal =
+            advance_run(&self.flow, &self.state, input).expect_err("this is refused");
         refusal.to_string()
     }
 
     #[track_caller]
     pub(crate) fn done(&mut self) -> &mut Self {
-        self.says(&Input::done())
+        self.says(&EngineInput::leave_step())
     }
 
     #[track_caller]
     pub(crate) fn leaves(&mut self, outcome: &str) -> &mut Self {
-        self.says(&Input::leave(outcome))
+        self.says(&EngineInput::leave_with(outcome))
     }
 
     #[track_caller]
-    pub(crate) fn chooses(&mut self, choice: Choice) -> &mut Self {
+    pub(crate) fn chooses(&mut self, choice: PersonChoice) -> &mut Self {
         self.says(&choose(choice))
     }
 
     /// Where the run is: the step, and who is waited for.
     pub(crate) fn at(&self) -> String {
         match &self.state.status {
-            Status::Active => self.state.step.to_string(),
-            Status::Waiting(waiting) => format!("{}: {waiting}", self.state.step),
-            Status::Done => "done".to_owned(),
-            Status::Aborted => "aborted".to_owned(),
+            WorkflowRunStatus::Active => self.state.step.to_string(),
+            WorkflowRunStatus::Waiting(waiting) => format!("{}: {waiting}", self.state.step),
+            WorkflowRunStatus::Done => "done".to_owned(),
+            WorkflowRunStatus::Aborted => "aborted".to_owned(),
         }
     }
 
     /// The way so far, as `step outcome` pairs.
     pub(crate) fn way(&self) -> String {
-        let word = |outcome: Option<&repertoire_flow::workflow::Outcome>| {
+        let word = |outcome: Option<&repertoire_flow::workflow::WorkflowOutcome>| {
             outcome.map_or("error".to_owned(), ToString::to_string)
         };
         let passages = self.state.history.iter().map(|passage| {
@@ -106,39 +111,39 @@ pub(crate) fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-pub(crate) fn about(at: u32, input: Input) -> Input {
-    Input { at: Some(at), ..input }
+pub(crate) fn about(at: u32, input: EngineInput) -> EngineInput {
+    EngineInput { at: Some(at), ..input }
 }
 
-pub(crate) fn report(report: Report) -> Input {
-    Input::now(Action::Leave(report))
+pub(crate) fn report(report: StepReport) -> EngineInput {
+    EngineInput::about_now(EngineAction::Leave(report))
 }
 
-pub(crate) fn sure(confidence: Confidence) -> Input {
-    report(Report { confidence: Some(confidence), ..Report::default() })
+pub(crate) fn sure(confidence: ConfidenceLevel) -> EngineInput {
+    report(StepReport { confidence: Some(confidence), ..StepReport::default() })
 }
 
-pub(crate) fn facts(facts: &[(&str, &str)]) -> Input {
-    report(Report { facts: map(facts), ..Report::default() })
+pub(crate) fn facts(facts: &[(&str, &str)]) -> EngineInput {
+    report(StepReport { facts: map(facts), ..StepReport::default() })
 }
 
-pub(crate) fn sets(set: &[(&str, &str)]) -> Input {
-    report(Report { set: map(set), ..Report::default() })
+pub(crate) fn sets(set: &[(&str, &str)]) -> EngineInput {
+    report(StepReport { set: map(set), ..StepReport::default() })
 }
 
-pub(crate) fn output(text: &str) -> Input {
-    report(Report { output: Some(text.to_owned()), ..Report::default() })
+pub(crate) fn output(text: &str) -> EngineInput {
+    report(StepReport { output: Some(text.to_owned()), ..StepReport::default() })
 }
 
-pub(crate) fn error(message: &str) -> Input {
-    Input::now(Action::Error { message: message.to_owned() })
+pub(crate) fn error(message: &str) -> EngineInput {
+    EngineInput::about_now(EngineAction::Error { message: message.to_owned() })
 }
 
-pub(crate) fn choose(choice: Choice) -> Input {
-    Input::now(Action::Choose { choice, note: "so it is".to_owned() })
+pub(crate) fn choose(choice: PersonChoice) -> EngineInput {
+    EngineInput::about_now(EngineAction::Choose { choice, note: "so it is".to_owned() })
 }
 
-pub(crate) fn item(id: &str, severity: Severity, status: ItemStatus) -> ItemRecord {
+pub(crate) fn item(id: &str, severity: ItemSeverity, status: ItemStatus) -> ItemRecord {
     ItemRecord {
         id: id.to_owned(),
         check: Some(format!("{id} holds")),
@@ -159,18 +164,18 @@ pub(crate) fn judge(id: &str, status: ItemStatus) -> ItemRecord {
     }
 }
 
-pub(crate) fn record(items: Vec<ItemRecord>) -> Input {
-    Input::now(Action::Record { gate: None, items, checks: Vec::new() })
+pub(crate) fn record(items: Vec<ItemRecord>) -> EngineInput {
+    EngineInput::about_now(EngineAction::Record { gate: None, items, checks: Vec::new() })
 }
 
-pub(crate) fn check(name: &str, status: ItemStatus, proof: Proof) -> Input {
-    let result = CheckResult { status, proof, note: String::new() };
+pub(crate) fn check(name: &str, status: ItemStatus, proof: CheckProof) -> EngineInput {
+    let result = GateCheckResult { status, proof, note: String::new() };
     let checks = vec![CheckRecord { name: name.to_owned(), result }];
-    Input::now(Action::Record { gate: None, items: Vec::new(), checks })
+    EngineInput::about_now(EngineAction::Record { gate: None, items: Vec::new(), checks })
 }
 
-pub(crate) fn ran(command: &str, code: i32) -> Proof {
-    Proof::Run { command: command.to_owned(), exit_code: Some(code) }
+pub(crate) fn ran(command: &str, code: i32) -> CheckProof {
+    CheckProof::Run { command: command.to_owned(), exit_code: Some(code) }
 }
 
 pub(crate) fn question(id: &str, options: usize) -> UserQuestion {
@@ -181,10 +186,10 @@ pub(crate) fn question(id: &str, options: usize) -> UserQuestion {
     }
 }
 
-pub(crate) fn ask(questions: Vec<UserQuestion>) -> Input {
-    Input::now(Action::Ask { questions })
+pub(crate) fn ask(questions: Vec<UserQuestion>) -> EngineInput {
+    EngineInput::about_now(EngineAction::Ask { questions })
 }
 
-pub(crate) fn answer(answers: &[(&str, &str)]) -> Input {
-    Input::now(Action::Answer { answers: map(answers) })
+pub(crate) fn answer(answers: &[(&str, &str)]) -> EngineInput {
+    EngineInput::about_now(EngineAction::Answer { answers: map(answers) })
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use camino::Utf8PathBuf;
-use repertoire_sandbox::process::Stdin;
+use repertoire_sandbox::process::ProcessInput;
 use repertoire_text::fs::is_beneath;
 
-use super::call::{Ask, pair};
-use super::{Git, GitError, Oid, TreeId};
+use super::call::{GitCall, owned_pair};
+use super::{GitClient, GitError, GitObjectId, TreeId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Author {
+pub struct CommitAuthor {
     pub name: String,
     pub email: String,
 }
@@ -19,25 +19,32 @@ pub struct Author {
 const IDENTITY: [(&str, &str); 2] =
     [("user.name", "Repertoire"), ("user.email", "repertoire@localhost")];
 
-impl Git {
+impl GitClient {
     /// Commits all files that are not ignored; `None` if nothing has changed.
     pub async fn commit_all(
         &self,
         message: &str,
-        author: Option<&Author>,
-    ) -> Result<Option<Oid>, GitError> {
+        author: Option<&CommitAuthor>,
+    ) -> Result<Option<GitObjectId>, GitError> {
         check_message(message)?;
         self.stage_all(Vec::new()).await?;
-        if self.yes(&["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"]).await? {
+        if self
+            .run_for_bool(&["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"])
+            .await?
+        {
             return Ok(None);
         }
         let author = author.map(|author| format!("--author={} <{}>", author.name, author.email));
         let mut args = COMMIT.to_vec();
         args.extend(author.as_deref());
-        let settings = self.identity().await?;
-        self.fine(Ask { settings, stdin: Stdin::Text(message.to_owned()), ..Ask::new(&args) })
-            .await?;
-        self.head().await.map(Some)
+        let settings = self.identity_settings().await?;
+        self.run_checked_call(GitCall {
+            settings,
+            stdin: ProcessInput::Text(message.to_owned()),
+            ..GitCall::new(&args)
+        })
+        .await?;
+        self.head_commit().await.map(Some)
     }
 
     /// Commits these paths as they are on disk, and nothing else, whatever is staged; `None` if
@@ -46,7 +53,7 @@ impl Git {
         &self,
         paths: &[String],
         message: &str,
-    ) -> Result<Option<Oid>, GitError> {
+    ) -> Result<Option<GitObjectId>, GitError> {
         check_message(message)?;
         if let Some(path) = paths.iter().find(|path| !is_beneath(path.as_str().into())) {
             return Err(GitError::BadPath { path: path.clone() });
@@ -54,30 +61,32 @@ impl Git {
         if paths.is_empty() {
             return Ok(None);
         }
-        let top = self.top().await?;
-        let at_top = Git { dir: top, ..self.clone() };
-        let list = Stdin::Text(paths.iter().map(|path| format!("{path}\0")).collect());
-        let literal = || vec![pair("GIT_LITERAL_PATHSPECS", "1")];
+        let top = self.work_tree_root().await?;
+        let at_top = GitClient { dir: top, ..self.clone() };
+        let list = ProcessInput::Text(paths.iter().map(|path| format!("{path}\0")).collect());
+        let literal = || vec![owned_pair("GIT_LITERAL_PATHSPECS", "1")];
         let add = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"];
-        let ask = Ask { stdin: list.clone(), environment: literal(), ..Ask::new(&add) };
-        at_top.fine(ask).await?;
+        let ask = GitCall { stdin: list.clone(), environment: literal(), ..GitCall::new(&add) };
+        at_top.run_checked_call(ask).await?;
         // Standard input holds the paths, so the message has to be an argument.
         let message = format!("--message={message}");
         let mut args: Vec<&str> = COMMIT.iter().copied().filter(|arg| *arg != "--file=-").collect();
         args.extend(["--only", "--pathspec-from-file=-", "--pathspec-file-nul", &message]);
-        let (settings, environment) = (self.identity().await?, literal());
-        let before = self.find("HEAD").await?;
-        let ask = Ask { settings, environment, stdin: list, ..Ask::new(&args) };
-        let answer = at_top.ask(ask, &mut |_| repertoire_sandbox::process::Flow::Continue).await?;
+        let (settings, environment) = (self.identity_settings().await?, literal());
+        let before = self.find_commit("HEAD").await?;
+        let ask = GitCall { settings, environment, stdin: list, ..GitCall::new(&args) };
+        let answer = at_top
+            .run_call(ask, &mut |_| repertoire_sandbox::process::OutputFlow::Continue)
+            .await?;
         // Git exits with 1 both if there is nothing to commit and for an unknown path, and with 128
         // for other errors. A filter may write anything to standard error, so look at the start of
         // each line.
         let is_unknown_path =
-            answer.stderr().lines().any(|line| line.starts_with("error: pathspec "));
+            answer.stderr_text().lines().any(|line| line.starts_with("error: pathspec "));
         match answer.code {
-            0 => self.head().await.map(Some),
-            1 if self.find("HEAD").await? == before && !is_unknown_path => Ok(None),
-            _ => Err(answer.failed()),
+            0 => self.head_commit().await.map(Some),
+            1 if self.find_commit("HEAD").await? == before && !is_unknown_path => Ok(None),
+            _ => Err(answer.failure_error()),
         }
     }
 
@@ -85,10 +94,11 @@ impl Git {
     /// index is not touched.
     pub async fn tree_of_work(&self) -> Result<TreeId, GitError> {
         let (_keep, index) = self.index_copy().await?;
-        let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
+        let environment = vec![owned_pair("GIT_INDEX_FILE", index.as_str())];
         self.stage_all(environment.clone()).await?;
-        let answer = self.fine(Ask { environment, ..Ask::new(&["write-tree"]) }).await?;
-        answer.oid().map(TreeId)
+        let answer =
+            self.run_checked_call(GitCall { environment, ..GitCall::new(&["write-tree"]) }).await?;
+        answer.parse_oid().map(TreeId)
     }
 
     /// A copy of the index in a temporary folder. Since it contains git's cached times and sizes,
@@ -113,37 +123,37 @@ impl Git {
     }
 
     /// The tree of a commit.
-    pub async fn tree_of(&self, commit: &Oid) -> Result<TreeId, GitError> {
+    pub async fn tree_of(&self, commit: &GitObjectId) -> Result<TreeId, GitError> {
         let tree = format!("{commit}^{{tree}}");
         let args = ["rev-parse", "--verify", "--end-of-options", &tree];
-        self.fine(Ask::new(&args)).await?.oid().map(TreeId)
+        self.run_checked_call(GitCall::new(&args)).await?.parse_oid().map(TreeId)
     }
 
     /// Creates a commit of a tree. Moves no branch and touches no file.
     pub async fn commit_tree(
         &self,
         tree: &TreeId,
-        parents: &[&Oid],
+        parents: &[&GitObjectId],
         message: &str,
-    ) -> Result<Oid, GitError> {
+    ) -> Result<GitObjectId, GitError> {
         check_message(message)?;
         let mut args = vec!["commit-tree", "--no-gpg-sign", "-F", "-"];
         for parent in parents {
             args.extend(["-p", parent.as_str()]);
         }
         args.push(tree.0.as_str());
-        let settings = self.identity().await?;
-        let stdin = Stdin::Text(message.to_owned());
-        self.fine(Ask { settings, stdin, ..Ask::new(&args) }).await?.oid()
+        let settings = self.identity_settings().await?;
+        let stdin = ProcessInput::Text(message.to_owned());
+        self.run_checked_call(GitCall { settings, stdin, ..GitCall::new(&args) }).await?.parse_oid()
     }
 
     /// The settings for the committer's name: the user's, or defaults if there are none.
-    async fn identity(&self) -> Result<Vec<String>, GitError> {
-        let place = self.place()?;
+    async fn identity_settings(&self) -> Result<Vec<String>, GitError> {
+        let place = self.repository_dirs()?;
         // Not from the cache: the user may have set a name since the last commit.
-        let surroundings = self.configuration(&place).await?;
+        let surroundings = self.read_config(&place).await?;
         let setting = |(key, otherwise): (&str, &str)| {
-            let value = surroundings.value(key).unwrap_or(otherwise);
+            let value = surroundings.effective_value(key).unwrap_or(otherwise);
             format!("{key}={value}")
         };
         Ok(IDENTITY.map(setting).to_vec())

@@ -1,27 +1,27 @@
 //! Diffs, and fingerprints to tell if two changes are the same.
 
-use repertoire_sandbox::process::Flow;
+use repertoire_sandbox::process::OutputFlow;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::call::Ask;
-use super::{Git, GitError, Oid};
+use super::call::GitCall;
+use super::{GitClient, GitError, GitObjectId};
 use crate::limits::GIT_OUTPUT_BYTES_MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DiffOf {
+pub enum DiffTarget {
     Commits {
-        from: Oid,
-        to: Oid,
+        from: GitObjectId,
+        to: GitObjectId,
     },
     /// A commit and the current files, untracked ones included.
     Work {
-        from: Oid,
+        from: GitObjectId,
     },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Diff {
+pub struct GitDiff {
     /// The text of the diff, up to the requested size.
     pub text: String,
     /// All changed files, even if the text is cut.
@@ -47,9 +47,9 @@ pub struct FileDiff {
 /// version of the files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Fingerprint(String);
+pub struct DiffFingerprint(String);
 
-impl Fingerprint {
+impl DiffFingerprint {
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,21 +58,23 @@ impl Fingerprint {
 /// `diff-tree`, since it ignores the user's diff preferences.
 const DIFF: &[&str] = &["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index"];
 
-impl Git {
+impl GitClient {
     /// The diff with at most `bytes_max` bytes of text.
-    pub async fn diff(&self, of: &DiffOf, bytes_max: usize) -> Result<Diff, GitError> {
-        let (from, to) = self.ends(of).await?;
+    pub async fn diff(&self, of: &DiffTarget, bytes_max: usize) -> Result<GitDiff, GitError> {
+        let (from, to) = self.diff_ends(of).await?;
         let mut args = DIFF.to_vec();
         args.extend(["-z", "--numstat", from.as_str(), to.as_str()]);
-        let answer = self.fine(Ask::new(&args)).await?;
-        let files = parse(answer.bytes()?).ok_or_else(|| answer.unclear("a line of numbers"))?;
+        let answer = self.run_checked_call(GitCall::new(&args)).await?;
+        let files = parse_numstat(answer.stdout_bytes()?)
+            .ok_or_else(|| answer.unclear_error("a line of numbers"))?;
         let mut args = DIFF.to_vec();
         args.extend(["--patch", from.as_str(), to.as_str()]);
         let kept_bytes_max = bytes_max.min(GIT_OUTPUT_BYTES_MAX);
-        let answer = self.fine(Ask { kept_bytes_max, ..Ask::new(&args) }).await?;
-        let (kept, total) = answer.kept();
+        let answer =
+            self.run_checked_call(GitCall { kept_bytes_max, ..GitCall::new(&args) }).await?;
+        let (kept, total) = answer.kept_stdout();
         let cut = total > kept.len() as u64;
-        Ok(Diff {
+        Ok(GitDiff {
             text: text_of(kept, cut),
             insertions: files.iter().filter_map(|file| file.insertions).sum(),
             deletions: files.iter().filter_map(|file| file.deletions).sum(),
@@ -83,28 +85,31 @@ impl Git {
 
     /// The fingerprint of the difference between a commit and the current files; `None` if there is
     /// none.
-    pub async fn diff_fingerprint(&self, base: &Oid) -> Result<Option<Fingerprint>, GitError> {
-        let (from, to) = self.ends(&DiffOf::Work { from: base.clone() }).await?;
+    pub async fn diff_fingerprint(
+        &self,
+        base: &GitObjectId,
+    ) -> Result<Option<DiffFingerprint>, GitError> {
+        let (from, to) = self.diff_ends(&DiffTarget::Work { from: base.clone() }).await?;
         let mut args = DIFF.to_vec();
         args.extend(["--patch", from.as_str(), to.as_str()]);
-        let mut print = Print::default();
-        let ask = Ask { kept_bytes_max: 0, ..Ask::new(&args) };
+        let mut print = DiffHasher::default();
+        let ask = GitCall { kept_bytes_max: 0, ..GitCall::new(&args) };
         let mut take = |line: &[u8]| {
-            print.take(line);
-            Flow::Continue
+            print.update(line);
+            OutputFlow::Continue
         };
-        let answer = self.ask(ask, &mut take).await?;
-        match (answer.code, answer.kept().1) {
+        let answer = self.run_call(ask, &mut take).await?;
+        match (answer.code, answer.kept_stdout().1) {
             (0, 0) => Ok(None),
-            (0, _) => Ok(Some(print.end())),
-            _ => Err(answer.failed()),
+            (0, _) => Ok(Some(print.finish())),
+            _ => Err(answer.failure_error()),
         }
     }
 
-    async fn ends(&self, of: &DiffOf) -> Result<(Oid, Oid), GitError> {
+    async fn diff_ends(&self, of: &DiffTarget) -> Result<(GitObjectId, GitObjectId), GitError> {
         match of {
-            DiffOf::Commits { from, to } => Ok((from.clone(), to.clone())),
-            DiffOf::Work { from } => Ok((from.clone(), self.tree_of_work().await?.0)),
+            DiffTarget::Commits { from, to } => Ok((from.clone(), to.clone())),
+            DiffTarget::Work { from } => Ok((from.clone(), self.tree_of_work().await?.0)),
         }
     }
 }
@@ -112,13 +117,13 @@ impl Git {
 /// Hashes a diff without the parts that depend on the rest of a file: line numbers and blob names.
 /// Lines of file content start with a space or a sign, so they are never mistaken for a header.
 #[derive(Default)]
-struct Print {
+struct DiffHasher {
     hash: Sha256,
     blobs: Vec<u8>,
 }
 
-impl Print {
-    fn take(&mut self, line: &[u8]) {
+impl DiffHasher {
+    fn update(&mut self, line: &[u8]) {
         if line.starts_with(b"index ") {
             self.blobs = line.to_vec();
             return;
@@ -133,9 +138,9 @@ impl Print {
         self.hash.update(b"\n");
     }
 
-    fn end(self) -> Fingerprint {
+    fn finish(self) -> DiffFingerprint {
         let bytes = self.hash.finalize();
-        Fingerprint(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        DiffFingerprint(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
 
@@ -150,13 +155,13 @@ fn text_of(kept: &[u8], cut: bool) -> String {
 }
 
 /// Parses `1\t2\tpath\0`, or `1\t2\t\0old\0new\0` for a renamed file.
-fn parse(bytes: &[u8]) -> Option<Vec<FileDiff>> {
+fn parse_numstat(bytes: &[u8]) -> Option<Vec<FileDiff>> {
     let text = String::from_utf8_lossy(bytes);
     let mut entries = text.split_terminator('\0');
     let mut files = Vec::new();
     while let Some(entry) = entries.next() {
         let mut fields = entry.splitn(3, '\t');
-        let (insertions, deletions) = (count(fields.next()?)?, count(fields.next()?)?);
+        let (insertions, deletions) = (parse_count(fields.next()?)?, parse_count(fields.next()?)?);
         let (path, from) = match fields.next()? {
             "" => {
                 let from = entries.next()?.to_owned();
@@ -169,7 +174,7 @@ fn parse(bytes: &[u8]) -> Option<Vec<FileDiff>> {
     Some(files)
 }
 
-fn count(text: &str) -> Option<Option<u64>> {
+fn parse_count(text: &str) -> Option<Option<u64>> {
     match text {
         "-" => Some(None),
         number => number.parse().ok().map(Some),

@@ -7,10 +7,10 @@
 use std::io::Read;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::process::Stdin;
+use repertoire_sandbox::process::ProcessInput;
 
-use super::call::{Ask, pair};
-use super::{Git, GitError};
+use super::call::{GitCall, owned_pair};
+use super::{GitClient, GitError};
 use crate::limits::GIT_INDEX_BYTES_MAX;
 
 const HEADER_BYTES: usize = 12;
@@ -24,7 +24,7 @@ const SKIP_WORKTREE: u16 = 0x4000;
 const PATH_LENGTH: u16 = 0x0fff;
 const SHA1_BYTES: usize = 20;
 
-impl Git {
+impl GitClient {
     /// A copy of the index without the flags; `None` if no entry of an existing file has one.
     pub(super) async fn index_without_flags(
         &self,
@@ -42,12 +42,13 @@ impl Git {
         if !may_have_flags(index) {
             return Ok(false);
         }
-        let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
-        let at_top = Git { dir: self.top().await?, ..self.clone() };
+        let environment = vec![owned_pair("GIT_INDEX_FILE", index.as_str())];
+        let at_top = GitClient { dir: self.work_tree_root().await?, ..self.clone() };
         let list = ["ls-files", "-v", "-z"];
-        let answer =
-            at_top.fine(Ask { environment: environment.clone(), ..Ask::new(&list) }).await?;
-        let text = String::from_utf8_lossy(answer.bytes()?).into_owned();
+        let answer = at_top
+            .run_checked_call(GitCall { environment: environment.clone(), ..GitCall::new(&list) })
+            .await?;
+        let text = String::from_utf8_lossy(answer.stdout_bytes()?).into_owned();
         let entries = text.split_terminator('\0').filter_map(|entry| entry.split_once(' '));
         let flagged = entries.filter(|(tag, _)| *tag == "S" || *tag == tag.to_lowercase());
         let existing = flagged
@@ -59,9 +60,9 @@ impl Git {
         }
         // `update-index` changes only one of the flags per call.
         for option in ["--no-assume-unchanged", "--no-skip-worktree"] {
-            let (environment, stdin) = (environment.clone(), Stdin::Text(paths.clone()));
+            let (environment, stdin) = (environment.clone(), ProcessInput::Text(paths.clone()));
             let args = ["update-index", option, "-z", "--stdin"];
-            at_top.fine(Ask { environment, stdin, ..Ask::new(&args) }).await?;
+            at_top.run_checked_call(GitCall { environment, stdin, ..GitCall::new(&args) }).await?;
         }
         Ok(true)
     }
@@ -92,13 +93,13 @@ fn has_flags(bytes: &[u8]) -> Option<bool> {
     let mut at = HEADER_BYTES;
     for _ in 0..entries {
         let flags_at = at + STAT_BYTES + SHA1_BYTES;
-        let flags = word(bytes, flags_at)?;
+        let flags = read_u16(bytes, flags_at)?;
         if flags & ASSUME_UNCHANGED != 0 {
             return Some(true);
         }
         let mut path_at = flags_at + FLAG_BYTES;
         if flags & EXTENDED != 0 {
-            if word(bytes, path_at)? & SKIP_WORKTREE != 0 {
+            if read_u16(bytes, path_at)? & SKIP_WORKTREE != 0 {
                 return Some(true);
             }
             path_at += FLAG_BYTES;
@@ -118,7 +119,7 @@ fn has_flags(bytes: &[u8]) -> Option<bool> {
     if is_shared { None } else { Some(false) }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
+fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 

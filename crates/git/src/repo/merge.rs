@@ -1,22 +1,26 @@
 //! Merges without a checkout.
 
-use repertoire_sandbox::process::Flow;
+use repertoire_sandbox::process::OutputFlow;
 
-use super::call::Ask;
-use super::{Git, GitError, Oid, TreeId};
+use super::call::GitCall;
+use super::{GitClient, GitError, GitObjectId, TreeId};
 
 /// The result of a trial merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeTreeResult {
     /// The tree of a merge without conflicts.
     Tree(TreeId),
     /// The paths of the files with conflicts.
     Conflict(Vec<String>),
 }
 
-impl Git {
+impl GitClient {
     /// Merges two commits in memory. Touches neither files nor branches.
-    pub async fn merge_tree(&self, ours: &Oid, theirs: &Oid) -> Result<Merged, GitError> {
+    pub async fn merge_tree(
+        &self,
+        ours: &GitObjectId,
+        theirs: &GitObjectId,
+    ) -> Result<MergeTreeResult, GitError> {
         let args = [
             "merge-tree",
             "--write-tree",
@@ -26,16 +30,17 @@ impl Git {
             ours.as_str(),
             theirs.as_str(),
         ];
-        let answer = self.ask(Ask::new(&args), &mut |_| Flow::Continue).await?;
-        let text = String::from_utf8_lossy(answer.bytes()?).into_owned();
+        let answer = self.run_call(GitCall::new(&args), &mut |_| OutputFlow::Continue).await?;
+        let text = String::from_utf8_lossy(answer.stdout_bytes()?).into_owned();
         let mut parts = text.split_terminator('\0');
         match answer.code {
             0 => {
-                let tree = parts.next().and_then(|tree| Oid::parse(tree.trim_end()));
-                tree.map(|tree| Merged::Tree(TreeId(tree))).ok_or_else(|| answer.unclear(&text))
+                let tree = parts.next().and_then(|tree| GitObjectId::parse(tree.trim_end()));
+                tree.map(|tree| MergeTreeResult::Tree(TreeId(tree)))
+                    .ok_or_else(|| answer.unclear_error(&text))
             }
-            1 => Ok(Merged::Conflict(parts.skip(1).map(str::to_owned).collect())),
-            _ => Err(answer.failed()),
+            1 => Ok(MergeTreeResult::Conflict(parts.skip(1).map(str::to_owned).collect())),
+            _ => Err(answer.failure_error()),
         }
     }
 }

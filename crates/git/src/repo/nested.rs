@@ -8,14 +8,14 @@ use std::io::Read;
 
 use camino::Utf8Path;
 
-use super::call::Ask;
-use super::{Git, GitError};
+use super::call::GitCall;
+use super::{GitClient, GitError};
 use crate::limits::GIT_INDEX_BYTES_MAX;
 
 /// The mode of a submodule in the index.
 const GITLINK: [u8; 4] = 0o160_000_u32.to_be_bytes();
 
-impl Git {
+impl GitClient {
     /// Stages all files that are not ignored. `environment` may name another index.
     pub(super) async fn stage_all(
         &self,
@@ -26,13 +26,18 @@ impl Git {
             nested.iter().map(|path| format!(":(exclude,top,literal){path}")).collect();
         let mut args = vec!["add", "--all", "--", ":/"];
         args.extend(excluded.iter().map(String::as_str));
-        self.fine(Ask { environment: environment.clone(), ..Ask::new(&args) }).await?;
+        self.run_checked_call(GitCall { environment: environment.clone(), ..GitCall::new(&args) })
+            .await?;
         for path in nested {
-            let inner = self.in_dir(self.top().await?.join(&path));
-            let Ok(Some(commit)) = inner.find("HEAD").await else { continue };
+            let inner = self.in_dir(self.work_tree_root().await?.join(&path));
+            let Ok(Some(commit)) = inner.find_commit("HEAD").await else { continue };
             let entry = format!("160000,{commit},{path}");
             let args = ["update-index", "--cacheinfo", &entry];
-            self.fine(Ask { environment: environment.clone(), ..Ask::new(&args) }).await?;
+            self.run_checked_call(GitCall {
+                environment: environment.clone(),
+                ..GitCall::new(&args)
+            })
+            .await?;
         }
         Ok(())
     }
@@ -50,12 +55,13 @@ impl Git {
         if !may_have_submodules(&index) {
             return Ok(Vec::new());
         }
-        let top = self.top().await?;
-        let at_top = Git { dir: top.clone(), ..self.clone() };
+        let top = self.work_tree_root().await?;
+        let at_top = GitClient { dir: top.clone(), ..self.clone() };
         let environment = environment.to_vec();
         let args = ["ls-files", "--stage", "-z"];
-        let answer = at_top.fine(Ask { environment, ..Ask::new(&args) }).await?;
-        let text = String::from_utf8_lossy(answer.bytes()?);
+        let answer =
+            at_top.run_checked_call(GitCall { environment, ..GitCall::new(&args) }).await?;
+        let text = String::from_utf8_lossy(answer.stdout_bytes()?);
         let entries = text.split_terminator('\0').filter(|entry| entry.starts_with("160000 "));
         let paths = entries.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned()));
         // Only those whose folder has a repository.

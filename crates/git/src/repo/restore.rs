@@ -2,42 +2,44 @@
 
 use std::collections::BTreeSet;
 
-use repertoire_sandbox::process::Stdin;
-use repertoire_text::fs::{Folder, PlaceError};
+use repertoire_sandbox::process::ProcessInput;
+use repertoire_text::fs::{FolderHandle, LocationError};
 
-use super::call::{Ask, pair};
-use super::{Git, GitError, Mode, Name, Oid, TreeId};
+use super::call::{GitCall, owned_pair};
+use super::{GitClient, GitError, GitObjectId, TreeEntryMode, TreeId, TreePath};
 
-impl Git {
+impl GitClient {
     /// Checks if a patch applies to the current files. The inner error is git's message.
     pub async fn patch_fits(&self, patch: &str) -> Result<Result<(), String>, GitError> {
-        self.patch(patch, &["apply", "--check", "--whitespace=nowarn", "-"]).await
+        self.run_patch(patch, &["apply", "--check", "--whitespace=nowarn", "-"]).await
     }
 
     /// Applies all of a patch to the files, or nothing; the index is not touched. Git refuses paths
     /// that lead out of the checkout or through a symbolic link. The inner error is git's message.
     pub async fn apply_patch(&self, patch: &str) -> Result<Result<(), String>, GitError> {
-        self.patch(patch, &["apply", "--whitespace=nowarn", "-"]).await
+        self.run_patch(patch, &["apply", "--whitespace=nowarn", "-"]).await
     }
 
-    async fn patch(&self, patch: &str, args: &[&str]) -> Result<Result<(), String>, GitError> {
-        let at_top = Git { dir: self.top().await?, ..self.clone() };
-        let ask = Ask { stdin: Stdin::Text(patch.to_owned()), ..Ask::new(args) };
-        let answer = at_top.ask(ask, &mut |_| repertoire_sandbox::process::Flow::Continue).await?;
+    async fn run_patch(&self, patch: &str, args: &[&str]) -> Result<Result<(), String>, GitError> {
+        let at_top = GitClient { dir: self.work_tree_root().await?, ..self.clone() };
+        let ask = GitCall { stdin: ProcessInput::Text(patch.to_owned()), ..GitCall::new(args) };
+        let answer = at_top
+            .run_call(ask, &mut |_| repertoire_sandbox::process::OutputFlow::Continue)
+            .await?;
         match answer.code {
             0 => Ok(Ok(())),
-            1 | 128 => Ok(Err(answer.stderr().trim().to_owned())),
-            _ => Err(answer.failed()),
+            1 | 128 => Ok(Err(answer.stderr_text().trim().to_owned())),
+            _ => Err(answer.failure_error()),
         }
     }
 
     /// The existing ignored files, relative to the root. A folder that is ignored as a whole is
     /// listed once, with a trailing slash.
-    pub async fn ignored(&self) -> Result<BTreeSet<String>, GitError> {
-        let at_top = Git { dir: self.top().await?, ..self.clone() };
+    pub async fn ignored_files(&self) -> Result<BTreeSet<String>, GitError> {
+        let at_top = GitClient { dir: self.work_tree_root().await?, ..self.clone() };
         let args = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
-        let answer = at_top.fine(Ask::new(&args)).await?;
-        let names = answer.bytes()?.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        let answer = at_top.run_checked_call(GitCall::new(&args)).await?;
+        let names = answer.stdout_bytes()?.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
@@ -68,52 +70,54 @@ impl Git {
         if now == *tree {
             return Ok(());
         }
-        let top = self.top().await?;
+        let top = self.work_tree_root().await?;
         let (mut gone, mut there) = (Vec::new(), String::new());
         for change in self.tree_changes(&now, tree).await? {
             let names = [Some(&change.name), change.from.as_ref()];
             if !names.into_iter().flatten().any(|name| is_meant(name.path.as_str())) {
                 continue;
             }
-            if [change.old_mode, change.new_mode].contains(&Mode::Submodule) {
+            if [change.old_mode, change.new_mode].contains(&TreeEntryMode::Submodule) {
                 return Err(GitError::BadPath { path: change.name.path.to_string() });
             }
-            gone.extend(change.from.as_ref().map(exact).transpose()?);
-            let name = exact(&change.name)?;
+            gone.extend(change.from.as_ref().map(exact_path).transpose()?);
+            let name = exact_path(&change.name)?;
             match change.new_mode {
-                Mode::Absent => gone.push(name),
+                TreeEntryMode::Absent => gone.push(name),
                 _ => there.push_str(&format!("{name}\0")),
             }
         }
         for path in gone.iter().filter(|path| !was_ignored(path, ignored)) {
-            remove(&top, path).map_err(|source| GitError::Io { path: top.join(path), source })?;
+            remove_with_empty_parents(&top, path)
+                .map_err(|source| GitError::Io { path: top.join(path), source })?;
         }
         if there.is_empty() {
             return Ok(());
         }
         let (_keep, index) = self.index_copy().await?;
-        let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
+        let environment = vec![owned_pair("GIT_INDEX_FILE", index.as_str())];
         let read = ["read-tree", tree.0.as_str()];
-        self.fine(Ask { environment: environment.clone(), ..Ask::new(&read) }).await?;
-        let at_top = Git { dir: top, ..self.clone() };
+        self.run_checked_call(GitCall { environment: environment.clone(), ..GitCall::new(&read) })
+            .await?;
+        let at_top = GitClient { dir: top, ..self.clone() };
         let write = ["checkout-index", "--force", "--quiet", "-z", "--stdin"];
-        let ask = Ask { environment, stdin: Stdin::Text(there), ..Ask::new(&write) };
-        at_top.fine(ask).await.map(drop)
+        let ask = GitCall { environment, stdin: ProcessInput::Text(there), ..GitCall::new(&write) };
+        at_top.run_checked_call(ask).await.map(drop)
     }
 
     /// Moves the current branch and the index to a commit. Files stay as they are.
-    pub async fn reset_branch(&self, oid: &Oid) -> Result<(), GitError> {
+    pub async fn reset_branch(&self, oid: &GitObjectId) -> Result<(), GitError> {
         self.ok(&["reset", "--mixed", "--quiet", oid.as_str()]).await.map(drop)
     }
 
     /// Keeps a commit from being garbage-collected, under `refs/repertoire/`.
-    pub async fn keep_commit(&self, name: &str, oid: &Oid) -> Result<(), GitError> {
+    pub async fn keep_commit(&self, name: &str, oid: &GitObjectId) -> Result<(), GitError> {
         self.ok(&["update-ref", &format!("refs/repertoire/{name}"), oid.as_str()]).await.map(drop)
     }
 
     /// The commit kept under this name.
-    pub async fn kept_commit(&self, name: &str) -> Result<Option<Oid>, GitError> {
-        self.find(&format!("refs/repertoire/{name}")).await
+    pub async fn kept_commit(&self, name: &str) -> Result<Option<GitObjectId>, GitError> {
+        self.find_commit(&format!("refs/repertoire/{name}")).await
     }
 
     /// Removes the ref of a kept commit, if it exists.
@@ -131,7 +135,7 @@ fn was_ignored(path: &str, ignored: &BTreeSet<String>) -> bool {
     folders.chain([path]).any(|part| ignored.contains(part))
 }
 
-fn exact(name: &Name) -> Result<String, GitError> {
+fn exact_path(name: &TreePath) -> Result<String, GitError> {
     if name.exact {
         Ok(name.path.to_string())
     } else {
@@ -141,12 +145,12 @@ fn exact(name: &Name) -> Result<String, GitError> {
 
 /// Removes a file, and its parent folders that are empty then. Resolves the path from a folder
 /// handle without following symbolic links, since an agent may replace a folder by one.
-fn remove(top: &camino::Utf8Path, path: &str) -> std::io::Result<()> {
-    let (top, path) = (Folder::open(top)?, camino::Utf8Path::new(path));
+fn remove_with_empty_parents(top: &camino::Utf8Path, path: &str) -> std::io::Result<()> {
+    let (top, path) = (FolderHandle::open(top)?, camino::Utf8Path::new(path));
     match top.remove_file(path) {
         Ok(()) => {}
         // Files behind a symbolic link do not belong to the tree.
-        Err(PlaceError::Link { .. }) => return Ok(()),
+        Err(LocationError::Link { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     }
     let mut folder = path.parent();

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::call::{Ask, pair};
-use super::{Git, GitError};
+use super::call::{GitCall, owned_pair};
+use super::{GitClient, GitError};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct GitFileChange {
     /// Relative to the root. Bytes that are not UTF-8 appear as replacement characters.
     pub path: String,
     /// The previous path, if the file was renamed.
@@ -30,10 +30,10 @@ pub enum ChangeKind {
     Untracked,
 }
 
-impl Git {
+impl GitClient {
     /// Lists the changes since the last commit, including untracked and excluding ignored files.
     /// Flags in the index hide nothing.
-    pub async fn status(&self) -> Result<Vec<Change>, GitError> {
+    pub async fn status(&self) -> Result<Vec<GitFileChange>, GitError> {
         let args = [
             "status",
             "--porcelain=v2",
@@ -44,15 +44,18 @@ impl Git {
             "--ignore-submodules=dirty",
         ];
         let copy = self.index_without_flags().await?;
-        let index = copy.iter().map(|(_, index)| pair("GIT_INDEX_FILE", index.as_str()));
-        let answer = self.fine(Ask { environment: index.collect(), ..Ask::new(&args) }).await?;
-        parse(answer.bytes()?).ok_or_else(|| answer.unclear("an entry of an unknown form"))
+        let index = copy.iter().map(|(_, index)| owned_pair("GIT_INDEX_FILE", index.as_str()));
+        let answer = self
+            .run_checked_call(GitCall { environment: index.collect(), ..GitCall::new(&args) })
+            .await?;
+        parse_status(answer.stdout_bytes()?)
+            .ok_or_else(|| answer.unclear_error("an entry of an unknown form"))
     }
 
     /// Returns true if git ignores the path. False for a tracked path, even if a pattern matches
     /// it.
     pub async fn is_ignored(&self, path: &str) -> Result<bool, GitError> {
-        self.yes(&["check-ignore", "--quiet", "--", path]).await
+        self.run_for_bool(&["check-ignore", "--quiet", "--", path]).await
     }
 
     /// Returns true if nothing has changed since the last commit, untracked files included.
@@ -61,7 +64,7 @@ impl Git {
     }
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<Change>> {
+fn parse_status(bytes: &[u8]) -> Option<Vec<GitFileChange>> {
     let mut entries = bytes.split(|byte| *byte == 0);
     let mut changes = Vec::new();
     while let Some(entry) = entries.next() {
@@ -77,7 +80,11 @@ fn parse(bytes: &[u8]) -> Option<Vec<Change>> {
             b'u' => (after_fields(rest, 9)?, None, ChangeKind::Unmerged),
             _ => return None,
         };
-        changes.push(Change { path: lossy(path), from: from.map(lossy), kind });
+        changes.push(GitFileChange {
+            path: to_lossy_string(path),
+            from: from.map(to_lossy_string),
+            kind,
+        });
     }
     Some(changes)
 }
@@ -98,6 +105,6 @@ fn kind_of(rest: &[u8]) -> ChangeKind {
     }
 }
 
-fn lossy(bytes: &[u8]) -> String {
+fn to_lossy_string(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::process::Stdin;
+use repertoire_sandbox::process::ProcessInput;
 
-use super::call::{Ask, pair};
-use super::{Git, GitError, Oid, TreeId};
+use super::call::{GitCall, owned_pair};
+use super::{GitClient, GitError, GitObjectId, TreeId};
 use crate::limits::GIT_OUTPUT_BYTES_MAX;
 
 /// A path in git, which may contain any bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name {
+pub struct TreePath {
     /// The path, with replacement characters for bytes that are not UTF-8.
     pub path: Utf8PathBuf,
     /// True if `path` is exact, without replacement characters.
@@ -20,7 +20,7 @@ pub struct Name {
 
 /// The type of a tree entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum TreeEntryMode {
     File,
     /// An executable file.
     Program,
@@ -36,26 +36,26 @@ pub enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeChange {
     /// For a deleted file, the old name.
-    pub name: Name,
+    pub name: TreePath,
     /// The previous name, if the file was renamed.
-    pub from: Option<Name>,
-    pub old_mode: Mode,
-    pub new_mode: Mode,
-    pub old_blob: Oid,
-    pub new_blob: Oid,
+    pub from: Option<TreePath>,
+    pub old_mode: TreeEntryMode,
+    pub new_mode: TreeEntryMode,
+    pub old_blob: GitObjectId,
+    pub new_blob: GitObjectId,
 }
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    pub name: Name,
-    pub mode: Mode,
-    pub blob: Oid,
+    pub name: TreePath,
+    pub mode: TreeEntryMode,
+    pub blob: GitObjectId,
 }
 
 /// The value of a git attribute for a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribute {
+pub struct GitAttribute {
     pub path: Utf8PathBuf,
     pub name: String,
     /// `set`, `unset`, or the assigned value.
@@ -82,12 +82,15 @@ const PATCH: &[&str] = &[
     "--ws-error-highlight=none",
 ];
 
-impl Git {
+impl GitClient {
     /// The tree without files.
     pub async fn empty_tree(&self) -> Result<TreeId, GitError> {
         let args = ["hash-object", "-t", "tree", "--stdin"];
-        let stdin = Stdin::Text(String::new());
-        self.fine(Ask { stdin, ..Ask::new(&args) }).await?.oid().map(TreeId)
+        let stdin = ProcessInput::Text(String::new());
+        self.run_checked_call(GitCall { stdin, ..GitCall::new(&args) })
+            .await?
+            .parse_oid()
+            .map(TreeId)
     }
 
     /// The files that differ between two trees, sorted by name.
@@ -98,9 +101,9 @@ impl Git {
     ) -> Result<Vec<TreeChange>, GitError> {
         let (from, to) = (from.0.as_str(), to.0.as_str());
         let args = ["diff-tree", "-r", "-M", "-z", "--raw", "--no-abbrev", from, to];
-        let answer = self.fine(Ask::new(&args)).await?;
-        let changes = parse_raw(answer.bytes()?);
-        changes.ok_or_else(|| answer.unclear("an entry of an unknown form"))
+        let answer = self.run_checked_call(GitCall::new(&args)).await?;
+        let changes = parse_raw(answer.stdout_bytes()?);
+        changes.ok_or_else(|| answer.unclear_error("an entry of an unknown form"))
     }
 
     /// The diff of these files between two trees, without rename detection.
@@ -114,31 +117,38 @@ impl Git {
         args.extend(PATCH);
         args.extend([from.0.as_str(), to.0.as_str(), "--"]);
         args.extend(paths.iter().map(|path| path.as_str()));
-        let environment = vec![pair("GIT_LITERAL_PATHSPECS", "1")];
+        let environment = vec![owned_pair("GIT_LITERAL_PATHSPECS", "1")];
         let settings = vec!["diff.suppressBlankEmpty=false".to_owned()];
         // Pathspecs are relative to the working directory.
-        let at_top = Git { dir: self.top().await?, ..self.clone() };
-        let answer = at_top.fine(Ask { environment, settings, ..Ask::new(&args) }).await?;
-        answer.bytes().map(<[u8]>::to_vec)
+        let at_top = GitClient { dir: self.work_tree_root().await?, ..self.clone() };
+        let answer = at_top
+            .run_checked_call(GitCall { environment, settings, ..GitCall::new(&args) })
+            .await?;
+        answer.stdout_bytes().map(<[u8]>::to_vec)
     }
 
     /// The diff of two blobs.
-    pub async fn patch_of_blobs(&self, old: &Oid, new: &Oid) -> Result<Vec<u8>, GitError> {
+    pub async fn patch_of_blobs(
+        &self,
+        old: &GitObjectId,
+        new: &GitObjectId,
+    ) -> Result<Vec<u8>, GitError> {
         let mut args = vec!["diff"];
         args.extend(PATCH);
         args.extend([old.as_str(), new.as_str()]);
         let settings = vec!["diff.suppressBlankEmpty=false".to_owned()];
-        let answer = self.fine(Ask { settings, ..Ask::new(&args) }).await?;
-        answer.bytes().map(<[u8]>::to_vec)
+        let answer = self.run_checked_call(GitCall { settings, ..GitCall::new(&args) }).await?;
+        answer.stdout_bytes().map(<[u8]>::to_vec)
     }
 
     /// Lists all files of a tree.
     pub async fn tree_entries(&self, tree: &TreeId) -> Result<Vec<TreeEntry>, GitError> {
         let args = ["ls-tree", "-r", "-z", "--full-tree", tree.0.as_str()];
-        let answer = self.fine(Ask::new(&args)).await?;
-        let entries = answer.bytes()?.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+        let answer = self.run_checked_call(GitCall::new(&args)).await?;
+        let entries =
+            answer.stdout_bytes()?.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         let entries: Option<Vec<_>> = entries.map(parse_entry).collect();
-        entries.ok_or_else(|| answer.unclear("an entry of an unknown form"))
+        entries.ok_or_else(|| answer.unclear_error("an entry of an unknown form"))
     }
 
     /// The files at these paths of a tree, and the direct children of folders whose paths end with
@@ -152,8 +162,8 @@ impl Git {
         for paths in paths.chunks(PATHS_PER_CALL) {
             let mut args = vec!["ls-tree", "-z", "--full-tree", tree.0.as_str()];
             args.extend(paths.iter().map(|path| path.as_str()));
-            let answer = self.fine(Ask::new(&args)).await?;
-            let entries = answer.bytes()?.split(|byte| *byte == 0);
+            let answer = self.run_checked_call(GitCall::new(&args)).await?;
+            let entries = answer.stdout_bytes()?.split(|byte| *byte == 0);
             // Subfolders do not parse as entries, and are skipped.
             found.extend(entries.filter_map(parse_entry));
         }
@@ -162,53 +172,63 @@ impl Git {
 
     /// The names and sizes of objects, in the order of `objects`. An object is a name or
     /// `commit:path`; the result is `None` where there is no such file.
-    pub async fn sizes(&self, objects: &[String]) -> Result<Vec<Option<(Oid, u64)>>, GitError> {
+    pub async fn object_sizes(
+        &self,
+        objects: &[String],
+    ) -> Result<Vec<Option<(GitObjectId, u64)>>, GitError> {
         if objects.is_empty() {
             return Ok(Vec::new());
         }
         let args = ["cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)"];
-        let stdin = Stdin::Text(objects.iter().map(String::as_str).map(size_request).collect());
-        let answer = self.fine(Ask { stdin, ..Ask::new(&args) }).await?;
-        let text = answer.text()?;
+        let stdin =
+            ProcessInput::Text(objects.iter().map(String::as_str).map(size_request).collect());
+        let answer = self.run_checked_call(GitCall { stdin, ..GitCall::new(&args) }).await?;
+        let text = answer.stdout_text()?;
         let sizes: Vec<_> = text.split('\n').map(parse_size).collect();
         if sizes.len() == objects.len() {
             Ok(sizes)
         } else {
-            Err(answer.unclear("another number of lines"))
+            Err(answer.unclear_error("another number of lines"))
         }
     }
 
     /// Reads blobs, given their sizes, which determine the batches. Duplicates are read once.
-    pub async fn blobs(&self, wanted: &[(Oid, u64)]) -> Result<BTreeMap<Oid, Vec<u8>>, GitError> {
-        let wanted: BTreeMap<&Oid, u64> = wanted.iter().map(|(oid, size)| (oid, *size)).collect();
+    pub async fn read_blobs(
+        &self,
+        wanted: &[(GitObjectId, u64)],
+    ) -> Result<BTreeMap<GitObjectId, Vec<u8>>, GitError> {
+        let wanted: BTreeMap<&GitObjectId, u64> =
+            wanted.iter().map(|(oid, size)| (oid, *size)).collect();
         let mut found = BTreeMap::new();
-        let mut batch: Vec<&Oid> = Vec::new();
+        let mut batch: Vec<&GitObjectId> = Vec::new();
         let mut bytes = 0;
         for (oid, size) in wanted {
             if bytes + size > GIT_OUTPUT_BYTES_MAX as u64 / 2 && !batch.is_empty() {
-                self.batch(&batch, &mut found).await?;
+                self.read_blob_batch(&batch, &mut found).await?;
                 batch.clear();
                 bytes = 0;
             }
             batch.push(oid);
             bytes += size;
         }
-        self.batch(&batch, &mut found).await?;
+        self.read_blob_batch(&batch, &mut found).await?;
         Ok(found)
     }
 
-    async fn batch(
+    async fn read_blob_batch(
         &self,
-        oids: &[&Oid],
-        found: &mut BTreeMap<Oid, Vec<u8>>,
+        oids: &[&GitObjectId],
+        found: &mut BTreeMap<GitObjectId, Vec<u8>>,
     ) -> Result<(), GitError> {
         if oids.is_empty() {
             return Ok(());
         }
-        let stdin = Stdin::Text(oids.iter().map(|oid| format!("{oid}\n")).collect());
-        let answer = self.fine(Ask { stdin, ..Ask::new(&["cat-file", "--batch"]) }).await?;
-        let blobs = parse_batch(answer.bytes()?);
-        found.extend(blobs.ok_or_else(|| answer.unclear("an object of an unknown form"))?);
+        let stdin = ProcessInput::Text(oids.iter().map(|oid| format!("{oid}\n")).collect());
+        let answer = self
+            .run_checked_call(GitCall { stdin, ..GitCall::new(&["cat-file", "--batch"]) })
+            .await?;
+        let blobs = parse_batch(answer.stdout_bytes()?);
+        found.extend(blobs.ok_or_else(|| answer.unclear_error("an object of an unknown form"))?);
         Ok(())
     }
 
@@ -216,42 +236,47 @@ impl Git {
     /// conflicts.
     pub async fn tree_of_index(&self) -> Result<TreeId, GitError> {
         let (_keep, index) = self.index_copy().await?;
-        let environment = vec![pair("GIT_INDEX_FILE", index.as_str())];
-        self.fine(Ask { environment, ..Ask::new(&["write-tree"]) }).await?.oid().map(TreeId)
+        let environment = vec![owned_pair("GIT_INDEX_FILE", index.as_str())];
+        self.run_checked_call(GitCall { environment, ..GitCall::new(&["write-tree"]) })
+            .await?
+            .parse_oid()
+            .map(TreeId)
     }
 
     /// Writes the files of a tree into a folder. Symbolic links become files that contain their
     /// target, so that none leads out of the folder. Git LFS content is not downloaded.
-    pub async fn export(&self, tree: &TreeId, into: &Utf8Path) -> Result<(), GitError> {
+    pub async fn export_tree(&self, tree: &TreeId, into: &Utf8Path) -> Result<(), GitError> {
         let git_dir = self.git_dir().await?;
         let io = |source| GitError::Io { path: git_dir.clone(), source };
         let keep =
             tempfile::Builder::new().prefix("repertoire-").tempdir_in(&git_dir).map_err(io)?;
         let index = keep.path().join("index");
         let environment = vec![
-            pair("GIT_INDEX_FILE", &index.to_string_lossy()),
-            pair("GIT_LFS_SKIP_SMUDGE", "1"),
+            owned_pair("GIT_INDEX_FILE", &index.to_string_lossy()),
+            owned_pair("GIT_LFS_SKIP_SMUDGE", "1"),
         ];
         let settings = vec!["core.symlinks=false".to_owned()];
-        let at_top = Git { dir: self.top().await?, ..self.clone() };
+        let at_top = GitClient { dir: self.work_tree_root().await?, ..self.clone() };
         let prefix = format!("--prefix={into}/");
         let calls: [&[&str]; 2] =
             [&["read-tree", tree.0.as_str()], &["checkout-index", "--all", "--quiet", &prefix]];
         for args in calls {
             let (environment, settings) = (environment.clone(), settings.clone());
             let reach = vec![into.to_owned()];
-            at_top.fine(Ask { environment, settings, reach, ..Ask::new(args) }).await?;
+            at_top
+                .run_checked_call(GitCall { environment, settings, reach, ..GitCall::new(args) })
+                .await?;
         }
         Ok(())
     }
 
     /// The attributes of paths, from a tree or from disk. Unspecified attributes are left out.
-    pub async fn attributes(
+    pub async fn read_attributes(
         &self,
         source: Option<&TreeId>,
         names: &[&str],
         paths: &[&Utf8Path],
-    ) -> Result<Vec<Attribute>, GitError> {
+    ) -> Result<Vec<GitAttribute>, GitError> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
@@ -259,45 +284,47 @@ impl Git {
         let mut args = vec!["check-attr", "-z", "--stdin"];
         args.extend(source.as_deref());
         args.extend(names);
-        let stdin = Stdin::Text(paths.iter().map(|path| format!("{path}\0")).collect());
-        let at_top = Git { dir: self.top().await?, ..self.clone() };
-        let answer = at_top.fine(Ask { stdin, ..Ask::new(&args) }).await?;
-        let text = String::from_utf8_lossy(answer.bytes()?).into_owned();
+        let stdin = ProcessInput::Text(paths.iter().map(|path| format!("{path}\0")).collect());
+        let at_top = GitClient { dir: self.work_tree_root().await?, ..self.clone() };
+        let answer = at_top.run_checked_call(GitCall { stdin, ..GitCall::new(&args) }).await?;
+        let text = String::from_utf8_lossy(answer.stdout_bytes()?).into_owned();
         let fields: Vec<&str> = text.split_terminator('\0').collect();
         let said = fields.chunks_exact(3).filter(|fields| fields[2] != "unspecified");
         Ok(said.map(parse_attribute).collect())
     }
 
     /// The names of all branches; remote-tracking ones as `origin/main`.
-    pub async fn branches(&self) -> Result<Vec<String>, GitError> {
+    pub async fn list_branches(&self) -> Result<Vec<String>, GitError> {
         let args = ["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes"];
-        let answer = self.fine(Ask::new(&args)).await?;
-        let text = answer.text()?.into_owned();
+        let answer = self.run_checked_call(GitCall::new(&args)).await?;
+        let text = answer.stdout_text()?.into_owned();
         Ok(text.lines().filter_map(parse_branch).collect())
     }
 
     /// The parents of a commit, in their order.
-    pub async fn parents(&self, commit: &Oid) -> Result<Vec<Oid>, GitError> {
+    pub async fn parent_commits(&self, commit: &GitObjectId) -> Result<Vec<GitObjectId>, GitError> {
         let args = ["rev-list", "--parents", "--max-count=1", commit.as_str()];
-        let answer = self.fine(Ask::new(&args)).await?;
-        let text = answer.text()?;
-        let oids: Option<Vec<Oid>> = text.split_whitespace().skip(1).map(Oid::parse).collect();
-        oids.ok_or_else(|| answer.unclear(&text))
+        let answer = self.run_checked_call(GitCall::new(&args)).await?;
+        let text = answer.stdout_text()?;
+        let oids: Option<Vec<GitObjectId>> =
+            text.split_whitespace().skip(1).map(GitObjectId::parse).collect();
+        oids.ok_or_else(|| answer.unclear_error(&text))
     }
 
     /// Returns true if the repository is a shallow clone.
     pub async fn is_shallow(&self) -> Result<bool, GitError> {
-        Ok(self.line(&["rev-parse", "--is-shallow-repository"]).await? == "true")
+        Ok(self.run_for_line(&["rev-parse", "--is-shallow-repository"]).await? == "true")
     }
 
     /// Returns true if a commit has parents that were not fetched.
-    pub async fn is_cut_off(&self, commit: &Oid) -> Result<bool, GitError> {
-        if !self.is_shallow().await? || !self.parents(commit).await?.is_empty() {
+    pub async fn is_cut_off(&self, commit: &GitObjectId) -> Result<bool, GitError> {
+        if !self.is_shallow().await? || !self.parent_commits(commit).await?.is_empty() {
             return Ok(false);
         }
         // The commit object still names its parents.
-        let answer = self.fine(Ask::new(&["cat-file", "commit", commit.as_str()])).await?;
-        let text = answer.text()?;
+        let answer =
+            self.run_checked_call(GitCall::new(&["cat-file", "commit", commit.as_str()])).await?;
+        let text = answer.stdout_text()?;
         let mut head = text.lines().take_while(|line| !line.is_empty());
         Ok(head.any(|line| line.starts_with("parent ")))
     }
@@ -309,8 +336,8 @@ fn size_request(object: &str) -> String {
     if object.contains(['\n', '\r', '\0']) { "?\n".to_owned() } else { format!("{object}\n") }
 }
 
-fn parse_attribute(fields: &[&str]) -> Attribute {
-    Attribute { path: fields[0].into(), name: fields[1].to_owned(), value: fields[2].to_owned() }
+fn parse_attribute(fields: &[&str]) -> GitAttribute {
+    GitAttribute { path: fields[0].into(), name: fields[1].to_owned(), value: fields[2].to_owned() }
 }
 
 /// Shortens a full ref name; `None` for the symbolic `HEAD` of a remote.
@@ -319,18 +346,21 @@ fn parse_branch(line: &str) -> Option<String> {
     (!name.ends_with("/HEAD")).then(|| name.to_owned())
 }
 
-fn name_of(bytes: &[u8]) -> Name {
+fn name_of(bytes: &[u8]) -> TreePath {
     let path = String::from_utf8_lossy(bytes);
-    Name { exact: matches!(path, std::borrow::Cow::Borrowed(_)), path: path.into_owned().into() }
+    TreePath {
+        exact: matches!(path, std::borrow::Cow::Borrowed(_)),
+        path: path.into_owned().into(),
+    }
 }
 
-pub(super) fn mode_of(text: &str) -> Option<Mode> {
+pub(super) fn mode_of(text: &str) -> Option<TreeEntryMode> {
     match text {
-        "100644" | "100664" => Some(Mode::File),
-        "100755" => Some(Mode::Program),
-        "120000" => Some(Mode::Link),
-        "160000" => Some(Mode::Submodule),
-        "000000" => Some(Mode::Absent),
+        "100644" | "100664" => Some(TreeEntryMode::File),
+        "100755" => Some(TreeEntryMode::Program),
+        "120000" => Some(TreeEntryMode::Link),
+        "160000" => Some(TreeEntryMode::Submodule),
+        "000000" => Some(TreeEntryMode::Absent),
         _ => None,
     }
 }
@@ -343,7 +373,8 @@ fn parse_raw(bytes: &[u8]) -> Option<Vec<TreeChange>> {
         let head = std::str::from_utf8(head).ok()?.strip_prefix(':')?;
         let mut fields = head.split(' ');
         let (old_mode, new_mode) = (mode_of(fields.next()?)?, mode_of(fields.next()?)?);
-        let (old_blob, new_blob) = (Oid::parse(fields.next()?)?, Oid::parse(fields.next()?)?);
+        let (old_blob, new_blob) =
+            (GitObjectId::parse(fields.next()?)?, GitObjectId::parse(fields.next()?)?);
         let first = name_of(parts.next()?);
         let (name, from) = if fields.next()?.starts_with(['R', 'C']) {
             (name_of(parts.next()?), Some(first))
@@ -360,20 +391,20 @@ fn parse_entry(entry: &[u8]) -> Option<TreeEntry> {
     let tab = entry.iter().position(|byte| *byte == b'\t')?;
     let mut fields = std::str::from_utf8(&entry[..tab]).ok()?.split(' ');
     let mode = mode_of(fields.next()?)?;
-    let blob = Oid::parse(fields.nth(1)?)?;
+    let blob = GitObjectId::parse(fields.nth(1)?)?;
     Some(TreeEntry { name: name_of(&entry[tab + 1..]), mode, blob })
 }
 
 /// Parses `<oid> blob <size>`; `None` for anything else.
-fn parse_size(line: &str) -> Option<(Oid, u64)> {
+fn parse_size(line: &str) -> Option<(GitObjectId, u64)> {
     let mut fields = line.split(' ');
-    let oid = Oid::parse(fields.next()?)?;
+    let oid = GitObjectId::parse(fields.next()?)?;
     let (kind, size) = (fields.next()?, fields.next()?);
     (kind == "blob" && fields.next().is_none()).then(|| Some((oid, size.parse().ok()?)))?
 }
 
 /// Parses a sequence of `<oid> blob <size>\n<bytes>\n`.
-fn parse_batch(mut bytes: &[u8]) -> Option<Vec<(Oid, Vec<u8>)>> {
+fn parse_batch(mut bytes: &[u8]) -> Option<Vec<(GitObjectId, Vec<u8>)>> {
     let mut blobs = Vec::new();
     while !bytes.is_empty() {
         let end = bytes.iter().position(|byte| *byte == b'\n')?;

@@ -3,55 +3,56 @@
 use std::io::Write;
 
 use camino::Utf8Path;
-use repertoire_text::fs::{Folder, PlaceError, is_beneath};
+use repertoire_text::fs::{FolderHandle, LocationError, is_beneath};
 
-use super::registry::Record;
-use super::{Worktree, WorktreeError, Worktrees};
+use super::registry::WorktreeOwnerRecord;
+use super::{PreparedWorktree, RunWorktrees, WorktreeError};
 use crate::limits::{COPY_BYTES_MAX, COPY_FILE_BYTES_MAX, COPY_FILES_MAX};
 
 /// The files that were copied, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct WorktreeCopyResult {
     pub files: Vec<String>,
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedCopy>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct SkippedCopy {
     pub path: String,
     pub why: String,
 }
 
-impl Worktrees {
+impl RunWorktrees {
     /// Records that a worktree is set up, so that the next worker does not do it again.
-    pub fn mark_set_up(&self, worktree: &mut Worktree) -> Result<(), WorktreeError> {
+    pub fn mark_set_up(&self, worktree: &mut PreparedWorktree) -> Result<(), WorktreeError> {
         worktree.set_up = true;
-        Record::of(worktree).write(&worktree.git_dir)
+        WorktreeOwnerRecord::for_worktree(worktree).write(&worktree.git_dir)
     }
 
     /// Copies files of the checkout that match the patterns and that git ignores into a worktree. Others would be committed
     /// with the run's work.
     pub async fn copy_ignored_files(
         &self,
-        worktree: &Worktree,
+        worktree: &PreparedWorktree,
         patterns: &[String],
-    ) -> Result<Copied, WorktreeError> {
-        let mut copied = Copied::default();
+    ) -> Result<WorktreeCopyResult, WorktreeError> {
+        let mut copied = WorktreeCopyResult::default();
         if patterns.is_empty() {
             return Ok(copied);
         }
         if let Some(pattern) = patterns.iter().find(|pattern| !is_beneath(Utf8Path::new(pattern))) {
             return Err(WorktreeError::BadPattern { pattern: pattern.clone() });
         }
-        let top = self.repo.top().await?;
-        let ignored = self.untracked(&top, patterns, &["--ignored", "--exclude-standard"]).await?;
+        let top = self.repo.work_tree_root().await?;
+        let ignored =
+            self.untracked_files(&top, patterns, &["--ignored", "--exclude-standard"]).await?;
         let mut bytes_left = COPY_BYTES_MAX;
-        for path in self.untracked(&top, patterns, &[]).await? {
+        for path in self.untracked_files(&top, patterns, &[]).await? {
             let done = match ignored.binary_search(&path) {
                 Ok(_) if copied.files.len() >= COPY_FILES_MAX => {
                     Err(format!("more than {COPY_FILES_MAX} files match"))
                 }
-                Ok(_) => copy_one(&top, &worktree.dir, &path, &mut bytes_left),
+                Ok(_) => copy_file(&top, &worktree.dir, &path, &mut bytes_left),
                 Err(_) => {
                     Err("git does not ignore it, so it would be committed; add it to .gitignore"
                         .to_owned())
@@ -60,14 +61,14 @@ impl Worktrees {
             match done {
                 Ok(()) => copied.files.push(path),
                 Err(_) if copied.left.len() >= COPY_FILES_MAX => {}
-                Err(why) => copied.left.push(Left { path, why }),
+                Err(why) => copied.left.push(SkippedCopy { path, why }),
             }
         }
         Ok(copied)
     }
 
     /// The untracked files of the checkout that match the patterns, sorted.
-    async fn untracked(
+    async fn untracked_files(
         &self,
         top: &Utf8Path,
         patterns: &[String],
@@ -94,7 +95,7 @@ impl Worktrees {
 }
 
 /// Copies a file unless it exists. Follows no symbolic link out of either folder.
-fn copy_one(
+fn copy_file(
     from: &Utf8Path,
     to: &Utf8Path,
     path: &str,
@@ -102,11 +103,12 @@ fn copy_one(
 ) -> Result<(), String> {
     let most = COPY_FILE_BYTES_MAX.min(*bytes_left);
     let path = Utf8Path::new(path);
-    let found = Folder::open(from).map_err(PlaceError::from).and_then(|from| from.find(path));
+    let found =
+        FolderHandle::open(from).map_err(LocationError::from).and_then(|from| from.find(path));
     let found = found.map_err(|error| error.to_string())?;
     let bytes = found.read_bytes(most).map_err(|error| error.to_string())?;
-    let place = Folder::open(to).map_err(PlaceError::from);
-    let place = place.and_then(|to| to.place_without_links(path));
+    let place = FolderHandle::open(to).map_err(LocationError::from);
+    let place = place.and_then(|to| to.resolve_without_links(path));
     let created =
         place.map_err(std::io::Error::from).and_then(|place| place.create_new(found.permissions()));
     match created {

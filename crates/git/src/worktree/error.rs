@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use repertoire_sandbox::process::Occupant;
+use repertoire_sandbox::process::FolderOccupant;
 
 use crate::repo::{GitError, Progress};
 
@@ -69,7 +69,7 @@ pub enum WorktreeError {
         "the worktree {dir} is not taken over while other processes work in it: {}; end them, or leave the folder, then resume the run",
         named(processes)
     )]
-    Occupied { dir: Utf8PathBuf, processes: Vec<Occupant> },
+    Occupied { dir: Utf8PathBuf, processes: Vec<FolderOccupant> },
     /// Timeout while waiting for the worktree lock.
     #[error("another process holds {path} for too long; is it stuck?")]
     Waited {
@@ -120,13 +120,13 @@ pub enum WorktreeError {
 }
 
 impl WorktreeError {
-    pub(super) fn io(path: &Utf8Path, source: std::io::Error) -> Self {
+    pub(super) fn from_io(path: &Utf8Path, source: std::io::Error) -> Self {
         WorktreeError::Io { path: path.to_owned(), source }
     }
 }
 
 /// Formats process ids with the names of their programs.
-fn named(processes: &[Occupant]) -> String {
+fn named(processes: &[FolderOccupant]) -> String {
     let names = processes
         .iter()
         .map(|occupant| format!("{} (`{}`)", occupant.process, occupant.program.escape_debug()));

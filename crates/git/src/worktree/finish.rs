@@ -8,16 +8,16 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::read_text;
 use serde::{Deserialize, Serialize};
 
-use super::registry::{Record, checkouts};
-use super::stale::set_setting;
-use super::{Worktree, WorktreeError, Worktrees, lock};
+use super::registry::{WorktreeOwnerRecord, list_checkouts};
+use super::stale_locks::set_setting;
+use super::{PreparedWorktree, RunWorktrees, WorktreeError, lock_worktrees};
 use crate::limits::OWNER_BYTES_MAX;
-use crate::repo::{ChangeKind, Git, Merged, Oid};
+use crate::repo::{ChangeKind, GitClient, GitObjectId, MergeTreeResult};
 
 /// The requested delivery of a run's branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ending", rename_all = "snake_case")]
-pub enum Ending {
+pub enum BranchDelivery {
     Keep,
     Merge {
         into: String,
@@ -37,7 +37,7 @@ pub enum Ending {
 /// The result of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finished", rename_all = "snake_case")]
-pub enum Finished {
+pub enum BranchDeliveryResult {
     Kept {
         branch: String,
     },
@@ -45,7 +45,7 @@ pub enum Finished {
         /// The target branch.
         into: String,
         /// The new tip of the target branch.
-        oid: Oid,
+        oid: GitObjectId,
     },
     /// The target branch already contained it.
     AlreadyMerged {
@@ -55,39 +55,41 @@ pub enum Finished {
     Nothing,
     Branched {
         name: String,
-        oid: Oid,
+        oid: GitObjectId,
     },
 }
 
-impl Worktrees {
+impl RunWorktrees {
     /// Delivers a run's branch and unlocks its worktree, which stays until [`Worktrees::prune`]
     /// removes it. Idempotent. Completes even if the caller drops the future: interrupted, it would
     /// leave the user's checkout half updated.
-    pub async fn finish(
+    pub async fn deliver_branch(
         &self,
-        worktree: &Worktree,
-        ending: &Ending,
-    ) -> Result<Finished, WorktreeError> {
+        worktree: &PreparedWorktree,
+        ending: &BranchDelivery,
+    ) -> Result<BranchDeliveryResult, WorktreeError> {
         let (this, worktree, ending) = (self.clone(), worktree.clone(), ending.clone());
-        let task = tokio::spawn(async move { this.finish_to_the_end(&worktree, &ending).await });
-        task.await.map_err(|error| self.broke_off(error))?
+        let task = tokio::spawn(async move { this.deliver_uncancelled(&worktree, &ending).await });
+        task.await.map_err(|error| self.join_error(error))?
     }
 
-    async fn finish_to_the_end(
+    async fn deliver_uncancelled(
         &self,
-        worktree: &Worktree,
-        ending: &Ending,
-    ) -> Result<Finished, WorktreeError> {
-        let _lock = lock(&worktree.common_dir).await?;
-        if let Some(record) = Record::read(&worktree.git_dir)? {
-            record.check(&worktree.owner)?;
+        worktree: &PreparedWorktree,
+        ending: &BranchDelivery,
+    ) -> Result<BranchDeliveryResult, WorktreeError> {
+        let _lock = lock_worktrees(&worktree.common_dir).await?;
+        if let Some(record) = WorktreeOwnerRecord::read(&worktree.git_dir)? {
+            record.check_owner(&worktree.owner)?;
         }
         let finished = match ending {
-            Ending::Keep => Finished::Kept { branch: worktree.branch.clone() },
-            Ending::Branch { name } => self.name(worktree, name).await?,
-            Ending::Merge { into } => self.land(worktree, into, Way::Merge).await?,
-            Ending::Squash { into, message } => {
-                self.land(worktree, into, Way::Squash(message)).await?
+            BranchDelivery::Keep => BranchDeliveryResult::Kept { branch: worktree.branch.clone() },
+            BranchDelivery::Branch { name } => self.create_branch_alias(worktree, name).await?,
+            BranchDelivery::Merge { into } => {
+                self.merge_into(worktree, into, BranchMergeStrategy::Merge).await?
+            }
+            BranchDelivery::Squash { into, message } => {
+                self.merge_into(worktree, into, BranchMergeStrategy::Squash(message)).await?
             }
         };
         if worktree.git_dir.join("locked").exists() {
@@ -96,24 +98,31 @@ impl Worktrees {
         Ok(finished)
     }
 
-    async fn name(&self, worktree: &Worktree, name: &str) -> Result<Finished, WorktreeError> {
+    async fn create_branch_alias(
+        &self,
+        worktree: &PreparedWorktree,
+        name: &str,
+    ) -> Result<BranchDeliveryResult, WorktreeError> {
         self.repo.check_branch_name(name).await?;
-        let tip = self.tip(worktree).await?;
+        let tip = self.committed_tip(worktree).await?;
         match self.repo.branch_tip(name).await? {
             Some(there) if there == tip => {}
             Some(_) => return Err(WorktreeError::BranchTaken { branch: name.to_owned() }),
             None => self.repo.set_branch(name, &tip, None, "repertoire: finished").await?,
         }
-        Landing { commit: tip.clone(), tip: tip.clone(), into: name.to_owned() }
+        BranchDeliveryRecord { commit: tip.clone(), tip: tip.clone(), into: name.to_owned() }
             .write(&self.repo, &worktree.branch)
             .await?;
-        Ok(Finished::Branched { name: name.to_owned(), oid: tip })
+        Ok(BranchDeliveryResult::Branched { name: name.to_owned(), oid: tip })
     }
 
     /// The commit of the run's branch. Returns an error if the worktree has uncommitted changes.
-    async fn tip(&self, worktree: &Worktree) -> Result<Oid, WorktreeError> {
+    async fn committed_tip(
+        &self,
+        worktree: &PreparedWorktree,
+    ) -> Result<GitObjectId, WorktreeError> {
         if worktree.dir.is_dir() {
-            if worktree.git.branch().await?.as_ref() != Some(&worktree.branch) {
+            if worktree.git.current_branch().await?.as_ref() != Some(&worktree.branch) {
                 let (dir, branch) = (worktree.dir.clone(), worktree.branch.clone());
                 return Err(WorktreeError::Elsewhere { dir, branch });
             }
@@ -128,33 +137,33 @@ impl Worktrees {
         tip.ok_or(WorktreeError::NoSuchBranch { branch })
     }
 
-    async fn land(
+    async fn merge_into(
         &self,
-        worktree: &Worktree,
+        worktree: &PreparedWorktree,
         into: &str,
-        way: Way<'_>,
-    ) -> Result<Finished, WorktreeError> {
-        let tip = self.tip(worktree).await?;
+        way: BranchMergeStrategy<'_>,
+    ) -> Result<BranchDeliveryResult, WorktreeError> {
+        let tip = self.committed_tip(worktree).await?;
         let target = self.repo.branch_tip(into).await?;
         let target = target.ok_or(WorktreeError::NoSuchBranch { branch: into.to_owned() })?;
         if tip == worktree.base_oid {
-            return Ok(Finished::Nothing);
+            return Ok(BranchDeliveryResult::Nothing);
         }
-        let landing = Landing::read(&self.repo, &worktree.branch).await?;
+        let landing = BranchDeliveryRecord::read(&self.repo, &worktree.branch).await?;
         let before = landing.filter(|landing| landing.tip == tip && landing.into == into);
         let landed = match &before {
-            Some(landing) => landing.has_landed(&self.repo).await?,
+            Some(landing) => landing.is_delivered(&self.repo).await?,
             None => false,
         };
         if landed || self.repo.is_ancestor(&tip, &target).await? {
-            return Ok(Finished::AlreadyMerged { into: into.to_owned() });
+            return Ok(BranchDeliveryResult::AlreadyMerged { into: into.to_owned() });
         }
         let commit = self.merge_commit(worktree, into, &target, &tip, way).await?;
         let Some(commit) = commit else {
-            return Ok(Finished::AlreadyMerged { into: into.to_owned() });
+            return Ok(BranchDeliveryResult::AlreadyMerged { into: into.to_owned() });
         };
-        let place = self.place_of(into).await?;
-        let landing = Landing { commit: commit.clone(), tip, into: into.to_owned() };
+        let place = self.checkout_of(into).await?;
+        let landing = BranchDeliveryRecord { commit: commit.clone(), tip, into: into.to_owned() };
         landing.write(&self.repo, &worktree.branch).await?;
         match place {
             Some(checkout) => {
@@ -165,33 +174,37 @@ impl Worktrees {
             }
             None => self.repo.set_branch(into, &commit, Some(&target), "repertoire: merge").await?,
         }
-        Ok(Finished::Merged { into: into.to_owned(), oid: commit })
+        Ok(BranchDeliveryResult::Merged { into: into.to_owned(), oid: commit })
     }
 
     /// The commit to move the target branch to; `None` if a squash would be empty.
     async fn merge_commit(
         &self,
-        worktree: &Worktree,
+        worktree: &PreparedWorktree,
         into: &str,
-        target: &Oid,
-        tip: &Oid,
-        way: Way<'_>,
-    ) -> Result<Option<Oid>, WorktreeError> {
+        target: &GitObjectId,
+        tip: &GitObjectId,
+        way: BranchMergeStrategy<'_>,
+    ) -> Result<Option<GitObjectId>, WorktreeError> {
         let forward = self.repo.is_ancestor(target, tip).await?;
-        if forward && way == Way::Merge {
+        if forward && way == BranchMergeStrategy::Merge {
             return Ok(Some(tip.clone()));
         }
         let tree = match self.repo.merge_tree(target, tip).await? {
-            Merged::Tree(tree) => tree,
-            Merged::Conflict(files) => {
+            MergeTreeResult::Tree(tree) => tree,
+            MergeTreeResult::Conflict(files) => {
                 let (branch, into) = (worktree.branch.clone(), into.to_owned());
                 return Err(WorktreeError::Conflict { branch, into, files });
             }
         };
         let commit = match way {
-            Way::Squash(_) if tree == self.repo.tree_of(target).await? => return Ok(None),
-            Way::Squash(message) => self.repo.commit_tree(&tree, &[target], message).await?,
-            Way::Merge => {
+            BranchMergeStrategy::Squash(_) if tree == self.repo.tree_of(target).await? => {
+                return Ok(None);
+            }
+            BranchMergeStrategy::Squash(message) => {
+                self.repo.commit_tree(&tree, &[target], message).await?
+            }
+            BranchMergeStrategy::Merge => {
                 let message = format!("Merge branch '{}' into {into}\n", worktree.branch);
                 self.repo.commit_tree(&tree, &[target, tip], &message).await?
             }
@@ -201,14 +214,14 @@ impl Worktrees {
 
     /// The checkout of a branch, if it is checked out. Returns an error if tracked files there have
     /// changes; git itself refuses to overwrite untracked ones.
-    async fn place_of(&self, into: &str) -> Result<Option<Git>, WorktreeError> {
-        for (dir, branch) in checkouts(&self.repo).await? {
+    async fn checkout_of(&self, into: &str) -> Result<Option<GitClient>, WorktreeError> {
+        for (dir, branch) in list_checkouts(&self.repo).await? {
             if !dir.is_dir() {
                 continue;
             }
             let git = self.repo.in_dir(&dir);
             let here = branch.as_deref() == Some(into);
-            let progress = git.progress().await?;
+            let progress = git.current_operation().await?;
             match progress {
                 Some(progress) if here || is_held(&git.git_dir().await?, into) => {
                     return Err(WorktreeError::InTheMiddle { dir, progress });
@@ -230,7 +243,7 @@ impl Worktrees {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way<'a> {
+enum BranchMergeStrategy<'a> {
     Merge,
     Squash(&'a str),
 }
@@ -249,37 +262,43 @@ fn is_held(git_dir: &Utf8Path, branch: &str) -> bool {
 }
 
 /// The record of a delivery, written before the target branch is moved.
-struct Landing {
-    commit: Oid,
-    tip: Oid,
+struct BranchDeliveryRecord {
+    commit: GitObjectId,
+    tip: GitObjectId,
     into: String,
 }
 
-impl Landing {
-    fn key(branch: &str) -> String {
+impl BranchDeliveryRecord {
+    fn setting_key(branch: &str) -> String {
         format!("branch.{branch}.repertoireLanding")
     }
 
-    async fn read(repo: &Git, branch: &str) -> Result<Option<Landing>, WorktreeError> {
-        let Some(text) = repo.setting(&Landing::key(branch)).await? else { return Ok(None) };
+    async fn read(
+        repo: &GitClient,
+        branch: &str,
+    ) -> Result<Option<BranchDeliveryRecord>, WorktreeError> {
+        let Some(text) = repo.config_value(&BranchDeliveryRecord::setting_key(branch)).await?
+        else {
+            return Ok(None);
+        };
         let mut words = text.splitn(3, ' ');
-        let mut oid = || words.next().and_then(Oid::parse);
+        let mut oid = || words.next().and_then(GitObjectId::parse);
         let (commit, tip) = (oid(), oid());
         Ok(match (commit, tip, words.next()) {
             (Some(commit), Some(tip), Some(into)) => {
-                Some(Landing { commit, tip, into: into.to_owned() })
+                Some(BranchDeliveryRecord { commit, tip, into: into.to_owned() })
             }
             _ => None,
         })
     }
 
-    async fn write(&self, repo: &Git, branch: &str) -> Result<(), WorktreeError> {
+    async fn write(&self, repo: &GitClient, branch: &str) -> Result<(), WorktreeError> {
         let value = format!("{} {} {}", self.commit, self.tip, self.into);
-        set_setting(repo, &Landing::key(branch), &value).await
+        set_setting(repo, &BranchDeliveryRecord::setting_key(branch), &value).await
     }
 
-    async fn has_landed(&self, repo: &Git) -> Result<bool, WorktreeError> {
-        let there = repo.find(self.commit.as_str()).await?;
+    async fn is_delivered(&self, repo: &GitClient) -> Result<bool, WorktreeError> {
+        let there = repo.find_commit(self.commit.as_str()).await?;
         match (there, repo.branch_tip(&self.into).await?) {
             (Some(commit), Some(tip)) => Ok(repo.is_ancestor(&commit, &tip).await?),
             _ => Ok(false),
@@ -288,9 +307,13 @@ impl Landing {
 }
 
 /// Returns true if all of a run's branch has been delivered.
-pub(super) async fn has_landed(repo: &Git, branch: &str, tip: &Oid) -> Result<bool, WorktreeError> {
-    match Landing::read(repo, branch).await? {
-        Some(landing) if landing.tip == *tip => landing.has_landed(repo).await,
+pub(super) async fn is_branch_delivered(
+    repo: &GitClient,
+    branch: &str,
+    tip: &GitObjectId,
+) -> Result<bool, WorktreeError> {
+    match BranchDeliveryRecord::read(repo, branch).await? {
+        Some(landing) if landing.tip == *tip => landing.is_delivered(repo).await,
         _ => Ok(false),
     }
 }

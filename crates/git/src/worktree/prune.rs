@@ -3,37 +3,37 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use super::registry::{Entry, Record, checkouts, find};
-use super::{WorktreeError, Worktrees, finish, lock};
-use crate::repo::{Git, Oid};
+use super::registry::{RegisteredWorktree, WorktreeOwnerRecord, find_worktree, list_checkouts};
+use super::{RunWorktrees, WorktreeError, finish, lock_worktrees};
+use crate::repo::{GitClient, GitObjectId};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pruned {
-    pub removed: Vec<Removed>,
-    pub kept: Vec<Kept>,
+pub struct WorktreePruneResult {
+    pub removed: Vec<RemovedWorktree>,
+    pub kept: Vec<KeptWorktree>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedWorktree {
     pub run: String,
     pub dir: Utf8PathBuf,
     /// Its branch, which was deleted as well.
     pub branch: String,
     /// The commit of the branch: `git branch NAME COMMIT` restores it.
-    pub tip: Option<Oid>,
+    pub tip: Option<GitObjectId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptWorktree {
     pub run: String,
     pub dir: Utf8PathBuf,
-    pub why: Why,
+    pub why: WorktreeKeepReason,
 }
 
 /// The reason why a worktree is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum WorktreeKeepReason {
     /// The run has a lease or is unfinished.
     #[error("its run is not finished")]
     InUse,
@@ -60,7 +60,7 @@ pub enum Why {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removal {
+pub enum WorktreeRemovalMode {
     /// Only if everything is committed and merged.
     IfSafe,
     /// Even if work is uncommitted or unmerged.
@@ -68,64 +68,70 @@ pub enum Removal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sweep {
+enum WorktreeSweepMode {
     Look,
     Remove,
 }
 
-impl Worktrees {
+impl RunWorktrees {
     /// Removes the worktrees that are clean, merged and not in use. `in_use` returns true for a run
     /// that has a lease or is unfinished.
     pub async fn prune(
         &self,
         in_use: &(dyn Fn(&str) -> bool + Sync),
-    ) -> Result<Pruned, WorktreeError> {
-        self.sweep(in_use, Sweep::Remove).await
+    ) -> Result<WorktreePruneResult, WorktreeError> {
+        self.sweep_worktrees(in_use, WorktreeSweepMode::Remove).await
     }
 
     /// Returns the result of [`Worktrees::prune`] without removing anything.
-    pub async fn prunable(
+    pub async fn preview_prune(
         &self,
         in_use: &(dyn Fn(&str) -> bool + Sync),
-    ) -> Result<Pruned, WorktreeError> {
-        self.sweep(in_use, Sweep::Look).await
+    ) -> Result<WorktreePruneResult, WorktreeError> {
+        self.sweep_worktrees(in_use, WorktreeSweepMode::Look).await
     }
 
-    async fn sweep(
+    async fn sweep_worktrees(
         &self,
         in_use: &(dyn Fn(&str) -> bool + Sync),
-        sweep: Sweep,
-    ) -> Result<Pruned, WorktreeError> {
+        sweep: WorktreeSweepMode,
+    ) -> Result<WorktreePruneResult, WorktreeError> {
         let common = self.repo.common_dir().await?;
-        let _lock = lock(&common).await?;
-        let mut pruned = Pruned::default();
-        for entry in self.ours(&common)? {
+        let _lock = lock_worktrees(&common).await?;
+        let mut pruned = WorktreePruneResult::default();
+        for entry in self.own_worktrees(&common)? {
             let Some(record) = entry.record.clone() else { continue };
             let ended = match (in_use(&record.run), sweep) {
-                (true, _) => Err(Why::InUse),
-                (false, Sweep::Remove) => self.remove_if_safe(&entry, &record, &common).await,
-                (false, Sweep::Look) => self.removed_if_safe(&entry, &record, &common).await,
+                (true, _) => Err(WorktreeKeepReason::InUse),
+                (false, WorktreeSweepMode::Remove) => {
+                    self.remove_if_safe(&entry, &record, &common).await
+                }
+                (false, WorktreeSweepMode::Look) => {
+                    self.preview_removal(&entry, &record, &common).await
+                }
             };
             match ended {
                 Ok(removed) => pruned.removed.push(removed),
-                Err(why) => pruned.kept.push(Kept { run: record.run, dir: entry.dir, why }),
+                Err(why) => pruned.kept.push(KeptWorktree { run: record.run, dir: entry.dir, why }),
             }
         }
         Ok(pruned)
     }
 
     /// The dry-run version of `remove_if_safe`.
-    async fn removed_if_safe(
+    async fn preview_removal(
         &self,
-        entry: &Entry,
-        record: &Record,
+        entry: &RegisteredWorktree,
+        record: &WorktreeOwnerRecord,
         common: &Utf8Path,
-    ) -> Result<Removed, Why> {
-        if let Some(why) = self.why_keep(entry, record, common).await.map_err(could_not_remove)? {
+    ) -> Result<RemovedWorktree, WorktreeKeepReason> {
+        if let Some(why) =
+            self.keep_reason(entry, record, common).await.map_err(could_not_remove)?
+        {
             return Err(why);
         }
         let tip = self.repo.branch_tip(&record.branch).await;
-        Ok(Removed {
+        Ok(RemovedWorktree {
             run: record.run.clone(),
             dir: entry.dir.clone(),
             branch: record.branch.clone(),
@@ -134,15 +140,19 @@ impl Worktrees {
     }
 
     /// Removes the worktree of a run and its branch.
-    pub async fn remove(&self, run: &str, removal: Removal) -> Result<Removed, WorktreeError> {
+    pub async fn remove(
+        &self,
+        run: &str,
+        removal: WorktreeRemovalMode,
+    ) -> Result<RemovedWorktree, WorktreeError> {
         let common = self.repo.common_dir().await?;
-        let _lock = lock(&common).await?;
+        let _lock = lock_worktrees(&common).await?;
         let missing = || WorktreeError::NoSuchRun { run: run.to_owned() };
-        let entry = find(&common, run)?.ok_or_else(missing)?;
+        let entry = find_worktree(&common, run)?.ok_or_else(missing)?;
         let record = entry.record.clone().ok_or_else(missing)?;
         match removal {
-            Removal::Always => self.remove_entry(&entry, &record, removal).await,
-            Removal::IfSafe => {
+            WorktreeRemovalMode::Always => self.remove_entry(&entry, &record, removal).await,
+            WorktreeRemovalMode::IfSafe => {
                 let removed = self.remove_if_safe(&entry, &record, &common).await;
                 let run = run.to_owned();
                 removed.map_err(|why| WorktreeError::NotSafe { run, why: why.to_string() })
@@ -152,25 +162,26 @@ impl Worktrees {
 
     async fn remove_if_safe(
         &self,
-        entry: &Entry,
-        record: &Record,
+        entry: &RegisteredWorktree,
+        record: &WorktreeOwnerRecord,
         common: &Utf8Path,
-    ) -> Result<Removed, Why> {
-        match self.why_keep(entry, record, common).await.map_err(could_not_remove)? {
+    ) -> Result<RemovedWorktree, WorktreeKeepReason> {
+        match self.keep_reason(entry, record, common).await.map_err(could_not_remove)? {
             Some(why) => Err(why),
-            None => {
-                self.remove_entry(entry, record, Removal::IfSafe).await.map_err(could_not_remove)
-            }
+            None => self
+                .remove_entry(entry, record, WorktreeRemovalMode::IfSafe)
+                .await
+                .map_err(could_not_remove),
         }
     }
 
     /// The reason to keep a worktree that is not in use; `None` if it can be removed.
-    async fn why_keep(
+    async fn keep_reason(
         &self,
-        entry: &Entry,
-        record: &Record,
+        entry: &RegisteredWorktree,
+        record: &WorktreeOwnerRecord,
         common: &Utf8Path,
-    ) -> Result<Option<Why>, WorktreeError> {
+    ) -> Result<Option<WorktreeKeepReason>, WorktreeError> {
         if entry.dir.is_dir() {
             let git = self.repo.in_worktree(&entry.dir, &entry.git_dir, common);
             if let Some(why) = why_keep_files(&git, record).await? {
@@ -182,36 +193,38 @@ impl Worktrees {
         let base = base.unwrap_or_else(|| record.base_oid.clone());
         let merged = tip == record.base_oid
             || self.repo.is_ancestor(&tip, &base).await?
-            || finish::has_landed(&self.repo, &record.branch, &tip).await?;
+            || finish::is_branch_delivered(&self.repo, &record.branch, &tip).await?;
         if merged {
             return Ok(None);
         }
-        let commits = self.repo.log(&base, &tip).await?.len();
-        Ok(Some(Why::Unmerged { commits, base: record.base_branch.clone() }))
+        let commits = self.repo.commits_between(&base, &tip).await?.len();
+        Ok(Some(WorktreeKeepReason::Unmerged { commits, base: record.base_branch.clone() }))
     }
 
     async fn remove_entry(
         &self,
-        entry: &Entry,
-        record: &Record,
-        removal: Removal,
-    ) -> Result<Removed, WorktreeError> {
+        entry: &RegisteredWorktree,
+        record: &WorktreeOwnerRecord,
+        removal: WorktreeRemovalMode,
+    ) -> Result<RemovedWorktree, WorktreeError> {
         let dir = entry.dir.as_str();
         if entry.locked.is_some() {
             self.repo.ok(&["worktree", "unlock", dir]).await?;
         }
-        if removal == Removal::Always && entry.dir.is_dir() {
+        if removal == WorktreeRemovalMode::Always && entry.dir.is_dir() {
             // Git refuses to remove a worktree with a broken link, even with `--force`.
             std::fs::remove_dir_all(&entry.dir)
-                .map_err(|source| WorktreeError::io(&entry.dir, source))?;
+                .map_err(|source| WorktreeError::from_io(&entry.dir, source))?;
         }
         // Without `--force`, git would look for changes again, including in submodules.
-        self.repo.ok_reaching(&["worktree", "remove", "--force", dir], &[&self.root]).await?;
+        self.repo
+            .run_checked_reaching(&["worktree", "remove", "--force", dir], &[&self.root])
+            .await?;
         let tip = self.repo.branch_tip(&record.branch).await?;
         if tip.is_some() && !self.is_checked_out(&record.branch).await? {
             self.repo.delete_branch(&record.branch).await?;
         }
-        Ok(Removed {
+        Ok(RemovedWorktree {
             run: record.run.clone(),
             dir: entry.dir.clone(),
             branch: record.branch.clone(),
@@ -221,26 +234,29 @@ impl Worktrees {
 
     /// Returns true if a branch is checked out anywhere.
     async fn is_checked_out(&self, branch: &str) -> Result<bool, WorktreeError> {
-        let found = checkouts(&self.repo).await?;
+        let found = list_checkouts(&self.repo).await?;
         Ok(found.iter().any(|(_, checked_out)| checked_out.as_deref() == Some(branch)))
     }
 }
 
-fn could_not_remove(error: WorktreeError) -> Why {
-    Why::Failed(error.to_string())
+fn could_not_remove(error: WorktreeError) -> WorktreeKeepReason {
+    WorktreeKeepReason::Failed(error.to_string())
 }
 
-async fn why_keep_files(git: &Git, record: &Record) -> Result<Option<Why>, WorktreeError> {
-    if let Some(progress) = git.progress().await? {
-        return Ok(Some(Why::InTheMiddle { what: progress.as_str().to_owned() }));
+async fn why_keep_files(
+    git: &GitClient,
+    record: &WorktreeOwnerRecord,
+) -> Result<Option<WorktreeKeepReason>, WorktreeError> {
+    if let Some(progress) = git.current_operation().await? {
+        return Ok(Some(WorktreeKeepReason::InTheMiddle { what: progress.as_str().to_owned() }));
     }
     match git.status().await?.len() {
         0 => {}
-        files => return Ok(Some(Why::Uncommitted { files })),
+        files => return Ok(Some(WorktreeKeepReason::Uncommitted { files })),
     }
-    if git.branch().await?.as_ref() == Some(&record.branch) {
+    if git.current_branch().await?.as_ref() == Some(&record.branch) {
         Ok(None)
     } else {
-        Ok(Some(Why::Elsewhere { branch: record.branch.clone() }))
+        Ok(Some(WorktreeKeepReason::Elsewhere { branch: record.branch.clone() }))
     }
 }

@@ -2,21 +2,21 @@
 
 use super::WorktreeError;
 use crate::limits::ASIDE_NAMES_MAX;
-use crate::repo::{Git, Oid, TreeId};
+use crate::repo::{GitClient, GitObjectId, TreeId};
 
 /// Commits the current files to a rescue branch, without touching files, index or `HEAD`. Returns a
 /// note with the branch's name.
-pub(super) async fn rescue(git: &Git, prefix: &str) -> Result<String, WorktreeError> {
-    let head = git.head().await?;
+pub(super) async fn rescue_work(git: &GitClient, prefix: &str) -> Result<String, WorktreeError> {
+    let head = git.head_commit().await?;
     let tree = git.tree_of_work().await?;
-    let branch = branch(git, prefix, &head, &tree).await?;
+    let branch = rescue_branch(git, prefix, &head, &tree).await?;
     Ok(format!("work that was not on the run's branch is kept on `{branch}`"))
 }
 
-async fn branch(
-    git: &Git,
+async fn rescue_branch(
+    git: &GitClient,
     prefix: &str,
-    head: &Oid,
+    head: &GitObjectId,
     tree: &TreeId,
 ) -> Result<String, WorktreeError> {
     for n in 1..=ASIDE_NAMES_MAX {
@@ -42,7 +42,7 @@ async fn branch(
     }
     let full =
         std::io::Error::other("there are too many rescue branches; look at them and delete some");
-    Err(WorktreeError::io(git.dir(), full))
+    Err(WorktreeError::from_io(git.dir(), full))
 }
 
 const MESSAGE: &str = "Rescued: work that was not committed\n\n\

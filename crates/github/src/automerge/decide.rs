@@ -4,121 +4,129 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::sensitive::is_sensitive;
 use super::{
-    AutoMerge, BaseFacts, Check, Condition, Decision, Fact, Facts, Prospect, PullFacts, Refusal,
-    ReviewFacts, Verdict, Verification, Witness, short,
+    AutoMerge, BaseFacts, CheckVerification, ConditionResult, DeclaredCheckVerdict, HeadCheck,
+    MergeDecision, MergeEvidence, MergeFact, MergeFacts, MergeRefusal, PullFacts, RefusalProspect,
+    ReviewFacts, short_sha,
 };
 
 /// Decides about a pull request. Also returns the conditions that were checked.
-pub fn decide(facts: &Facts, settings: &AutoMerge) -> (Decision, Vec<Condition>) {
+pub fn decide_merge(
+    facts: &MergeFacts,
+    settings: &AutoMerge,
+) -> (MergeDecision, Vec<ConditionResult>) {
     let mut seen = Vec::new();
     for (at, check) in CONDITIONS.iter().enumerate() {
         let n = at as u8 + 1;
         match check(facts, settings) {
-            Ok(()) => seen.push(Condition { n, ok: true }),
+            Ok(()) => seen.push(ConditionResult { n, ok: true }),
             Err(no) => {
-                seen.push(Condition { n, ok: false });
-                let No { reason, next, prospect } = no;
-                let refusal = Refusal { condition: n, reason, next: next.to_owned(), prospect };
-                return (Decision::Refuse(refusal), seen);
+                seen.push(ConditionResult { n, ok: false });
+                let FailedCondition { reason, next, prospect } = no;
+                let refusal =
+                    MergeRefusal { condition: n, reason, next: next.to_owned(), prospect };
+                return (MergeDecision::Refuse(refusal), seen);
             }
         }
     }
     match &facts.pull {
-        Fact::Known(pull) => (Decision::Merge { head: pull.head_sha.clone() }, seen),
-        Fact::Unknown(why) => {
+        MergeFact::Known(pull) => (MergeDecision::Merge { head: pull.head_sha.clone() }, seen),
+        MergeFact::Unknown(why) => {
             let (reason, next) =
                 (format!("the pull request is not known: {why}"), ASK_AGAIN.to_owned());
-            let prospect = Prospect::Never;
-            (Decision::Refuse(Refusal { condition: 2, reason, next, prospect }), seen)
+            let prospect = RefusalProspect::Never;
+            (MergeDecision::Refuse(MergeRefusal { condition: 2, reason, next, prospect }), seen)
         }
     }
 }
 
 /// Returns true if it makes sense to wait for pending facts. It does not if people have to act as
 /// well, since their action causes an event that starts everything again.
-pub(super) fn is_worth_waiting(facts: &Facts, settings: &AutoMerge) -> bool {
-    let of_people: [Rule; 3] = [approvals, content, stop_signs];
+pub(super) fn is_worth_waiting(facts: &MergeFacts, settings: &AutoMerge) -> bool {
+    let of_people: [MergeCondition; 3] = [check_approvals, check_content, check_stop_signs];
     of_people.iter().all(|rule| match rule(facts, settings) {
         Ok(()) => true,
         Err(no) => no.prospect.is_waited_for(),
     })
 }
 
-type Rule = fn(&Facts, &AutoMerge) -> Result<(), No>;
+type MergeCondition = fn(&MergeFacts, &AutoMerge) -> Result<(), FailedCondition>;
 
-const CONDITIONS: [Rule; 11] = [
-    switched_on,
-    identity,
-    target,
-    head_pinned,
-    verified,
-    required_checks,
-    no_red_elsewhere,
-    approvals,
-    mergeable,
-    content,
-    stop_signs,
+const CONDITIONS: [MergeCondition; 11] = [
+    check_enabled,
+    check_identity,
+    check_target,
+    check_pinned_head,
+    check_verification,
+    check_required,
+    check_others,
+    check_approvals,
+    check_mergeable,
+    check_content,
+    check_stop_signs,
 ];
 
 const ASK_AGAIN: &str = "find out why it cannot be asked, and start the run again";
 
 /// A condition that does not hold.
-struct No {
+struct FailedCondition {
     reason: String,
     next: &'static str,
-    prospect: Prospect,
+    prospect: RefusalProspect,
 }
 
-fn no(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
-    Err(No { reason: reason.into(), next, prospect: Prospect::Never })
+fn refuse_never(reason: impl Into<String>, next: &'static str) -> Result<(), FailedCondition> {
+    Err(FailedCondition { reason: reason.into(), next, prospect: RefusalProspect::Never })
 }
 
-fn soon(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
-    Err(No { reason: reason.into(), next, prospect: Prospect::Soon })
+fn refuse_soon(reason: impl Into<String>, next: &'static str) -> Result<(), FailedCondition> {
+    Err(FailedCondition { reason: reason.into(), next, prospect: RefusalProspect::Soon })
 }
 
-fn perhaps(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
-    Err(No { reason: reason.into(), next, prospect: Prospect::Perhaps })
+fn refuse_perhaps(reason: impl Into<String>, next: &'static str) -> Result<(), FailedCondition> {
+    Err(FailedCondition { reason: reason.into(), next, prospect: RefusalProspect::Perhaps })
 }
 
-fn later(reason: impl Into<String>, next: &'static str) -> Result<(), No> {
-    Err(No { reason: reason.into(), next, prospect: Prospect::Later })
+fn refuse_later(reason: impl Into<String>, next: &'static str) -> Result<(), FailedCondition> {
+    Err(FailedCondition { reason: reason.into(), next, prospect: RefusalProspect::Later })
 }
 
-impl<T> Fact<T> {
+impl<T> MergeFact<T> {
     /// Returns the value; an unknown fact is a refusal.
-    fn known(&self, what: &str) -> Result<&T, No> {
+    fn require_known(&self, what: &str) -> Result<&T, FailedCondition> {
         match self {
-            Fact::Known(value) => Ok(value),
-            Fact::Unknown(why) => {
+            MergeFact::Known(value) => Ok(value),
+            MergeFact::Unknown(why) => {
                 let reason = format!("{what} is not known: {why}");
-                Err(No { reason, next: ASK_AGAIN, prospect: Prospect::Never })
+                Err(FailedCondition { reason, next: ASK_AGAIN, prospect: RefusalProspect::Never })
             }
         }
     }
 }
 
-fn pull(facts: &Facts) -> Result<&PullFacts, No> {
-    facts.pull.known("the pull request")
+fn require_pull(facts: &MergeFacts) -> Result<&PullFacts, FailedCondition> {
+    facts.pull.require_known("the pull request")
 }
 
-fn base(facts: &Facts) -> Result<&BaseFacts, No> {
-    facts.base.known("the base branch")
+fn require_base(facts: &MergeFacts) -> Result<&BaseFacts, FailedCondition> {
+    facts.base.require_known("the base branch")
 }
 
 /// Condition 1: auto-merge is enabled, and the merge was requested.
-fn switched_on(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
+fn check_enabled(facts: &MergeFacts, settings: &AutoMerge) -> Result<(), FailedCondition> {
     if !settings.enabled {
-        return no(
+        return refuse_never(
             "automatic merging is off",
             "the repository's owner switches it on in the configuration of the base branch",
         );
     }
-    if !*facts.request.asked.known("who asked for the merge")? {
-        return no("nobody who may has asked for it", "somebody with write access asks for it");
+    if !*facts.request.asked.require_known("who asked for the merge")? {
+        return refuse_never(
+            "nobody who may has asked for it",
+            "somebody with write access asks for it",
+        );
     }
-    match facts.halted.known("whether merging is halted")? {
-        Some(issue) => later(
+    match facts.halted.require_known("whether merging is halted")? {
+        Some(issue) => refuse_later(
             format!("an earlier merge went wrong, and issue {issue} is open"),
             "a person looks into it, and closes the issue",
         ),
@@ -127,49 +135,52 @@ fn switched_on(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
 }
 
 /// Condition 2: the pull request is the bot's own, open and ready.
-fn identity(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
-    let pull = pull(facts)?;
+fn check_identity(facts: &MergeFacts, _: &AutoMerge) -> Result<(), FailedCondition> {
+    let pull = require_pull(facts)?;
     let person = "a person merges it, or closes it";
     if pull.merged {
-        return no("it is merged already", "nothing");
+        return refuse_never("it is merged already", "nothing");
     }
     if !pull.open {
-        return no("it is closed", "nothing, or a person opens it again");
+        return refuse_never("it is closed", "nothing, or a person opens it again");
     }
     if pull.draft {
-        return later("it is a draft", "a person marks it as ready");
+        return refuse_later("it is a draft", "a person marks it as ready");
     }
     if !pull.same_repository {
-        return no("its branch is in another repository", person);
+        return refuse_never("its branch is in another repository", person);
     }
     if !pull.author.eq_ignore_ascii_case(&facts.request.own_login) {
-        return no(format!("it was opened by {}, not by this bot", pull.author), person);
+        return refuse_never(format!("it was opened by {}, not by this bot", pull.author), person);
     }
     if !pull.head.starts_with(&facts.request.branch_prefix)
         || facts.request.branch_prefix.is_empty()
     {
-        return no(format!("its branch `{}` is not one of ours", pull.head), person);
+        return refuse_never(format!("its branch `{}` is not one of ours", pull.head), person);
     }
-    if *facts.request.made_by_us.known("the run that opened it")? {
+    if *facts.request.made_by_us.require_known("the run that opened it")? {
         Ok(())
     } else {
-        no("no run of ours is known to have opened it", person)
+        refuse_never("no run of ours is known to have opened it", person)
     }
 }
 
 /// Condition 3: the base branch may be merged into.
-fn target(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
-    let (pull, base) = (pull(facts)?, base(facts)?);
+fn check_target(facts: &MergeFacts, settings: &AutoMerge) -> Result<(), FailedCondition> {
+    let (pull, base) = (require_pull(facts)?, require_base(facts)?);
     let name = &pull.base;
     let next = "name the branch in `base_branches`, or merge by hand";
     if settings.base_branches.iter().any(|listed| listed == name) {
         return Ok(());
     }
     if !settings.base_branches.is_empty() || !base.is_default {
-        return no(format!("`{name}` is not a branch that may be merged into"), next);
+        return refuse_never(format!("`{name}` is not a branch that may be merged into"), next);
     }
     if base.protected {
-        return no(format!("`{name}` is protected, and not named in `base_branches`"), next);
+        return refuse_never(
+            format!("`{name}` is protected, and not named in `base_branches`"),
+            next,
+        );
     }
     let release = name.split(['/', '-', '_', '.']).any(|part| {
         matches!(
@@ -179,20 +190,20 @@ fn target(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     });
     if release {
         let reason = format!("`{name}` looks like a release, and is not named in `base_branches`");
-        return no(reason, next);
+        return refuse_never(reason, next);
     }
     Ok(())
 }
 
 /// Condition 4: the head is still the commit that was decided on.
-fn head_pinned(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
-    let head = &pull(facts)?.head_sha;
-    if crate::client::name::sha(head).is_err() {
-        return no("the head is not the full name of a commit", ASK_AGAIN);
+fn check_pinned_head(facts: &MergeFacts, _: &AutoMerge) -> Result<(), FailedCondition> {
+    let head = &require_pull(facts)?.head_sha;
+    if crate::client::name::check_sha(head).is_err() {
+        return refuse_never("the head is not the full name of a commit", ASK_AGAIN);
     }
     match &facts.pinned {
-        Some(pinned) if pinned != head => no(
-            format!("the head moved from {} to {}", short(pinned), short(head)),
+        Some(pinned) if pinned != head => refuse_never(
+            format!("the head moved from {} to {}", short_sha(pinned), short_sha(head)),
             "the run starts again with the new head",
         ),
         _ => Ok(()),
@@ -201,51 +212,58 @@ fn head_pinned(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
 
 /// Condition 5: all declared checks passed on the head. Without a journal, GitHub's checks replace
 /// them, if only the bot moved the branch.
-fn verified(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
-    let head = &pull(facts)?.head_sha;
+fn check_verification(facts: &MergeFacts, _: &AutoMerge) -> Result<(), FailedCondition> {
+    let head = &require_pull(facts)?.head_sha;
     match &facts.request.witness {
-        Witness::Journal(found) => declared_checks(found, head),
-        Witness::Service => only_ours(facts),
-        Witness::Nobody(why) => {
-            no(format!("the verdict of the declared checks is not known: {why}"), ASK_AGAIN)
-        }
+        MergeEvidence::Journal(found) => check_declared(found, head),
+        MergeEvidence::Service => check_movers(facts),
+        MergeEvidence::Nobody(why) => refuse_never(
+            format!("the verdict of the declared checks is not known: {why}"),
+            ASK_AGAIN,
+        ),
     }
 }
 
-fn declared_checks(found: &Verification, head: &str) -> Result<(), No> {
+fn check_declared(found: &CheckVerification, head: &str) -> Result<(), FailedCondition> {
     let next = "the declared checks are run in full on the head";
     match found.verdict {
-        Verdict::Passed => {}
-        Verdict::Failed => {
-            return no("the declared checks failed", "somebody mends what they found");
+        DeclaredCheckVerdict::Passed => {}
+        DeclaredCheckVerdict::Failed => {
+            return refuse_never("the declared checks failed", "somebody mends what they found");
         }
-        Verdict::Inconclusive => return no("the declared checks were inconclusive", next),
+        DeclaredCheckVerdict::Inconclusive => {
+            return refuse_never("the declared checks were inconclusive", next);
+        }
     }
     if !found.full {
-        return no("only some of the declared checks were run", next);
+        return refuse_never("only some of the declared checks were run", next);
     }
-    let (checked, now) = (short(&found.commit), short(head));
+    let (checked, now) = (short_sha(&found.commit), short_sha(head));
     if found.commit == head {
         return Ok(());
     }
-    no(format!("the declared checks were run on {checked}, and the head is {now}"), next)
+    refuse_never(format!("the declared checks were run on {checked}, and the head is {now}"), next)
 }
 
 /// Refuses a branch that others have pushed to. They are authors, and their own approval could be
 /// the only one.
-fn only_ours(facts: &Facts) -> Result<(), No> {
-    let movers = facts.movers.known("who moved its branch")?;
+fn check_movers(facts: &MergeFacts) -> Result<(), FailedCondition> {
+    let movers = facts.movers.require_known("who moved its branch")?;
     let other = movers.iter().find(|login| !login.eq_ignore_ascii_case(&facts.request.own_login));
     let next = "a person merges it, or closes it";
     match other {
-        Some(login) => no(format!("{login} has moved its branch, and not only this bot"), next),
-        None if movers.is_empty() => no("nobody is known to have pushed its branch", next),
+        Some(login) => {
+            refuse_never(format!("{login} has moved its branch, and not only this bot"), next)
+        }
+        None if movers.is_empty() => {
+            refuse_never("nobody is known to have pushed its branch", next)
+        }
         None => Ok(()),
     }
 }
 
 /// The combined state of the checks with one name.
-enum Standing {
+enum NamedCheckState {
     Success,
     Pending,
     Missing,
@@ -253,134 +271,138 @@ enum Standing {
 }
 
 /// Returns the checks with a name, from the app they must come from.
-fn named_so<'a>(
+fn checks_named<'a>(
     name: &'a str,
-    checks: &'a [Check],
+    checks: &'a [HeadCheck],
     settings: &'a AutoMerge,
-) -> impl Iterator<Item = &'a Check> {
+) -> impl Iterator<Item = &'a HeadCheck> {
     let app = settings.check_apps.get(name);
     checks.iter().filter(move |check| {
         check.name == name && app.is_none_or(|app| check.app.as_ref() == Some(app))
     })
 }
 
-fn standing(name: &str, checks: &[Check], settings: &AutoMerge) -> Standing {
+fn named_check_state(name: &str, checks: &[HeadCheck], settings: &AutoMerge) -> NamedCheckState {
     let skippable = settings.skippable_checks.iter().any(|listed| listed == name);
-    let mut standing = Standing::Missing;
+    let mut standing = NamedCheckState::Missing;
     // Several check runs may have the same name; all of them must succeed.
-    for check in named_so(name, checks, settings) {
+    for check in checks_named(name, checks, settings) {
         match check.conclusion.as_deref() {
-            None => standing = Standing::Pending,
-            Some("success") if !matches!(standing, Standing::Pending) => {
-                standing = Standing::Success
+            None => standing = NamedCheckState::Pending,
+            Some("success") if !matches!(standing, NamedCheckState::Pending) => {
+                standing = NamedCheckState::Success
             }
             Some("success") => {}
             Some("neutral" | "skipped") if skippable => {
-                if matches!(standing, Standing::Missing) {
-                    standing = Standing::Success;
+                if matches!(standing, NamedCheckState::Missing) {
+                    standing = NamedCheckState::Success;
                 }
             }
-            Some(other) => return Standing::Other(other.to_owned()),
+            Some(other) => return NamedCheckState::Other(other.to_owned()),
         }
     }
     standing
 }
 
 /// Condition 6: every required check succeeded.
-fn required_checks(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
-    let (pull, base) = (pull(facts)?, base(facts)?);
+fn check_required(facts: &MergeFacts, settings: &AutoMerge) -> Result<(), FailedCondition> {
+    let (pull, base) = (require_pull(facts)?, require_base(facts)?);
     if settings.required_checks.is_empty() {
-        return no(
+        return refuse_never(
             "no required check is configured",
             "the repository's owner names them in `required_checks`",
         );
     }
-    let checks = facts.checks.known("what the checks say")?;
-    let head = short(&pull.head_sha);
+    let checks = facts.checks.require_known("what the checks say")?;
+    let head = short_sha(&pull.head_sha);
     let names: BTreeSet<&String> =
         settings.required_checks.iter().chain(&base.required_checks).collect();
     let (mut pending, mut missing) = (Vec::new(), Vec::new());
     for name in names {
-        match standing(name, checks, settings) {
-            Standing::Success => {}
-            Standing::Pending => pending.push(name.as_str()),
-            Standing::Missing => missing.push(name.as_str()),
-            Standing::Other(conclusion) => {
+        match named_check_state(name, checks, settings) {
+            NamedCheckState::Success => {}
+            NamedCheckState::Pending => pending.push(name.as_str()),
+            NamedCheckState::Missing => missing.push(name.as_str()),
+            NamedCheckState::Other(conclusion) => {
                 let reason = format!("required check `{name}` ended with `{conclusion}` on {head}");
-                return no(reason, "somebody mends what it found, or runs it again");
+                return refuse_never(reason, "somebody mends what it found, or runs it again");
             }
         }
     }
     if !missing.is_empty() {
         let present: BTreeSet<&str> = checks.iter().map(|check| check.name.as_str()).collect();
         let present: Vec<&str> = present.into_iter().collect();
-        let present = if present.is_empty() { "none".to_owned() } else { listed(&present) };
-        let (what, be) = named(&missing);
+        let present = if present.is_empty() { "none".to_owned() } else { list_names(&present) };
+        let (what, be) = check_grammar(&missing);
         let reason = format!(
             "required {what} {} {be} missing on {head}; present: {present}",
-            listed(&missing)
+            list_names(&missing)
         );
-        return perhaps(
+        return refuse_perhaps(
             reason,
             "rename the required check in the configuration, or restore the workflow job",
         );
     }
     if !pending.is_empty() {
-        let (what, be) = named(&pending);
-        let reason = format!("required {what} {} {be} pending on {head}", listed(&pending));
-        return soon(reason, "wait for it, and ask again");
+        let (what, be) = check_grammar(&pending);
+        let reason = format!("required {what} {} {be} pending on {head}", list_names(&pending));
+        return refuse_soon(reason, "wait for it, and ask again");
     }
-    if facts.request.witness == Witness::Service {
-        return some_ran(checks, settings, head);
+    if facts.request.witness == MergeEvidence::Service {
+        return check_some_ran(checks, settings, head);
     }
     Ok(())
 }
 
-fn named(names: &[&str]) -> (&'static str, &'static str) {
+fn check_grammar(names: &[&str]) -> (&'static str, &'static str) {
     if names.len() == 1 { ("check", "is") } else { ("checks", "are") }
 }
 
-fn listed(names: &[&str]) -> String {
+fn list_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns true if a check failed and is not optional.
-pub(super) fn is_red(check: &Check, settings: &AutoMerge) -> bool {
+pub(super) fn is_red(check: &HeadCheck, settings: &AutoMerge) -> bool {
     let conclusion = check.conclusion.as_deref().unwrap_or_default();
     let bad = ["failure", "error", "timed_out", "cancelled", "action_required", "startup_failure"];
     bad.contains(&conclusion) && !settings.optional_checks.contains(&check.name)
 }
 
 /// Condition 7: no other check failed.
-fn no_red_elsewhere(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
-    let checks = facts.checks.known("what the checks say")?;
+fn check_others(facts: &MergeFacts, settings: &AutoMerge) -> Result<(), FailedCondition> {
+    let checks = facts.checks.require_known("what the checks say")?;
     match checks.iter().find(|check| is_red(check, settings)) {
         Some(check) => {
             let conclusion = check.conclusion.as_deref().unwrap_or_default();
             let reason = format!("check `{}` ended with `{conclusion}`", check.name);
-            no(reason, "somebody mends it, or names it in `optional_checks`")
+            refuse_never(reason, "somebody mends it, or names it in `optional_checks`")
         }
         None => Ok(()),
     }
 }
 
 /// Requires that at least one check really ran: skipped checks prove nothing.
-fn some_ran(checks: &[Check], settings: &AutoMerge, head: &str) -> Result<(), No> {
-    let succeeded = |check: &Check| check.conclusion.as_deref() == Some("success");
-    let ran = |name: &String| named_so(name, checks, settings).any(succeeded);
+fn check_some_ran(
+    checks: &[HeadCheck],
+    settings: &AutoMerge,
+    head: &str,
+) -> Result<(), FailedCondition> {
+    let succeeded = |check: &HeadCheck| check.conclusion.as_deref() == Some("success");
+    let ran = |name: &String| checks_named(name, checks, settings).any(succeeded);
     if settings.required_checks.iter().any(ran) {
         return Ok(());
     }
-    no(
+    refuse_never(
         format!("every required check was skipped on {head}, and no other run of checks is known"),
         "somebody has one of them run",
     )
 }
 
 /// Condition 8: there are enough approvals, and no changes are requested.
-fn approvals(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
-    let (pull, base) = (pull(facts)?, base(facts)?);
-    let reviews = facts.reviews.known("what the reviews say")?;
+fn check_approvals(facts: &MergeFacts, settings: &AutoMerge) -> Result<(), FailedCondition> {
+    let (pull, base) = (require_pull(facts)?, require_base(facts)?);
+    let reviews = facts.reviews.require_known("what the reviews say")?;
     let mut latest: BTreeMap<String, &ReviewFacts> = BTreeMap::new();
     // A mere comment does not revoke an earlier decision.
     for review in reviews.iter().filter(|review| DECISIONS.contains(&review.state.as_str())) {
@@ -388,39 +410,39 @@ fn approvals(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
     }
     if let Some(against) = latest.values().find(|review| review.state == "CHANGES_REQUESTED") {
         let reason = format!("{} requested changes", against.login);
-        return later(reason, "somebody makes the changes, and they review again");
+        return refuse_later(reason, "somebody makes the changes, and they review again");
     }
     let needed = settings.required_approvals.max(base.required_approvals) as usize;
     if needed > 0 {
-        let count = counted(latest.into_values(), pull, facts)?;
+        let count = count_approvals(latest.into_values(), pull, facts)?;
         if count < needed {
-            let head = short(&pull.head_sha);
+            let head = short_sha(&pull.head_sha);
             let reason = format!(
                 "{count} of {needed} approvals of {head} by people with write access who neither wrote it nor asked for it"
             );
-            return later(reason, "somebody else with write access reviews it");
+            return refuse_later(reason, "somebody else with write access reviews it");
         }
     }
     if base.resolves_conversations && pull.mergeable_state.as_deref() != Some("clean") {
         let reason = "conversations have to be resolved, and are not known to be";
-        return later(reason, "somebody resolves them");
+        return refuse_later(reason, "somebody resolves them");
     }
     Ok(())
 }
 
 /// Counts the valid approvals of the head. An approval of an older commit does not cover later
 /// changes, and one by an account that asked for the work counts as the author's own.
-fn counted<'a>(
+fn count_approvals<'a>(
     latest: impl Iterator<Item = &'a ReviewFacts>,
     pull: &PullFacts,
-    facts: &Facts,
-) -> Result<usize, No> {
+    facts: &MergeFacts,
+) -> Result<usize, FailedCondition> {
     let request = &facts.request;
-    let asked_by = request.asked_by.known("who asked for it")?;
+    let asked_by = request.asked_by.require_known("who asked for it")?;
     let authors: Vec<&String> = asked_by.iter().chain([&request.own_login, &pull.author]).collect();
     let counts = |review: &&ReviewFacts| {
         review.state == "APPROVED"
-            && review.can_write == Fact::Known(true)
+            && review.can_write == MergeFact::Known(true)
             && !review.is_bot
             && review.commit.as_deref() == Some(pull.head_sha.as_str())
             && !authors.iter().any(|author| review.login.eq_ignore_ascii_case(author))
@@ -431,27 +453,27 @@ fn counted<'a>(
 const DECISIONS: [&str; 3] = ["APPROVED", "CHANGES_REQUESTED", "DISMISSED"];
 
 /// Condition 9: GitHub considers it mergeable.
-fn mergeable(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
-    let pull = pull(facts)?;
+fn check_mergeable(facts: &MergeFacts, _: &AutoMerge) -> Result<(), FailedCondition> {
+    let pull = require_pull(facts)?;
     let state = pull.mergeable_state.as_deref().unwrap_or("unknown");
     match (pull.mergeable, state) {
         (Some(false), _) | (_, "dirty") => {
-            no("it conflicts with the base branch", "somebody resolves the conflicts")
+            refuse_never("it conflicts with the base branch", "somebody resolves the conflicts")
         }
-        (_, "behind") => later(
+        (_, "behind") => refuse_later(
             "its branch is behind the base branch, and has to be up to date",
             "somebody brings it up to date, and the checks run again",
         ),
-        (_, "blocked") => later(
+        (_, "blocked") => refuse_later(
             "the protection of the base branch blocks it",
             "a person looks at what is missing",
         ),
-        (_, "draft") => later("it is a draft", "a person marks it as ready"),
+        (_, "draft") => refuse_later("it is a draft", "a person marks it as ready"),
         (None, _) | (_, "unknown") => {
-            soon("the service does not know yet whether it can be merged", "ask again later")
+            refuse_soon("the service does not know yet whether it can be merged", "ask again later")
         }
         (Some(true), "clean" | "has_hooks" | "unstable") => Ok(()),
-        (Some(true), other) => no(
+        (Some(true), other) => refuse_never(
             format!("the service says `{other}`, which is not understood"),
             "a person looks at it",
         ),
@@ -459,43 +481,46 @@ fn mergeable(facts: &Facts, _: &AutoMerge) -> Result<(), No> {
 }
 
 /// Condition 10: the change needs no decision by a person.
-fn content(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
-    let pull = pull(facts)?;
-    let paths = facts.paths.known("what it changes")?;
+fn check_content(facts: &MergeFacts, settings: &AutoMerge) -> Result<(), FailedCondition> {
+    let pull = require_pull(facts)?;
+    let paths = facts.paths.require_known("what it changes")?;
     let next = "a person looks at the change, and decides";
     if let Some(path) = paths.iter().find(|path| is_sensitive(path)) {
-        return no(format!("it changes `{path}`, about which a person decides"), next);
+        return refuse_never(format!("it changes `{path}`, about which a person decides"), next);
     }
     if paths.is_empty() {
-        return no("it changes nothing", "a person closes it");
+        return refuse_never("it changes nothing", "a person closes it");
     }
     if paths.len() as u64 > settings.changed_files_max {
         let (count, most) = (paths.len(), settings.changed_files_max);
-        return no(format!("it changes {count} files, and {most} is the most"), next);
+        return refuse_never(format!("it changes {count} files, and {most} is the most"), next);
     }
     if pull.changed_lines > settings.changed_lines_max {
         let (count, most) = (pull.changed_lines, settings.changed_lines_max);
-        return no(format!("it changes {count} lines, and {most} is the most"), next);
+        return refuse_never(format!("it changes {count} lines, and {most} is the most"), next);
     }
     Ok(())
 }
 
 /// Condition 11: nothing stops the merge: no label, no freeze, no open question.
-fn stop_signs(facts: &Facts, settings: &AutoMerge) -> Result<(), No> {
-    let pull = pull(facts)?;
+fn check_stop_signs(facts: &MergeFacts, settings: &AutoMerge) -> Result<(), FailedCondition> {
+    let pull = require_pull(facts)?;
     let stops =
         |label: &&String| settings.stop_labels.iter().any(|stop| stop.eq_ignore_ascii_case(label));
     if let Some(label) = pull.labels.iter().find(stops) {
-        return later(format!("it has the label `{label}`"), "whoever set the label takes it off");
+        return refuse_later(
+            format!("it has the label `{label}`"),
+            "whoever set the label takes it off",
+        );
     }
     if settings.frozen {
-        return later(
+        return refuse_later(
             "nothing is merged for the time being",
             "the repository's owner ends the freeze",
         );
     }
-    if *facts.request.open_question.known("whether a question is open")? {
-        return later("a question to a person is open", "somebody answers it");
+    if *facts.request.open_question.require_known("whether a question is open")? {
+        return refuse_later("a question to a person is open", "somebody answers it");
     }
     Ok(())
 }

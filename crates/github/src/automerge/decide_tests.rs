@@ -1,6 +1,6 @@
-use super::super::{Prospect, Request, Verification, Witness};
+use super::super::{AutoMergeRequest, CheckVerification, MergeEvidence, RefusalProspect};
 use super::*;
-use Prospect::{Later, Never, Perhaps, Soon};
+use RefusalProspect::{Later, Never, Perhaps, Soon};
 
 const BOT: &str = "repertoire[bot]";
 
@@ -8,12 +8,12 @@ fn head() -> String {
     "a1".repeat(20)
 }
 
-fn unknown<T>() -> Fact<T> {
-    Fact::Unknown("the service failed".to_owned())
+fn unknown<T>() -> MergeFact<T> {
+    MergeFact::Unknown("the service failed".to_owned())
 }
 
-fn check_of(name: &str, conclusion: Option<&str>) -> Check {
-    Check {
+fn check_of(name: &str, conclusion: Option<&str>) -> HeadCheck {
+    HeadCheck {
         name: name.to_owned(),
         app: Some("github-actions".to_owned()),
         conclusion: conclusion.map(str::to_owned),
@@ -24,33 +24,33 @@ fn review(login: &str, state: &str) -> ReviewFacts {
     ReviewFacts {
         login: login.to_owned(),
         is_bot: login.ends_with("[bot]"),
-        can_write: Fact::Known(true),
+        can_write: MergeFact::Known(true),
         state: state.to_owned(),
         commit: Some(head()),
     }
 }
 
 /// Facts for which the pull request is merged.
-fn facts() -> Facts {
-    Facts {
-        request: Request {
+fn facts() -> MergeFacts {
+    MergeFacts {
+        request: AutoMergeRequest {
             number: 40,
-            asked: Fact::Known(true),
-            asked_by: Fact::Known(vec!["Olga".to_owned()]),
-            made_by_us: Fact::Known(true),
+            asked: MergeFact::Known(true),
+            asked_by: MergeFact::Known(vec!["Olga".to_owned()]),
+            made_by_us: MergeFact::Known(true),
             own_login: BOT.to_owned(),
             branch_prefix: "bot/".to_owned(),
-            witness: Witness::Journal(Verification {
-                verdict: Verdict::Passed,
+            witness: MergeEvidence::Journal(CheckVerification {
+                verdict: DeclaredCheckVerdict::Passed,
                 full: true,
                 commit: head(),
             }),
-            open_question: Fact::Known(false),
+            open_question: MergeFact::Known(false),
             issue: None,
         },
         pinned: Some(head()),
-        halted: Fact::Known(None),
-        pull: Fact::Known(PullFacts {
+        halted: MergeFact::Known(None),
+        pull: MergeFact::Known(PullFacts {
             open: true,
             merged: false,
             draft: false,
@@ -64,20 +64,20 @@ fn facts() -> Facts {
             mergeable_state: Some("clean".to_owned()),
             changed_lines: 12,
         }),
-        base: Fact::Known(BaseFacts {
+        base: MergeFact::Known(BaseFacts {
             is_default: true,
             protected: false,
             required_checks: vec!["lint".to_owned()],
             required_approvals: 0,
             resolves_conversations: false,
         }),
-        checks: Fact::Known(vec![
+        checks: MergeFact::Known(vec![
             check_of("test", Some("success")),
             check_of("lint", Some("success")),
             check_of("docs", Some("neutral")),
         ]),
-        reviews: Fact::Known(vec![review("ada", "APPROVED")]),
-        paths: Fact::Known(vec!["src/lib.rs".to_owned()]),
+        reviews: MergeFact::Known(vec![review("ada", "APPROVED")]),
+        paths: MergeFact::Known(vec!["src/lib.rs".to_owned()]),
         movers: unknown(),
     }
 }
@@ -87,53 +87,58 @@ fn settings() -> AutoMerge {
 }
 
 #[track_caller]
-fn merges(change: impl FnOnce(&mut Facts, &mut AutoMerge)) {
+fn merges(change: impl FnOnce(&mut MergeFacts, &mut AutoMerge)) {
     let (mut facts, mut settings) = (facts(), settings());
     change(&mut facts, &mut settings);
-    let (decision, conditions) = decide(&facts, &settings);
-    assert_eq!(decision, Decision::Merge { head: head() });
+    let (decision, conditions) = decide_merge(&facts, &settings);
+    assert_eq!(decision, MergeDecision::Merge { head: head() });
     assert_eq!(conditions.len(), 11);
     assert!(conditions.iter().all(|condition| condition.ok));
 }
 
 /// Asserts the condition that refuses, a part of the reason, and the prospect.
 #[track_caller]
-fn refuses(n: u8, part: &str, prospect: Prospect, change: impl FnOnce(&mut Facts, &mut AutoMerge)) {
+fn refuses(
+    n: u8,
+    part: &str,
+    prospect: RefusalProspect,
+    change: impl FnOnce(&mut MergeFacts, &mut AutoMerge),
+) {
     let (mut facts, mut settings) = (facts(), settings());
     change(&mut facts, &mut settings);
-    let (decision, conditions) = decide(&facts, &settings);
-    let Decision::Refuse(refusal) = decision else { panic!("it was merged") };
+    let (decision, conditions) = decide_merge(&facts, &settings);
+    let MergeDecision::Refuse(refusal) = decision else { panic!("it was merged") };
     assert_eq!((refusal.condition, refusal.prospect), (n, prospect), "{refusal:?}");
     assert!(refusal.reason.contains(part), "{}", refusal.reason);
     assert!(!refusal.next.is_empty());
-    assert_eq!(conditions.last(), Some(&Condition { n, ok: false }));
+    assert_eq!(conditions.last(), Some(&ConditionResult { n, ok: false }));
     assert_eq!(conditions.len(), usize::from(n), "it stops at the first no");
 }
 
-fn pull_of(facts: &mut Facts) -> &mut PullFacts {
+fn pull_of(facts: &mut MergeFacts) -> &mut PullFacts {
     match &mut facts.pull {
-        Fact::Known(pull) => pull,
-        Fact::Unknown(why) => panic!("{why}"),
+        MergeFact::Known(pull) => pull,
+        MergeFact::Unknown(why) => panic!("{why}"),
     }
 }
 
-fn base_of(facts: &mut Facts) -> &mut BaseFacts {
+fn base_of(facts: &mut MergeFacts) -> &mut BaseFacts {
     match &mut facts.base {
-        Fact::Known(base) => base,
-        Fact::Unknown(why) => panic!("{why}"),
+        MergeFact::Known(base) => base,
+        MergeFact::Unknown(why) => panic!("{why}"),
     }
 }
 
-fn verification_of(facts: &mut Facts) -> &mut Verification {
+fn verification_of(facts: &mut MergeFacts) -> &mut CheckVerification {
     match &mut facts.request.witness {
-        Witness::Journal(found) => found,
+        MergeEvidence::Journal(found) => found,
         other => panic!("{other:?}"),
     }
 }
 
-fn checks(facts: &mut Facts, checks: &[(&str, Option<&str>)]) {
+fn checks(facts: &mut MergeFacts, checks: &[(&str, Option<&str>)]) {
     let all = checks.iter().map(|(name, conclusion)| check_of(name, *conclusion));
-    facts.checks = Fact::Known(all.collect());
+    facts.checks = MergeFact::Known(all.collect());
 }
 
 #[test]
@@ -141,9 +146,9 @@ fn it_is_off_unless_switched_on() {
     merges(|_, _| {});
     refuses(1, "is off", Never, |_, settings| *settings = AutoMerge::default());
     refuses(1, "is off", Never, |_, settings| settings.enabled = false);
-    refuses(1, "nobody who may", Never, |facts, _| facts.request.asked = Fact::Known(false));
+    refuses(1, "nobody who may", Never, |facts, _| facts.request.asked = MergeFact::Known(false));
     refuses(1, "not known", Never, |facts, _| facts.request.asked = unknown());
-    refuses(1, "issue 7 is open", Later, |facts, _| facts.halted = Fact::Known(Some(7)));
+    refuses(1, "issue 7 is open", Later, |facts, _| facts.halted = MergeFact::Known(Some(7)));
     refuses(1, "not known", Never, |facts, _| facts.halted = unknown());
 }
 
@@ -156,7 +161,9 @@ fn only_our_own_open_ready_pull_requests_are_merged() {
     refuses(2, "opened by mallory", Never, |facts, _| pull_of(facts).author = "mallory".to_owned());
     refuses(2, "not one of ours", Never, |facts, _| pull_of(facts).head = "feature".to_owned());
     refuses(2, "not one of ours", Never, |facts, _| facts.request.branch_prefix.clear());
-    refuses(2, "no run of ours", Never, |facts, _| facts.request.made_by_us = Fact::Known(false));
+    refuses(2, "no run of ours", Never, |facts, _| {
+        facts.request.made_by_us = MergeFact::Known(false)
+    });
     refuses(2, "not known", Never, |facts, _| facts.request.made_by_us = unknown());
     refuses(2, "not known", Never, |facts, _| facts.pull = unknown());
 }
@@ -187,21 +194,23 @@ fn a_head_that_moved_starts_again() {
 
 #[test]
 fn the_declared_checks_passed_in_full_on_that_commit() {
-    refuses(5, "failed", Never, |facts, _| verification_of(facts).verdict = Verdict::Failed);
+    refuses(5, "failed", Never, |facts, _| {
+        verification_of(facts).verdict = DeclaredCheckVerdict::Failed
+    });
     refuses(5, "inconclusive", Never, |facts, _| {
-        verification_of(facts).verdict = Verdict::Inconclusive
+        verification_of(facts).verdict = DeclaredCheckVerdict::Inconclusive
     });
     refuses(5, "only some", Never, |facts, _| verification_of(facts).full = false);
     refuses(5, "were run on", Never, |facts, _| verification_of(facts).commit = "b2".repeat(20));
     refuses(5, "not known: lost", Never, |facts, _| {
-        facts.request.witness = Witness::Nobody("lost".to_owned());
+        facts.request.witness = MergeEvidence::Nobody("lost".to_owned());
     });
 }
 
 /// Sets up a run of another process, with GitHub as the only evidence.
-fn of_service(facts: &mut Facts, movers: &[&str]) {
-    facts.request.witness = Witness::Service;
-    facts.movers = Fact::Known(movers.iter().map(|login| (*login).to_owned()).collect());
+fn of_service(facts: &mut MergeFacts, movers: &[&str]) {
+    facts.request.witness = MergeEvidence::Service;
+    facts.movers = MergeFact::Known(movers.iter().map(|login| (*login).to_owned()).collect());
 }
 
 #[test]
@@ -210,13 +219,13 @@ fn where_the_run_is_not_known_the_required_checks_speak_for_a_branch_that_only_w
     refuses(5, "eve has moved", Never, |facts, _| of_service(facts, &[BOT, "eve"]));
     refuses(5, "nobody is known", Never, |facts, _| of_service(facts, &[]));
     refuses(5, "who moved its branch is not known", Never, |facts, _| {
-        facts.request.witness = Witness::Service;
+        facts.request.witness = MergeEvidence::Service;
     });
 }
 
 #[test]
 fn what_was_skipped_vouches_for_nothing() {
-    let skipped = |facts: &mut Facts, settings: &mut AutoMerge| {
+    let skipped = |facts: &mut MergeFacts, settings: &mut AutoMerge| {
         checks(facts, &[("test", Some("skipped")), ("lint", Some("success"))]);
         settings.skippable_checks = vec!["test".to_owned()];
     };
@@ -229,7 +238,7 @@ fn what_was_skipped_vouches_for_nothing() {
 
 #[test]
 fn waiting_is_for_what_nobody_has_to_do() {
-    let worth = |change: fn(&mut Facts, &mut AutoMerge)| {
+    let worth = |change: fn(&mut MergeFacts, &mut AutoMerge)| {
         let (mut facts, mut settings) = (facts(), settings());
         checks(&mut facts, &[("test", None), ("lint", Some("success"))]);
         change(&mut facts, &mut settings);
@@ -237,8 +246,8 @@ fn waiting_is_for_what_nobody_has_to_do() {
     };
     assert!(worth(|_, _| {}));
     assert!(worth(|facts, _| pull_of(facts).mergeable_state = Some("blocked".to_owned())));
-    assert!(!worth(|facts, _| facts.reviews = Fact::Known(vec![])));
-    assert!(!worth(|facts, _| facts.paths = Fact::Known(vec!["LICENSE".to_owned()])));
+    assert!(!worth(|facts, _| facts.reviews = MergeFact::Known(vec![])));
+    assert!(!worth(|facts, _| facts.paths = MergeFact::Known(vec!["LICENSE".to_owned()])));
     assert!(!worth(|_, settings| settings.frozen = true));
 }
 
@@ -309,7 +318,8 @@ fn nothing_else_may_be_red() {
 
 #[test]
 fn approvals_are_counted_from_people_who_may_write() {
-    let reviews = |facts: &mut Facts, all: Vec<ReviewFacts>| facts.reviews = Fact::Known(all);
+    let reviews =
+        |facts: &mut MergeFacts, all: Vec<ReviewFacts>| facts.reviews = MergeFact::Known(all);
     refuses(8, "0 of 1", Later, |facts, _| reviews(facts, vec![]));
     refuses(8, "0 of 1", Later, |facts, _| reviews(facts, vec![review(BOT, "APPROVED")]));
     refuses(8, "0 of 1", Later, |facts, _| reviews(facts, vec![review("other[bot]", "APPROVED")]));
@@ -317,7 +327,7 @@ fn approvals_are_counted_from_people_who_may_write() {
     refuses(8, "0 of 1", Later, |facts, _| {
         reviews(facts, vec![review("ada", "APPROVED"), review("Ada", "DISMISSED")]);
     });
-    for can_write in [Fact::Known(false), unknown()] {
+    for can_write in [MergeFact::Known(false), unknown()] {
         refuses(8, "0 of 1", Later, |facts, _| {
             reviews(facts, vec![ReviewFacts { can_write, ..review("ada", "APPROVED") }]);
         });
@@ -338,17 +348,18 @@ fn the_author_does_not_approve_their_own() {
     refuses(8, "0 of 1", Later, |facts, _| {
         pull_of(facts).author = "Robot".to_owned();
         facts.request.own_login = "robot".to_owned();
-        facts.reviews = Fact::Known(vec![review("robot", "APPROVED")]);
+        facts.reviews = MergeFact::Known(vec![review("robot", "APPROVED")]);
     });
 }
 
 #[test]
 fn whoever_asked_for_the_work_does_not_approve_it() {
     refuses(8, "0 of 1 approvals of a1a1a1a", Later, |facts, _| {
-        facts.reviews = Fact::Known(vec![review("olga", "APPROVED")]);
+        facts.reviews = MergeFact::Known(vec![review("olga", "APPROVED")]);
     });
     merges(|facts, _| {
-        facts.reviews = Fact::Known(vec![review("olga", "APPROVED"), review("ada", "APPROVED")]);
+        facts.reviews =
+            MergeFact::Known(vec![review("olga", "APPROVED"), review("ada", "APPROVED")]);
     });
     refuses(8, "who asked for it is not known", Never, |facts, _| {
         facts.request.asked_by = unknown();
@@ -363,7 +374,8 @@ fn whoever_asked_for_the_work_does_not_approve_it() {
 fn only_an_approval_of_the_head_counts() {
     for commit in [Some("b2".repeat(20)), None] {
         refuses(8, "0 of 1", Later, |facts, _| {
-            facts.reviews = Fact::Known(vec![ReviewFacts { commit, ..review("ada", "APPROVED") }]);
+            facts.reviews =
+                MergeFact::Known(vec![ReviewFacts { commit, ..review("ada", "APPROVED") }]);
         });
     }
 }
@@ -373,11 +385,11 @@ fn requested_changes_stand_until_their_author_decides_otherwise() {
     refuses(8, "bob requested changes", Later, |facts, _| {
         let all = ["APPROVED", "CHANGES_REQUESTED", "COMMENTED"].map(|state| review("bob", state));
         let all = [vec![review("ada", "APPROVED")], all.to_vec()].concat();
-        facts.reviews = Fact::Known(all);
+        facts.reviews = MergeFact::Known(all);
     });
     merges(|facts, _| {
         let all = ["CHANGES_REQUESTED", "APPROVED"].map(|state| review("bob", state));
-        facts.reviews = Fact::Known(all.to_vec());
+        facts.reviews = MergeFact::Known(all.to_vec());
     });
 }
 
@@ -392,7 +404,7 @@ fn conversations_are_resolved_where_they_have_to_be() {
 
 #[test]
 fn the_service_has_to_be_willing() {
-    let state = |facts: &mut Facts, can: Option<bool>, state: &str| {
+    let state = |facts: &mut MergeFacts, can: Option<bool>, state: &str| {
         pull_of(facts).mergeable = can;
         pull_of(facts).mergeable_state = Some(state.to_owned());
     };
@@ -410,14 +422,14 @@ fn the_service_has_to_be_willing() {
 fn a_person_decides_about_some_content() {
     for path in [".github/workflows/ci.yml", "docs/AGENTS.md", "LICENSE", ".npmrc", ".env"] {
         refuses(10, path, Never, |facts, _| {
-            facts.paths = Fact::Known(vec!["src/a.rs".to_owned(), path.to_owned()]);
+            facts.paths = MergeFact::Known(vec!["src/a.rs".to_owned(), path.to_owned()]);
         });
     }
     refuses(10, "501 lines", Never, |facts, _| pull_of(facts).changed_lines = 501);
     refuses(10, "51 files", Never, |facts, _| {
-        facts.paths = Fact::Known((0..51).map(|at| format!("src/{at}.rs")).collect());
+        facts.paths = MergeFact::Known((0..51).map(|at| format!("src/{at}.rs")).collect());
     });
-    refuses(10, "nothing", Never, |facts, _| facts.paths = Fact::Known(vec![]));
+    refuses(10, "nothing", Never, |facts, _| facts.paths = MergeFact::Known(vec![]));
     refuses(10, "not known", Never, |facts, _| facts.paths = unknown());
 }
 
@@ -427,7 +439,7 @@ fn stop_signs_stop() {
         refuses(11, label, Later, |facts, _| pull_of(facts).labels.push(label.to_owned()));
     }
     refuses(11, "for the time being", Later, |_, settings| settings.frozen = true);
-    refuses(11, "question", Later, |facts, _| facts.request.open_question = Fact::Known(true));
+    refuses(11, "question", Later, |facts, _| facts.request.open_question = MergeFact::Known(true));
     refuses(11, "not known", Never, |facts, _| facts.request.open_question = unknown());
 }
 
@@ -439,17 +451,17 @@ proptest::proptest! {
         match which {
             0 => facts.request.asked = unknown(),
             1 => facts.request.made_by_us = unknown(),
-            2 => facts.request.witness = Witness::Nobody("lost".to_owned()),
+            2 => facts.request.witness = MergeEvidence::Nobody("lost".to_owned()),
             3 => facts.request.open_question = unknown(),
             4 => facts.pull = unknown(),
             5 => facts.base = unknown(),
             6 => facts.checks = unknown(),
             7 => facts.request.asked_by = unknown(),
             8 => facts.reviews = unknown(),
-            9 => facts.request.witness = Witness::Service,
+            9 => facts.request.witness = MergeEvidence::Service,
             _ => facts.paths = unknown(),
         }
-        let (decision, _) = decide(&facts, &settings());
-        proptest::prop_assert!(matches!(decision, Decision::Refuse(_)));
+        let (decision, _) = decide_merge(&facts, &settings());
+        proptest::prop_assert!(matches!(decision, MergeDecision::Refuse(_)));
     }
 }

@@ -2,44 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use crate::client::types::{Branch, Protection, PullRequest, Review, Rule, User};
-use crate::client::{Client, ClientError, Listed};
+use crate::client::types::{
+    BranchProtection, BranchRule, GitHubBranch, GitHubUser, PullRequest, PullReview,
+};
+use crate::client::{ClientError, GitHubClient, PagedList};
 
-use super::{BaseFacts, Check, Fact, Facts, PullFacts, Request, ReviewFacts, Witness};
+use super::{
+    AutoMergeRequest, BaseFacts, HeadCheck, MergeEvidence, MergeFact, MergeFacts, PullFacts,
+    ReviewFacts,
+};
 
 /// Fetches all facts that a decision is based on. `pinned` is the commit of an earlier decision.
-pub async fn gather(client: &Client, request: &Request, pinned: Option<&str>) -> Facts {
-    let mut facts = Facts { pinned: pinned.map(str::to_owned), ..Facts::unasked(request) };
-    let halted = super::watch::halted(client, &request.own_login).await;
-    facts.halted = known(halted.map_err(|error| error.to_string()));
-    let pull = match client.pull(request.number).await {
+pub async fn gather_facts(
+    client: &GitHubClient,
+    request: &AutoMergeRequest,
+    pinned: Option<&str>,
+) -> MergeFacts {
+    let mut facts =
+        MergeFacts { pinned: pinned.map(str::to_owned), ..MergeFacts::all_unknown(request) };
+    let halted = super::watch::find_halt_issue(client, &request.own_login).await;
+    facts.halted = fact_from_result(halted.map_err(|error| error.to_string()));
+    let pull = match client.get_pull(request.number).await {
         Ok(pull) => pull,
         Err(error) => {
-            facts.pull = Fact::Unknown(error.to_string());
+            facts.pull = MergeFact::Unknown(error.to_string());
             return facts;
         }
     };
-    facts.base = known(base(client, &pull.base.name).await);
-    facts.checks = known(checks(client, &pull.head.sha).await);
-    facts.reviews = known(reviews(client, request.number).await);
-    facts.paths = known(paths(client, request.number).await);
-    if request.witness == Witness::Service {
-        facts.movers = known(movers(client, &pull.head.name).await);
+    facts.base = fact_from_result(fetch_base(client, &pull.base.name).await);
+    facts.checks = fact_from_result(fetch_checks(client, &pull.head.sha).await);
+    facts.reviews = fact_from_result(fetch_reviews(client, request.number).await);
+    facts.paths = fact_from_result(fetch_paths(client, request.number).await);
+    if request.witness == MergeEvidence::Service {
+        facts.movers = fact_from_result(fetch_movers(client, &pull.head.name).await);
     }
-    facts.pull = Fact::Known(pull_facts(client, pull));
+    facts.pull = MergeFact::Known(pull_facts(client, pull));
     facts
 }
 
 const NOT_ASKED: &str = "it was not asked for";
 
-fn known<T>(asked: Result<T, String>) -> Fact<T> {
+fn fact_from_result<T>(asked: Result<T, String>) -> MergeFact<T> {
     match asked {
-        Ok(value) => Fact::Known(value),
-        Err(why) => Fact::Unknown(why),
+        Ok(value) => MergeFact::Known(value),
+        Err(why) => MergeFact::Unknown(why),
     }
 }
 
-fn pull_facts(client: &Client, pull: PullRequest) -> PullFacts {
+fn pull_facts(client: &GitHubClient, pull: PullRequest) -> PullFacts {
     let ours = client.full_name();
     let is_ours =
         pull.head.repo.as_ref().is_some_and(|it| it.full_name.eq_ignore_ascii_case(&ours));
@@ -60,7 +70,10 @@ fn pull_facts(client: &Client, pull: PullRequest) -> PullFacts {
 }
 
 /// Returns the items of a complete list. No decision is based on an incomplete one.
-fn whole<T>(listed: Result<Listed<T>, ClientError>, what: &str) -> Result<Vec<T>, String> {
+fn require_complete<T>(
+    listed: Result<PagedList<T>, ClientError>,
+    what: &str,
+) -> Result<Vec<T>, String> {
     let listed = listed.map_err(|error| error.to_string())?;
     if listed.whole {
         Ok(listed.items)
@@ -69,14 +82,14 @@ fn whole<T>(listed: Result<Listed<T>, ClientError>, what: &str) -> Result<Vec<T>
     }
 }
 
-async fn base(client: &Client, name: &str) -> Result<BaseFacts, String> {
-    let info = client.repository_info().await.map_err(|error| error.to_string())?;
-    let branch = client.branch(name).await.map_err(|error| error.to_string())?;
-    let rules = whole(client.rules(name).await, "rules")?;
+async fn fetch_base(client: &GitHubClient, name: &str) -> Result<BaseFacts, String> {
+    let info = client.get_repository().await.map_err(|error| error.to_string())?;
+    let branch = client.get_branch(name).await.map_err(|error| error.to_string())?;
+    let rules = require_complete(client.list_branch_rules(name).await, "rules")?;
     let protection = if branch.protected {
         // Most tokens may not read the protection. Then conversations are assumed to need a resolution; GitHub itself
         // enforces the other rules.
-        match client.protection(name).await {
+        match client.get_protection(name).await {
             Ok(protection) => Some(protection),
             Err(ClientError::Forbidden { .. }) => None,
             Err(error) => return Err(error.to_string()),
@@ -91,9 +104,9 @@ async fn base(client: &Client, name: &str) -> Result<BaseFacts, String> {
 /// `Some(None)` if there is none.
 fn base_facts(
     is_default: bool,
-    branch: &Branch,
-    rules: &[Rule],
-    protection: Option<&Option<Protection>>,
+    branch: &GitHubBranch,
+    rules: &[BranchRule],
+    protection: Option<&Option<BranchProtection>>,
 ) -> BaseFacts {
     let hidden = protection.is_none();
     let protection = protection.and_then(Option::as_ref);
@@ -126,16 +139,19 @@ fn base_facts(
     }
 }
 
-pub(super) async fn checks(client: &Client, sha: &str) -> Result<Vec<Check>, String> {
-    let runs = whole(client.check_runs(sha).await, "checks")?;
-    let statuses = whole(client.statuses(sha).await, "statuses")?;
+pub(super) async fn fetch_checks(
+    client: &GitHubClient,
+    sha: &str,
+) -> Result<Vec<HeadCheck>, String> {
+    let runs = require_complete(client.list_check_runs(sha).await, "checks")?;
+    let statuses = require_complete(client.list_statuses(sha).await, "statuses")?;
     let mut out = Vec::new();
     for run in runs {
         if run.head_sha != sha {
             return Err(format!("check `{}` is about another commit", run.name));
         }
         let done = run.status == "completed";
-        out.push(Check {
+        out.push(HeadCheck {
             name: run.name,
             app: run.app.and_then(|app| app.slug),
             // A completed run without a conclusion must not count as a success or as pending.
@@ -144,30 +160,30 @@ pub(super) async fn checks(client: &Client, sha: &str) -> Result<Vec<Check>, Str
     }
     for status in statuses {
         let conclusion = (status.state != "pending").then_some(status.state);
-        out.push(Check { name: status.context, app: None, conclusion });
+        out.push(HeadCheck { name: status.context, app: None, conclusion });
     }
     Ok(out)
 }
 
-async fn reviews(client: &Client, number: u64) -> Result<Vec<ReviewFacts>, String> {
-    let reviews = whole(client.reviews(number).await, "reviews")?;
-    let mut rights: BTreeMap<String, Fact<bool>> = BTreeMap::new();
+async fn fetch_reviews(client: &GitHubClient, number: u64) -> Result<Vec<ReviewFacts>, String> {
+    let reviews = require_complete(client.list_reviews(number).await, "reviews")?;
+    let mut rights: BTreeMap<String, MergeFact<bool>> = BTreeMap::new();
     let mut out = Vec::new();
     for review in reviews {
-        let Review { user: Some(user), state, commit_id, .. } = review else { continue };
+        let PullReview { user: Some(user), state, commit_id, .. } = review else { continue };
         // Look up only accounts whose review could count.
         if state == "APPROVED" && !rights.contains_key(&user.login) {
-            let right = match client.permission(&user.login).await {
-                Ok(permission) => Fact::Known(permission.can_write()),
-                Err(ClientError::NotFound { .. }) => Fact::Known(false),
-                Err(error) => Fact::Unknown(error.to_string()),
+            let right = match client.get_permission(&user.login).await {
+                Ok(permission) => MergeFact::Known(permission.can_write()),
+                Err(ClientError::NotFound { .. }) => MergeFact::Known(false),
+                Err(error) => MergeFact::Unknown(error.to_string()),
             };
             rights.insert(user.login.clone(), right);
         }
         let can_write = rights.get(&user.login).cloned();
         out.push(ReviewFacts {
             is_bot: user.is_bot(),
-            can_write: can_write.unwrap_or_else(|| Fact::Unknown(NOT_ASKED.to_owned())),
+            can_write: can_write.unwrap_or_else(|| MergeFact::Unknown(NOT_ASKED.to_owned())),
             login: user.login,
             state,
             commit: commit_id,
@@ -177,17 +193,18 @@ async fn reviews(client: &Client, number: u64) -> Result<Vec<ReviewFacts>, Strin
 }
 
 /// Returns the accounts that moved a branch. A deleted account counts as another one.
-async fn movers(client: &Client, branch: &str) -> Result<Vec<String>, String> {
-    let moves = whole(client.moves_of(branch).await, "moves of the branch")?;
-    let login = |actor: Option<User>| actor.map_or_else(|| GHOST.to_owned(), |user| user.login);
+async fn fetch_movers(client: &GitHubClient, branch: &str) -> Result<Vec<String>, String> {
+    let moves = require_complete(client.list_branch_activity(branch).await, "moves of the branch")?;
+    let login =
+        |actor: Option<GitHubUser>| actor.map_or_else(|| GHOST.to_owned(), |user| user.login);
     Ok(moves.into_iter().map(|moved| login(moved.actor)).collect())
 }
 
 /// GitHub's name for deleted accounts.
 const GHOST: &str = "ghost";
 
-async fn paths(client: &Client, number: u64) -> Result<Vec<String>, String> {
-    let files = whole(client.pull_files(number).await, "files")?;
+async fn fetch_paths(client: &GitHubClient, number: u64) -> Result<Vec<String>, String> {
+    let files = require_complete(client.list_pull_files(number).await, "files")?;
     let both = files.into_iter().flat_map(|file| [Some(file.filename), file.previous_filename]);
     Ok(both.flatten().collect())
 }
@@ -197,7 +214,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn branch(protected: bool) -> Branch {
+    fn branch(protected: bool) -> GitHubBranch {
         let contexts = if protected { json!(["from-summary"]) } else { json!([]) };
         serde_json::from_value(json!({
             "name": "main", "commit": { "sha": "a" }, "protected": protected,
@@ -222,7 +239,7 @@ mod tests {
 
     #[test]
     fn rules_and_protection_are_added_up() {
-        let rules: Vec<Rule> = serde_json::from_value(json!([
+        let rules: Vec<BranchRule> = serde_json::from_value(json!([
             { "type": "deletion" },
             { "type": "required_status_checks",
               "parameters": { "required_status_checks": [{ "context": "from-rule" }] } },
@@ -230,7 +247,7 @@ mod tests {
               "parameters": { "required_approving_review_count": 3, "required_review_thread_resolution": true } },
         ]))
         .unwrap();
-        let protection: Protection = serde_json::from_value(json!({
+        let protection: BranchProtection = serde_json::from_value(json!({
             "required_status_checks": { "contexts": ["from-protection"] },
             "required_pull_request_reviews": { "dismiss_stale_reviews": true, "required_approving_review_count": 2 },
         }))

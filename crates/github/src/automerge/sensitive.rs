@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use globset::GlobSet;
 
-use repertoire_checks::protected_files::{is_protected, matches, set_of};
+use repertoire_checks::protected_files::{build_glob_set, is_protected, matches_path};
 
 const SENSITIVE: &[&str] = &[
     // Licences.
@@ -46,11 +46,11 @@ const SENSITIVE: &[&str] = &[
     "**/secrets.*",
 ];
 
-static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| set_of(SENSITIVE));
+static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| build_glob_set(SENSITIVE));
 
 /// Returns true if a person has to decide about a change of this path.
 pub(super) fn is_sensitive(path: &str) -> bool {
-    is_protected(path) || matches(&MATCHER, path)
+    is_protected(path) || matches_path(&MATCHER, path)
 }
 
 #[cfg(test)]

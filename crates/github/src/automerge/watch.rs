@@ -6,41 +6,46 @@
 
 use std::time::Duration;
 
-use crate::client::types::Issue;
-use crate::client::{Client, ClientError};
-use crate::comment::{Harmless, Marker, harmless};
+use crate::client::types::GitHubIssue;
+use crate::client::{ClientError, GitHubClient};
+use crate::comment::{CommentMarker, NeutraliseRules, neutralise_text};
 
 use super::decide::is_red;
-use super::gather::checks;
-use super::{AutoMerge, Check, Pace, Request, short};
+use super::gather::fetch_checks;
+use super::{AutoMerge, AutoMergeRequest, HeadCheck, MergeClock, short_sha};
 use crate::limits::{MERGE_POLL, MERGE_WATCH_APPEAR};
 
 /// The label of the issue that halts merging.
 pub const HALT_LABEL: &str = "agent:merge-halted";
 
 /// Returns the open issue that halts merging, if there is one.
-pub(super) async fn halted(client: &Client, own_login: &str) -> Result<Option<u64>, ClientError> {
-    let found = client.issues_labelled(HALT_LABEL).await?;
-    let ours = |issue: &&Issue| issue.user.as_ref().is_some_and(|user| user.is(own_login));
+pub(super) async fn find_halt_issue(
+    client: &GitHubClient,
+    own_login: &str,
+) -> Result<Option<u64>, ClientError> {
+    let found = client.list_labelled_issues(HALT_LABEL).await?;
+    let ours =
+        |issue: &&GitHubIssue| issue.user.as_ref().is_some_and(|user| user.has_login(own_login));
     Ok(found.items.iter().find(ours).map(|issue| issue.number))
 }
 
 /// Waits for the checks of the merge commit, and halts merging if one fails.
-pub(super) async fn watch(
-    client: &Client,
-    request: &Request,
+pub(super) async fn watch_checks(
+    client: &GitHubClient,
+    request: &AutoMergeRequest,
     settings: &AutoMerge,
     merged_as: &str,
-    pace: &dyn Pace,
+    pace: &dyn MergeClock,
 ) -> Result<String, String> {
     let began = pace.now_ms();
-    let commit = short(merged_as);
+    let commit = short_sha(merged_as);
     loop {
-        let found = checks(client, merged_as).await?;
-        let red: Vec<&Check> = found.iter().filter(|check| is_red(check, settings)).collect();
+        let found = fetch_checks(client, merged_as).await?;
+        let red: Vec<&HeadCheck> = found.iter().filter(|check| is_red(check, settings)).collect();
         if !red.is_empty() {
-            let issue =
-                halt(client, request, merged_as, &red).await.map_err(|error| error.to_string())?;
+            let issue = open_halt_issue(client, request, merged_as, &red)
+                .await
+                .map_err(|error| error.to_string())?;
             let names: Vec<String> = red.iter().map(|check| format!("`{}`", check.name)).collect();
             return Err(format!(
                 "{} red on {commit}; merging is halted by issue {issue}",
@@ -63,16 +68,16 @@ pub(super) async fn watch(
 }
 
 /// Opens the issue that halts merging, or updates the open one.
-async fn halt(
-    client: &Client,
-    request: &Request,
+async fn open_halt_issue(
+    client: &GitHubClient,
+    request: &AutoMergeRequest,
     merged_as: &str,
-    red: &[&Check],
+    red: &[&HeadCheck],
 ) -> Result<u64, ClientError> {
-    let marker = Marker::new("merge-halted").text();
+    let marker = CommentMarker::new("merge-halted").to_html();
     let names = red.iter().map(|check| {
         let conclusion = check.conclusion.as_deref().unwrap_or("none");
-        format!("- {}: {conclusion}", harmless(&check.name, &Harmless::default()))
+        format!("- {}: {conclusion}", neutralise_text(&check.name, &NeutraliseRules::default()))
     });
     let body = format!(
         "{marker}\nPull request {} was merged automatically as {merged_as}, and these checks failed there:\n\n{}\n\n\
@@ -81,7 +86,7 @@ async fn halt(
         names.collect::<Vec<_>>().join("\n"),
     );
     let title = "Automatic merging is halted: checks failed after a merge";
-    match halted(client, &request.own_login).await? {
+    match find_halt_issue(client, &request.own_login).await? {
         Some(number) => client.update_issue(number, title, &body).await.map(|issue| issue.number),
         None => {
             let created =

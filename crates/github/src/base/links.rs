@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::{is_guarded, shown};
+use super::{display_path, is_guarded};
 use crate::limits::{LINK_BYTES_MAX, LINK_STEPS_MAX};
-use repertoire_git::repo::{Git, GitError, Mode, Oid, RawFile};
+use repertoire_git::repo::{GitClient, GitError, GitObjectId, RawFile, TreeEntryMode};
 
 /// Returns the protected files of the base. A link to an unprotected target is replaced by its
 /// target; one that leads nowhere, or out of the repository, is left out.
-pub(super) async fn settled(git: &Git, files: Vec<RawFile>) -> Result<Vec<RawFile>, GitError> {
-    let targets = targets(git, &files).await?;
+pub(super) async fn resolve_links(
+    git: &GitClient,
+    files: Vec<RawFile>,
+) -> Result<Vec<RawFile>, GitError> {
+    let targets = read_targets(git, &files).await?;
     let all: BTreeMap<Vec<u8>, RawFile> =
         files.iter().map(|file| (file.path.clone(), file.clone())).collect();
     let mut settled = Vec::new();
     for file in files.into_iter().filter(|file| is_guarded(&file.path)) {
         match file.mode {
-            Mode::Link => settled.extend(led_to(&file, &all, &targets)),
+            TreeEntryMode::Link => settled.extend(link_replacement(&file, &all, &targets)),
             _ => settled.push(file),
         }
     }
@@ -23,24 +26,31 @@ pub(super) async fn settled(git: &Git, files: Vec<RawFile>) -> Result<Vec<RawFil
 }
 
 /// Returns the targets of the links in a tree.
-async fn targets(git: &Git, files: &[RawFile]) -> Result<BTreeMap<Oid, String>, GitError> {
-    let links: Vec<&Oid> =
-        files.iter().filter(|file| file.mode == Mode::Link).map(|file| &file.oid).collect();
+async fn read_targets(
+    git: &GitClient,
+    files: &[RawFile],
+) -> Result<BTreeMap<GitObjectId, String>, GitError> {
+    let links: Vec<&GitObjectId> = files
+        .iter()
+        .filter(|file| file.mode == TreeEntryMode::Link)
+        .map(|file| &file.oid)
+        .collect();
     let names: Vec<String> = links.iter().map(|oid| oid.to_string()).collect();
-    let sizes = git.sizes(&names).await?.into_iter().flatten();
-    let wanted: Vec<(Oid, u64)> = sizes.filter(|(_, size)| *size <= LINK_BYTES_MAX).collect();
-    let blobs = git.blobs(&wanted).await?;
-    let text = |(oid, bytes): (Oid, Vec<u8>)| Some((oid, String::from_utf8(bytes).ok()?));
+    let sizes = git.object_sizes(&names).await?.into_iter().flatten();
+    let wanted: Vec<(GitObjectId, u64)> =
+        sizes.filter(|(_, size)| *size <= LINK_BYTES_MAX).collect();
+    let blobs = git.read_blobs(&wanted).await?;
+    let text = |(oid, bytes): (GitObjectId, Vec<u8>)| Some((oid, String::from_utf8(bytes).ok()?));
     Ok(blobs.into_iter().filter_map(text).collect())
 }
 
 /// Returns the files that replace a link.
-fn led_to(
+fn link_replacement(
     link: &RawFile,
     all: &BTreeMap<Vec<u8>, RawFile>,
-    targets: &BTreeMap<Oid, String>,
+    targets: &BTreeMap<GitObjectId, String>,
 ) -> Vec<RawFile> {
-    let Some(end) = end_of(link, all, targets) else { return Vec::new() };
+    let Some(end) = final_target(link, all, targets) else { return Vec::new() };
     if is_guarded(end.as_bytes()) && leads_directly(link, &end, targets) {
         return vec![link.clone()];
     }
@@ -52,7 +62,7 @@ fn led_to(
     let inside = all.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
     // Links inside a linked folder would have to be resolved as well. There is no honest use for
     // that, so they are left out.
-    let plain = inside.filter(|(_, file)| file.mode != Mode::Link);
+    let plain = inside.filter(|(_, file)| file.mode != TreeEntryMode::Link);
     plain
         .map(|(path, file)| {
             let rest = &path[folder.len()..];
@@ -62,16 +72,16 @@ fn led_to(
 }
 
 /// Returns the path after following all links; `None` if it does not exist.
-fn end_of(
+fn final_target(
     link: &RawFile,
     all: &BTreeMap<Vec<u8>, RawFile>,
-    targets: &BTreeMap<Oid, String>,
+    targets: &BTreeMap<GitObjectId, String>,
 ) -> Option<String> {
-    let mut path = joined(&shown(&link.path), targets.get(&link.oid)?)?;
+    let mut path = join_target(&display_path(&link.path), targets.get(&link.oid)?)?;
     for _ in 0..LINK_STEPS_MAX {
         let Some((at, through)) = first_link(&path, all) else { break };
         let rest = path[at.len()..].trim_start_matches('/').to_owned();
-        let target = joined(&at, targets.get(&through.oid)?)?;
+        let target = join_target(&at, targets.get(&through.oid)?)?;
         path = if rest.is_empty() { target } else { format!("{target}/{rest}") };
     }
     if first_link(&path, all).is_some() {
@@ -91,20 +101,21 @@ fn first_link<'a>(
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     ends.filter_map(|end| {
         let part = &path[..end];
-        let file = all.get(part.as_bytes()).filter(|file| file.mode == Mode::Link)?;
+        let file = all.get(part.as_bytes()).filter(|file| file.mode == TreeEntryMode::Link)?;
         Some((part.to_owned(), file))
     })
     .next()
 }
 
 /// Returns true if the link names its final target directly, without another link in between.
-fn leads_directly(link: &RawFile, end: &str, targets: &BTreeMap<Oid, String>) -> bool {
-    let target = targets.get(&link.oid).and_then(|target| joined(&shown(&link.path), target));
+fn leads_directly(link: &RawFile, end: &str, targets: &BTreeMap<GitObjectId, String>) -> bool {
+    let target =
+        targets.get(&link.oid).and_then(|target| join_target(&display_path(&link.path), target));
     target.as_deref() == Some(end)
 }
 
 /// Returns a target as a path in the repository; `None` if it leads out of it.
-fn joined(link: &str, target: &str) -> Option<String> {
+fn join_target(link: &str, target: &str) -> Option<String> {
     if target.starts_with('/') || target.contains('\\') {
         return None;
     }

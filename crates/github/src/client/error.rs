@@ -67,7 +67,7 @@ impl ClientError {
     }
 
     /// Applies a function to every text of the error, to redact secrets.
-    pub(super) fn map(mut self, change: impl Fn(&str) -> String) -> Self {
+    pub(super) fn map_texts(mut self, change: impl Fn(&str) -> String) -> Self {
         match &mut self {
             ClientError::BadName { name: message, .. }
             | ClientError::BadAddress { url: message, .. }
@@ -88,11 +88,11 @@ impl ClientError {
     }
 }
 
-fn needed(needs: Option<&str>) -> String {
+fn describe_needs(needs: Option<&str>) -> String {
     needs.map(|needs| format!("; it needs `{needs}`")).unwrap_or_default()
 }
 
-fn moment(until_ms: u64) -> String {
+fn format_time(until_ms: u64) -> String {
     let at = i64::try_from(until_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     at.map_or_else(|| "a time that cannot be told".to_owned(), |at| at.to_string())
 }

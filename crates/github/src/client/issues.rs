@@ -4,42 +4,47 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::error::ClientError;
-use super::page::Listed;
-use super::types::{Comment, Issue, Permission, RepositoryInfo, TimelineEvent, User};
-use super::wire::{Call, Done};
-use super::{Client, name};
+use super::page::PagedList;
+use super::types::{
+    CollaboratorPermission, GitHubIssue, GitHubUser, IssueComment, RepositoryInfo, TimelineEvent,
+};
+use super::wire::{CallResult, ClientCall};
+use super::{GitHubClient, name};
 
-impl Client {
+impl GitHubClient {
     /// Fetches the repository.
-    pub async fn repository_info(&self) -> Result<RepositoryInfo, ClientError> {
-        self.send(&Call::get(self.at(&[]))).await?.read()
+    pub async fn get_repository(&self) -> Result<RepositoryInfo, ClientError> {
+        self.send_call(&ClientCall::get(self.repository_url(&[]))).await?.decode_json()
     }
 
     /// Fetches the account of the token. Tokens of apps, such as a workflow's, are not allowed to.
-    pub async fn who_am_i(&self) -> Result<User, ClientError> {
-        self.send(&Call::get(self.url(&["user"]))).await?.read()
+    pub async fn get_own_user(&self) -> Result<GitHubUser, ClientError> {
+        self.send_call(&ClientCall::get(self.api_url(&["user"]))).await?.decode_json()
     }
 
     /// Fetches the permission of an account. An unknown login is an error.
-    pub async fn permission(&self, login: &str) -> Result<Permission, ClientError> {
-        let url = self.at(&["collaborators", name::login(login)?, "permission"]);
-        self.send(&Call::get(url)).await?.read()
+    pub async fn get_permission(&self, login: &str) -> Result<CollaboratorPermission, ClientError> {
+        let url = self.repository_url(&["collaborators", name::login(login)?, "permission"]);
+        self.send_call(&ClientCall::get(url)).await?.decode_json()
     }
 
     /// Fetches an issue or pull request.
-    pub async fn issue(&self, number: u64) -> Result<Issue, ClientError> {
-        self.send(&Call::get(self.issue_url(number, &[]))).await?.read()
+    pub async fn get_issue(&self, number: u64) -> Result<GitHubIssue, ClientError> {
+        self.send_call(&ClientCall::get(self.issue_url(number, &[]))).await?.decode_json()
     }
 
     /// Lists the open issues with a label, oldest first, including pull requests.
-    pub async fn issues_labelled(&self, label: &str) -> Result<Listed<Issue>, ClientError> {
-        let mut url = self.at(&["issues"]);
+    pub async fn list_labelled_issues(
+        &self,
+        label: &str,
+    ) -> Result<PagedList<GitHubIssue>, ClientError> {
+        let mut url = self.repository_url(&["issues"]);
         url.query_pairs_mut()
             .append_pair("state", "open")
             .append_pair("labels", name::label(label)?)
             .append_pair("sort", "created")
             .append_pair("direction", "asc");
-        self.list::<Vec<Issue>>(url).await
+        self.list_pages::<Vec<GitHubIssue>>(url).await
     }
 
     /// Opens an issue with a label and a marker in its text. If the response is lost, looks for an
@@ -51,19 +56,19 @@ impl Client {
         label: &str,
         login: &str,
         marker: &str,
-    ) -> Result<Issue, ClientError> {
+    ) -> Result<GitHubIssue, ClientError> {
         let new = json!({ "title": title, "body": body, "labels": [name::label(label)?] });
-        let call = Call::once_only(Method::POST, self.at(&["issues"]), new);
+        let call = ClientCall::once_only(Method::POST, self.repository_url(&["issues"]), new);
         let look = || async {
-            let there = self.issues_labelled(label).await?;
+            let there = self.list_labelled_issues(label).await?;
             Ok(there.items.into_iter().find(|issue| {
-                let ours = issue.user.as_ref().is_some_and(|user| user.is(login));
+                let ours = issue.user.as_ref().is_some_and(|user| user.has_login(login));
                 ours && issue.body.as_deref().is_some_and(|body| body.contains(marker))
             }))
         };
         match self.send_or_find(&call, look).await? {
-            Done::Answered(answer) => answer.read(),
-            Done::Found(issue) => Ok(issue),
+            CallResult::Answered(answer) => answer.decode_json(),
+            CallResult::Found(issue) => Ok(issue),
         }
     }
 
@@ -73,22 +78,22 @@ impl Client {
         number: u64,
         title: &str,
         body: &str,
-    ) -> Result<Issue, ClientError> {
+    ) -> Result<GitHubIssue, ClientError> {
         let change = json!({ "title": title, "body": body });
-        let call = Call::change(Method::PATCH, self.issue_url(number, &[]), change);
-        self.send(&call).await?.read()
+        let call = ClientCall::change(Method::PATCH, self.issue_url(number, &[]), change);
+        self.send_call(&call).await?.decode_json()
     }
 
     /// Closes an issue. Closing a closed one has no effect.
-    pub async fn close_issue(&self, number: u64) -> Result<Issue, ClientError> {
+    pub async fn close_issue(&self, number: u64) -> Result<GitHubIssue, ClientError> {
         let body = json!({ "state": "closed", "state_reason": "completed" });
-        let call = Call::change(Method::PATCH, self.issue_url(number, &[]), body);
-        self.send(&call).await?.read()
+        let call = ClientCall::change(Method::PATCH, self.issue_url(number, &[]), body);
+        self.send_call(&call).await?.decode_json()
     }
 
     /// Lists the comments on an issue or pull request, oldest first.
-    pub async fn comments(&self, number: u64) -> Result<Listed<Comment>, ClientError> {
-        self.list::<Vec<Comment>>(self.issue_url(number, &["comments"])).await
+    pub async fn list_comments(&self, number: u64) -> Result<PagedList<IssueComment>, ClientError> {
+        self.list_pages::<Vec<IssueComment>>(self.issue_url(number, &["comments"])).await
     }
 
     /// Writes a comment that contains a marker.
@@ -102,37 +107,39 @@ impl Client {
         body: &str,
         login: &str,
         marker: &str,
-    ) -> Result<Comment, ClientError> {
+    ) -> Result<IssueComment, ClientError> {
         let url = self.issue_url(number, &["comments"]);
-        let call = Call::once_only(Method::POST, url, json!({ "body": body }));
+        let call = ClientCall::once_only(Method::POST, url, json!({ "body": body }));
         let look = || async {
-            let mut there = self.comments(number).await?;
-            there.items.retain(|comment| is_mine(comment, login, marker));
+            let mut there = self.list_comments(number).await?;
+            there.items.retain(|comment| has_marker_of(comment, login, marker));
             Ok(there.items.pop())
         };
         match self.send_or_find(&call, look).await? {
-            Done::Answered(answer) => answer.read(),
-            Done::Found(comment) => Ok(comment),
+            CallResult::Answered(answer) => answer.decode_json(),
+            CallResult::Found(comment) => Ok(comment),
         }
     }
 
     /// Replaces the text of a comment.
-    pub async fn update_comment(&self, id: u64, body: &str) -> Result<Comment, ClientError> {
-        let url = self.at(&["issues", "comments", &id.to_string()]);
-        self.send(&Call::change(Method::PATCH, url, json!({ "body": body }))).await?.read()
+    pub async fn update_comment(&self, id: u64, body: &str) -> Result<IssueComment, ClientError> {
+        let url = self.repository_url(&["issues", "comments", &id.to_string()]);
+        self.send_call(&ClientCall::change(Method::PATCH, url, json!({ "body": body })))
+            .await?
+            .decode_json()
     }
 
     /// Adds a label to an issue or pull request. GitHub creates the label if it does not exist.
     pub async fn add_label(&self, number: u64, label: &str) -> Result<(), ClientError> {
         let body = json!({ "labels": [name::label(label)?] });
-        let call = Call::change(Method::POST, self.issue_url(number, &["labels"]), body);
-        self.send(&call).await.map(drop)
+        let call = ClientCall::change(Method::POST, self.issue_url(number, &["labels"]), body);
+        self.send_call(&call).await.map(drop)
     }
 
     /// Removes a label. Succeeds if it is not set.
     pub async fn remove_label(&self, number: u64, label: &str) -> Result<(), ClientError> {
         let url = self.issue_url(number, &["labels", name::label(label)?]);
-        match self.send(&Call::delete(url)).await {
+        match self.send_call(&ClientCall::delete(url)).await {
             Err(ClientError::NotFound { .. }) | Ok(_) => Ok(()),
             Err(error) => Err(error),
         }
@@ -147,7 +154,10 @@ impl Client {
     ) -> Result<(), ClientError> {
         let label = name::label(label)?;
         let body = json!({ "name": label, "color": colour, "description": description });
-        match self.send(&Call::change(Method::POST, self.at(&["labels"]), body)).await {
+        match self
+            .send_call(&ClientCall::change(Method::POST, self.repository_url(&["labels"]), body))
+            .await
+        {
             Err(ClientError::Refused { status: 422, message, .. })
                 if message.contains("already_exists") =>
             {
@@ -158,26 +168,27 @@ impl Client {
     }
 
     /// Lists the timeline of an issue, oldest first: it shows who added which label.
-    pub async fn timeline(&self, number: u64) -> Result<Listed<TimelineEvent>, ClientError> {
-        let events = self.list::<Vec<Value>>(self.issue_url(number, &["timeline"])).await?;
+    pub async fn timeline(&self, number: u64) -> Result<PagedList<TimelineEvent>, ClientError> {
+        let events = self.list_pages::<Vec<Value>>(self.issue_url(number, &["timeline"])).await?;
         // Some kinds of events have a different structure; they are not needed.
         let items = events.items.into_iter().filter_map(|event| serde_json::from_value(event).ok());
-        Ok(Listed { items: items.collect(), whole: events.whole })
+        Ok(PagedList { items: items.collect(), whole: events.whole })
     }
 
     /// Returns the time of the last edit of an issue's text; `None` if it was never edited. Only
     /// GraphQL has this: the REST API's `updated_at` changes with every comment and label.
-    pub async fn last_edited(&self, number: u64) -> Result<Option<String>, ClientError> {
+    pub async fn get_last_edited(&self, number: u64) -> Result<Option<String>, ClientError> {
         let variables = json!({ "owner": self.owner, "name": self.repository, "number": number });
         let body = json!({ "query": LAST_EDITED, "variables": variables });
-        let answer = self.send(&Call::change(Method::POST, self.graphql_url(), body)).await?;
-        let read: Value = answer.read()?;
+        let answer =
+            self.send_call(&ClientCall::change(Method::POST, self.graphql_url(), body)).await?;
+        let read: Value = answer.decode_json()?;
         match read.pointer("/data/repository/issue/lastEditedAt") {
             Some(Value::Null) => Ok(None),
             Some(Value::String(at)) => Ok(Some(at.clone())),
             _ => {
                 let said = read.pointer("/errors/0/message").and_then(Value::as_str);
-                Err(answer.unclear(said.unwrap_or("it says nothing of edits").to_owned()))
+                Err(answer.unclear_error(said.unwrap_or("it says nothing of edits").to_owned()))
             }
         }
     }
@@ -196,14 +207,14 @@ impl Client {
         let number = number.to_string();
         let mut parts = vec!["issues", number.as_str()];
         parts.extend(rest);
-        self.at(&parts)
+        self.repository_url(&parts)
     }
 }
 
 const LAST_EDITED: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     repository(owner: $owner, name: $name) { issue(number: $number) { lastEditedAt } } }";
 
-impl Listed<TimelineEvent> {
+impl PagedList<TimelineEvent> {
     /// Returns the event that last added a label, if the label is still set. Its actor may be an
     /// app, with a login that ends in `[bot]`. Returns `None` for an incomplete list, since the
     /// missing part could contradict it.
@@ -220,7 +231,7 @@ fn is_label_event(event: &TimelineEvent, label: &str) -> bool {
 }
 
 /// Returns true if a comment of this account contains the marker.
-pub(super) fn is_mine(comment: &Comment, login: &str, marker: &str) -> bool {
-    let author = comment.user.as_ref().is_some_and(|user| user.is(login));
+pub(super) fn has_marker_of(comment: &IssueComment, login: &str, marker: &str) -> bool {
+    let author = comment.user.as_ref().is_some_and(|user| user.has_login(login));
     author && comment.body.as_deref().is_some_and(|body| body.contains(marker))
 }

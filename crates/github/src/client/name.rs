@@ -14,7 +14,7 @@ pub fn login(name: &str) -> Result<&str, ClientError> {
     if !plain.is_empty() && !long && plain.bytes().all(fine) {
         return Ok(name);
     }
-    Err(refused("an account", name))
+    Err(bad_name("an account", name))
 }
 
 /// Validates the name of a repository, without its owner.
@@ -24,11 +24,11 @@ pub fn repository(name: &str) -> Result<&str, ClientError> {
     if !only_dots && name.len() <= REPOSITORY_BYTES_MAX && name.bytes().all(fine) {
         return Ok(name);
     }
-    Err(refused("a repository", name))
+    Err(bad_name("a repository", name))
 }
 
 /// Validates the name of a branch, by git's rules.
-pub fn branch(name: &str) -> Result<&str, ClientError> {
+pub fn check_branch(name: &str) -> Result<&str, ClientError> {
     let is_valid = !name.starts_with('-')
         && name != "@"
         && name.len() <= BRANCH_BYTES_MAX
@@ -39,7 +39,7 @@ pub fn branch(name: &str) -> Result<&str, ClientError> {
     if is_valid {
         return Ok(name);
     }
-    Err(refused("a branch", name))
+    Err(bad_name("a branch", name))
 }
 
 fn is_branch_char(c: char) -> bool {
@@ -57,22 +57,22 @@ pub fn label(name: &str) -> Result<&str, ClientError> {
     let odd = name.trim() != name || name.is_empty() || matches!(name, "." | "..");
     let hidden = name.contains(['\n', '\t', '\u{feff}']) || !invisible::is_clean(name);
     if long || odd || hidden || name.contains(',') {
-        return Err(refused("a label", name));
+        return Err(bad_name("a label", name));
     }
     Ok(name)
 }
 
 /// Validates the full hash of a commit.
-pub fn sha(name: &str) -> Result<&str, ClientError> {
+pub fn check_sha(name: &str) -> Result<&str, ClientError> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if matches!(name.len(), 40 | 64) && name.bytes().all(hex) {
         return Ok(name);
     }
-    Err(refused("a commit", name))
+    Err(bad_name("a commit", name))
 }
 
-fn refused(what: &'static str, name: &str) -> ClientError {
-    let name = repertoire_text::terminal::printable(name).chars().take(100).collect();
+fn bad_name(what: &'static str, name: &str) -> ClientError {
+    let name = repertoire_text::terminal::printable_line(name).chars().take(100).collect();
     ClientError::BadName { what, name }
 }
 
@@ -132,7 +132,7 @@ mod tests {
             "a\u{202e}b",
             "a.",
         ];
-        check(branch, &fine, &wrong);
+        check(check_branch, &fine, &wrong);
     }
 
     #[test]
@@ -144,6 +144,10 @@ mod tests {
 
     #[test]
     fn commits_are_named_in_full() {
-        check(sha, &[&"a1".repeat(20), &"0f".repeat(32)], &["", "abc", &"A1".repeat(20), "main"]);
+        check(
+            check_sha,
+            &[&"a1".repeat(20), &"0f".repeat(32)],
+            &["", "abc", &"A1".repeat(20), "main"],
+        );
     }
 }

@@ -4,27 +4,27 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::Client;
+use super::GitHubClient;
 use super::error::ClientError;
 use super::limits::{PAGE_ITEMS, PAGES_MAX};
 use super::types::{CheckRun, CommitStatus};
-use super::wire::Call;
+use super::wire::ClientCall;
 
 /// A list that may be incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed<T> {
+pub struct PagedList<T> {
     pub items: Vec<T>,
     /// True if the list is complete. Don't base decisions on an incomplete one.
     pub whole: bool,
 }
 
 /// A page of a list, as GitHub returns it.
-pub(super) trait Page: DeserializeOwned {
+pub(super) trait GitHubListPage: DeserializeOwned {
     type Item;
     fn items(self) -> Vec<Self::Item>;
 }
 
-impl<T: DeserializeOwned> Page for Vec<T> {
+impl<T: DeserializeOwned> GitHubListPage for Vec<T> {
     type Item = T;
 
     fn items(self) -> Vec<T> {
@@ -37,7 +37,7 @@ pub(super) struct CheckRuns {
     check_runs: Vec<CheckRun>,
 }
 
-impl Page for CheckRuns {
+impl GitHubListPage for CheckRuns {
     type Item = CheckRun;
 
     fn items(self) -> Vec<CheckRun> {
@@ -50,7 +50,7 @@ pub(super) struct CombinedStatus {
     statuses: Vec<CommitStatus>,
 }
 
-impl Page for CombinedStatus {
+impl GitHubListPage for CombinedStatus {
     type Item = CommitStatus;
 
     fn items(self) -> Vec<CommitStatus> {
@@ -58,26 +58,29 @@ impl Page for CombinedStatus {
     }
 }
 
-impl Client {
+impl GitHubClient {
     /// Fetches all pages of a list, up to [`PAGES_MAX`].
-    pub(super) async fn list<P: Page>(&self, mut url: Url) -> Result<Listed<P::Item>, ClientError> {
+    pub(super) async fn list_pages<P: GitHubListPage>(
+        &self,
+        mut url: Url,
+    ) -> Result<PagedList<P::Item>, ClientError> {
         url.query_pairs_mut().append_pair("per_page", &PAGE_ITEMS.to_string());
         let mut items = Vec::new();
         for _ in 0..PAGES_MAX {
-            let answer = self.send(&Call::get(url)).await?;
-            let page: P = answer.read()?;
+            let answer = self.send_call(&ClientCall::get(url)).await?;
+            let page: P = answer.decode_json()?;
             items.extend(page.items());
             let links = answer.headers.get("link").and_then(|value| value.to_str().ok());
             let Some(next) = links.and_then(next_link) else {
-                return Ok(Listed { items, whole: true });
+                return Ok(PagedList { items, whole: true });
             };
             url = match Url::parse(next) {
                 // Never send the token to another address, whatever a response says.
-                Ok(next) if self.is_ours(&next) => next,
-                _ => return Err(answer.unclear("the next page is somewhere else".to_owned())),
+                Ok(next) if self.is_api_url(&next) => next,
+                _ => return Err(answer.unclear_error("the next page is somewhere else".to_owned())),
             };
         }
-        Ok(Listed { items, whole: false })
+        Ok(PagedList { items, whole: false })
     }
 }
 

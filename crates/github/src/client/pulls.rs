@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::error::ClientError;
-use super::page::Listed;
-use super::types::{Merged, PullFile, PullRequest, Review, ReviewComment};
-use super::wire::{Call, DIFF, Done};
-use super::{Client, name};
+use super::page::PagedList;
+use super::types::{MergeResult, PullFile, PullRequest, PullReview, PullReviewComment};
+use super::wire::{CallResult, ClientCall, DIFF};
+use super::{GitHubClient, name};
 
 /// The parameters of a pull request to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,18 +46,18 @@ impl MergeMethod {
     }
 }
 
-impl Client {
+impl GitHubClient {
     /// Fetches a pull request.
-    pub async fn pull(&self, number: u64) -> Result<PullRequest, ClientError> {
-        self.send(&Call::get(self.pull_url(number, &[]))).await?.read()
+    pub async fn get_pull(&self, number: u64) -> Result<PullRequest, ClientError> {
+        self.send_call(&ClientCall::get(self.pull_url(number, &[]))).await?.decode_json()
     }
 
     /// Lists the open pull requests of a branch of this repository.
-    pub async fn pulls_of(&self, branch: &str) -> Result<Listed<PullRequest>, ClientError> {
-        let mut url = self.at(&["pulls"]);
-        let head = format!("{}:{}", self.owner(), name::branch(branch)?);
+    pub async fn list_pulls_of(&self, branch: &str) -> Result<PagedList<PullRequest>, ClientError> {
+        let mut url = self.repository_url(&["pulls"]);
+        let head = format!("{}:{}", self.owner(), name::check_branch(branch)?);
         url.query_pairs_mut().append_pair("state", "open").append_pair("head", &head);
-        let mut found = self.list::<Vec<PullRequest>>(url).await?;
+        let mut found = self.list_pages::<Vec<PullRequest>>(url).await?;
         // GitHub ignores a filter it does not know and returns everything.
         let ours = self.full_name();
         found.items.retain(|pull| {
@@ -69,18 +69,18 @@ impl Client {
     }
 
     /// Lists the open pull requests.
-    pub async fn open_pulls(&self) -> Result<Listed<PullRequest>, ClientError> {
-        let mut url = self.at(&["pulls"]);
+    pub async fn list_open_pulls(&self) -> Result<PagedList<PullRequest>, ClientError> {
+        let mut url = self.repository_url(&["pulls"]);
         url.query_pairs_mut().append_pair("state", "open");
-        self.list::<Vec<PullRequest>>(url).await
+        self.list_pages::<Vec<PullRequest>>(url).await
     }
 
     /// Opens a pull request, or returns the open one between the same branches. The second value is
     /// true if it is new.
     pub async fn create_pull(&self, new: &NewPull<'_>) -> Result<(PullRequest, bool), ClientError> {
-        name::branch(new.base)?;
+        name::check_branch(new.base)?;
         let find = || async {
-            let there = self.pulls_of(new.head).await?;
+            let there = self.list_pulls_of(new.head).await?;
             Ok(there.items.into_iter().find(|pull| pull.base.name == new.base))
         };
         if let Some(pull) = find().await? {
@@ -90,10 +90,10 @@ impl Client {
             "title": new.title, "body": new.body, "head": new.head, "base": new.base,
             "draft": new.draft, "maintainer_can_modify": true,
         });
-        let call = Call::once_only(Method::POST, self.at(&["pulls"]), body);
+        let call = ClientCall::once_only(Method::POST, self.repository_url(&["pulls"]), body);
         match self.send_or_find(&call, find).await {
-            Ok(Done::Answered(answer)) => Ok((answer.read()?, true)),
-            Ok(Done::Found(pull)) => Ok((pull, true)),
+            Ok(CallResult::Answered(answer)) => Ok((answer.decode_json()?, true)),
+            Ok(CallResult::Found(pull)) => Ok((pull, true)),
             // Another process opened the pull request first.
             Err(ClientError::Refused { status: 422, what, message }) => match find().await? {
                 Some(pull) => Ok((pull, false)),
@@ -110,37 +110,37 @@ impl Client {
         number: u64,
         sha: &str,
         method: Option<MergeMethod>,
-    ) -> Result<Merged, ClientError> {
-        let mut body = json!({ "sha": name::sha(sha)? });
+    ) -> Result<MergeResult, ClientError> {
+        let mut body = json!({ "sha": name::check_sha(sha)? });
         if let Some(method) = method {
             body["merge_method"] = json!(method.as_str());
         }
-        let call = Call::once_only(Method::PUT, self.pull_url(number, &["merge"]), body);
+        let call = ClientCall::once_only(Method::PUT, self.pull_url(number, &["merge"]), body);
         let look = || async {
-            let pull = self.pull(number).await?;
+            let pull = self.get_pull(number).await?;
             let merged = pull.merged && pull.head.sha == sha;
             let sha = pull.merge_commit_sha.filter(|_| merged);
-            Ok(sha.map(|sha| Merged { sha, merged: true }))
+            Ok(sha.map(|sha| MergeResult { sha, merged: true }))
         };
         match self.send_or_find(&call, look).await? {
-            Done::Answered(answer) => answer.read(),
-            Done::Found(merged) => Ok(merged),
+            CallResult::Answered(answer) => answer.decode_json(),
+            CallResult::Found(merged) => Ok(merged),
         }
     }
 
     /// Approves a commit of a pull request, unless `login` has already done so.
-    pub async fn approve(
+    pub async fn approve_pull(
         &self,
         number: u64,
         sha: &str,
         login: &str,
         said: &str,
-    ) -> Result<Review, ClientError> {
-        let sha = name::sha(sha)?;
+    ) -> Result<PullReview, ClientError> {
+        let sha = name::check_sha(sha)?;
         let find = || async {
-            let there = self.reviews(number).await?;
+            let there = self.list_reviews(number).await?;
             Ok(there.items.into_iter().rfind(|review| {
-                let ours = review.user.as_ref().is_some_and(|user| user.is(login));
+                let ours = review.user.as_ref().is_some_and(|user| user.has_login(login));
                 ours && review.state == "APPROVED" && review.commit_id.as_deref() == Some(sha)
             }))
         };
@@ -148,38 +148,41 @@ impl Client {
             return Ok(review);
         }
         let body = json!({ "commit_id": sha, "event": "APPROVE", "body": said });
-        let call = Call::once_only(Method::POST, self.pull_url(number, &["reviews"]), body);
+        let call = ClientCall::once_only(Method::POST, self.pull_url(number, &["reviews"]), body);
         match self.send_or_find(&call, find).await? {
-            Done::Answered(answer) => answer.read(),
-            Done::Found(review) => Ok(review),
+            CallResult::Answered(answer) => answer.decode_json(),
+            CallResult::Found(review) => Ok(review),
         }
     }
 
     /// Lists the files a pull request changes.
-    pub async fn pull_files(&self, number: u64) -> Result<Listed<PullFile>, ClientError> {
-        self.list::<Vec<PullFile>>(self.pull_url(number, &["files"])).await
+    pub async fn list_pull_files(&self, number: u64) -> Result<PagedList<PullFile>, ClientError> {
+        self.list_pages::<Vec<PullFile>>(self.pull_url(number, &["files"])).await
     }
 
     /// Fetches the diff of a pull request.
-    pub async fn pull_diff(&self, number: u64) -> Result<String, ClientError> {
-        let call = Call { accept: DIFF, ..Call::get(self.pull_url(number, &[])) };
-        Ok(self.send(&call).await?.text())
+    pub async fn get_pull_diff(&self, number: u64) -> Result<String, ClientError> {
+        let call = ClientCall { accept: DIFF, ..ClientCall::get(self.pull_url(number, &[])) };
+        Ok(self.send_call(&call).await?.into_text())
     }
 
     /// Lists the reviews of a pull request, oldest first.
-    pub async fn reviews(&self, number: u64) -> Result<Listed<Review>, ClientError> {
-        self.list::<Vec<Review>>(self.pull_url(number, &["reviews"])).await
+    pub async fn list_reviews(&self, number: u64) -> Result<PagedList<PullReview>, ClientError> {
+        self.list_pages::<Vec<PullReview>>(self.pull_url(number, &["reviews"])).await
     }
 
     /// Lists the review comments on lines of a pull request.
-    pub async fn review_comments(&self, number: u64) -> Result<Listed<ReviewComment>, ClientError> {
-        self.list::<Vec<ReviewComment>>(self.pull_url(number, &["comments"])).await
+    pub async fn list_review_comments(
+        &self,
+        number: u64,
+    ) -> Result<PagedList<PullReviewComment>, ClientError> {
+        self.list_pages::<Vec<PullReviewComment>>(self.pull_url(number, &["comments"])).await
     }
 
     fn pull_url(&self, number: u64, rest: &[&str]) -> Url {
         let number = number.to_string();
         let mut parts = vec!["pulls", number.as_str()];
         parts.extend(rest);
-        self.at(&parts)
+        self.repository_url(&parts)
     }
 }

@@ -4,7 +4,7 @@ use super::limits::SECONDARY_WAIT_MS;
 
 /// The number of attempts, and the delays between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Policy {
+pub struct CallRetryPolicy {
     /// The maximum number of calls, including the first.
     pub attempts_max: u32,
     /// The delay after the first failure. It doubles each time.
@@ -19,9 +19,9 @@ pub struct Policy {
     pub margin_ms: u64,
 }
 
-impl Default for Policy {
+impl Default for CallRetryPolicy {
     fn default() -> Self {
-        Policy {
+        CallRetryPolicy {
             attempts_max: 5,
             initial_ms: 1_000,
             max_ms: 60_000,
@@ -34,7 +34,7 @@ impl Default for Policy {
 
 /// Says whether a call may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeatable {
+pub enum CallRepeatability {
     /// Idempotent.
     Yes,
     /// May be repeated only after checking that the first call had no effect.
@@ -43,9 +43,9 @@ pub enum Repeatable {
 
 /// The failure of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum CallFailure {
     /// GitHub responded with an error status.
-    Status { status: u16, allowance: Allowance, message: String },
+    Status { status: u16, allowance: RateLimitHeaders, message: String },
     /// The request was not sent.
     NotSent,
     /// The request was sent, and its effect is unknown.
@@ -56,7 +56,7 @@ pub enum Failure {
 
 /// The rate-limit headers of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allowance {
+pub struct RateLimitHeaders {
     /// The number of calls left (`x-ratelimit-remaining`).
     pub remaining: Option<u64>,
     /// The time of the reset, in seconds since 1970 (`x-ratelimit-reset`).
@@ -67,7 +67,7 @@ pub struct Allowance {
 
 /// The decision after a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
+pub enum CallRetryAdvice {
     /// Repeat the call after a delay.
     Retry { after_ms: u64 },
     /// After a delay, check whether the call had an effect, and repeat it if not.
@@ -81,19 +81,19 @@ pub enum Advice {
     GiveUp,
 }
 
-impl Policy {
+impl CallRetryPolicy {
     /// Decides what to do after `attempt` failed calls, the last one with `failure`. `random` is
     /// between 0 and 1.
-    pub fn advise(
+    pub fn advise_retry(
         &self,
-        failure: &Failure,
-        repeatable: Repeatable,
+        failure: &CallFailure,
+        repeatable: CallRepeatability,
         attempt: u32,
         random: f64,
         now_ms: u64,
-    ) -> Advice {
+    ) -> CallRetryAdvice {
         let last = attempt >= self.attempts_max;
-        if let Failure::Status { status, allowance, message } = failure
+        if let CallFailure::Status { status, allowance, message } = failure
             && let Some(until_ms) = limited_until(*status, allowance, message, now_ms)
         {
             // A rate-limited call had no effect, so even one that is not idempotent may be
@@ -101,20 +101,22 @@ impl Policy {
             let until_ms = until_ms.saturating_add(self.margin_ms);
             let after_ms = until_ms.saturating_sub(now_ms);
             return if last || after_ms > self.limit_wait_ms {
-                Advice::Limited { until_ms }
+                CallRetryAdvice::Limited { until_ms }
             } else {
-                Advice::Retry { after_ms }
+                CallRetryAdvice::Retry { after_ms }
             };
         }
         let after_ms = self.wait_ms(attempt, random);
         match failure {
-            _ if last => Advice::GiveUp,
-            Failure::Unclear => Advice::GiveUp,
-            Failure::NotSent => Advice::Retry { after_ms },
-            Failure::Status { status, .. } if !matches!(status, 408 | 500..=599) => Advice::GiveUp,
-            Failure::NoAnswer | Failure::Status { .. } => match repeatable {
-                Repeatable::Yes => Advice::Retry { after_ms },
-                Repeatable::AfterLooking => Advice::Look { after_ms },
+            _ if last => CallRetryAdvice::GiveUp,
+            CallFailure::Unclear => CallRetryAdvice::GiveUp,
+            CallFailure::NotSent => CallRetryAdvice::Retry { after_ms },
+            CallFailure::Status { status, .. } if !matches!(status, 408 | 500..=599) => {
+                CallRetryAdvice::GiveUp
+            }
+            CallFailure::NoAnswer | CallFailure::Status { .. } => match repeatable {
+                CallRepeatability::Yes => CallRetryAdvice::Retry { after_ms },
+                CallRepeatability::AfterLooking => CallRetryAdvice::Look { after_ms },
             },
         }
     }
@@ -128,7 +130,12 @@ impl Policy {
 }
 
 /// Returns the end of the rate limit in milliseconds since 1970, if the response reports one.
-fn limited_until(status: u16, allowance: &Allowance, message: &str, now_ms: u64) -> Option<u64> {
+fn limited_until(
+    status: u16,
+    allowance: &RateLimitHeaders,
+    message: &str,
+    now_ms: u64,
+) -> Option<u64> {
     if !matches!(status, 403 | 429) {
         return None;
     }
@@ -149,58 +156,74 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
-    fn status(status: u16, allowance: Allowance) -> Failure {
-        Failure::Status { status, allowance, message: "x".to_owned() }
+    fn status(status: u16, allowance: RateLimitHeaders) -> CallFailure {
+        CallFailure::Status { status, allowance, message: "x".to_owned() }
     }
 
-    fn plain(code: u16) -> Failure {
-        status(code, Allowance::default())
+    fn plain(code: u16) -> CallFailure {
+        status(code, RateLimitHeaders::default())
     }
 
     #[track_caller]
-    fn check(failure: &Failure, repeatable: Repeatable, attempt: u32, expect: Advice) {
-        let advice = Policy::default().advise(failure, repeatable, attempt, 0.5, NOW);
+    fn check(
+        failure: &CallFailure,
+        repeatable: CallRepeatability,
+        attempt: u32,
+        expect: CallRetryAdvice,
+    ) {
+        let advice =
+            CallRetryPolicy::default().advise_retry(failure, repeatable, attempt, 0.5, NOW);
         assert_eq!(advice, expect, "{failure:?} {repeatable:?} after {attempt}");
     }
 
     #[test]
     fn what_may_pass_is_repeated_with_doubling_waits() {
         for failure in
-            [plain(500), plain(502), plain(503), plain(504), plain(408), Failure::NoAnswer]
+            [plain(500), plain(502), plain(503), plain(504), plain(408), CallFailure::NoAnswer]
         {
-            check(&failure, Repeatable::Yes, 1, Advice::Retry { after_ms: 1000 });
-            check(&failure, Repeatable::Yes, 3, Advice::Retry { after_ms: 4000 });
-            check(&failure, Repeatable::Yes, 5, Advice::GiveUp);
+            check(&failure, CallRepeatability::Yes, 1, CallRetryAdvice::Retry { after_ms: 1000 });
+            check(&failure, CallRepeatability::Yes, 3, CallRetryAdvice::Retry { after_ms: 4000 });
+            check(&failure, CallRepeatability::Yes, 5, CallRetryAdvice::GiveUp);
         }
     }
 
     #[test]
     fn what_may_have_been_done_is_looked_for_first() {
-        for failure in [plain(500), plain(504), Failure::NoAnswer] {
-            check(&failure, Repeatable::AfterLooking, 1, Advice::Look { after_ms: 1000 });
+        for failure in [plain(500), plain(504), CallFailure::NoAnswer] {
+            check(
+                &failure,
+                CallRepeatability::AfterLooking,
+                1,
+                CallRetryAdvice::Look { after_ms: 1000 },
+            );
         }
-        let unsent = Failure::NotSent;
-        check(&unsent, Repeatable::AfterLooking, 1, Advice::Retry { after_ms: 1000 });
+        let unsent = CallFailure::NotSent;
+        check(
+            &unsent,
+            CallRepeatability::AfterLooking,
+            1,
+            CallRetryAdvice::Retry { after_ms: 1000 },
+        );
     }
 
     #[test]
     fn a_no_is_a_no() {
         for code in [400, 401, 403, 404, 405, 409, 410, 422, 451] {
-            check(&plain(code), Repeatable::Yes, 1, Advice::GiveUp);
+            check(&plain(code), CallRepeatability::Yes, 1, CallRetryAdvice::GiveUp);
         }
-        check(&Failure::Unclear, Repeatable::Yes, 1, Advice::GiveUp);
+        check(&CallFailure::Unclear, CallRepeatability::Yes, 1, CallRetryAdvice::GiveUp);
     }
 
     #[test]
     fn limits_are_waited_for_as_long_as_they_say() {
-        let primary = |reset_s| Allowance {
+        let primary = |reset_s| RateLimitHeaders {
             remaining: Some(0),
             reset_s: Some(reset_s),
-            ..Allowance::default()
+            ..RateLimitHeaders::default()
         };
-        let secondary = |retry_after_s| Allowance {
+        let secondary = |retry_after_s| RateLimitHeaders {
             retry_after_s: Some(retry_after_s),
-            ..Allowance::default()
+            ..RateLimitHeaders::default()
         };
         for (failure, after_ms) in [
             (status(403, primary(1_030)), 31_000),
@@ -210,32 +233,45 @@ mod tests {
             (status(403, secondary(20)), 21_000),
             (plain(429), 61_000),
         ] {
-            for repeatable in [Repeatable::Yes, Repeatable::AfterLooking] {
-                check(&failure, repeatable, 1, Advice::Retry { after_ms });
+            for repeatable in [CallRepeatability::Yes, CallRepeatability::AfterLooking] {
+                check(&failure, repeatable, 1, CallRetryAdvice::Retry { after_ms });
             }
         }
         let until_ms = 2_000_000 + 1_000;
-        check(&status(403, primary(2_000)), Repeatable::Yes, 1, Advice::Limited { until_ms });
+        check(
+            &status(403, primary(2_000)),
+            CallRepeatability::Yes,
+            1,
+            CallRetryAdvice::Limited { until_ms },
+        );
         let until_ms = NOW + 21_000;
-        check(&status(429, secondary(20)), Repeatable::Yes, 5, Advice::Limited { until_ms });
-        let unlimited = Allowance { remaining: Some(7), reset_s: Some(2_000), retry_after_s: None };
-        check(&status(403, unlimited), Repeatable::Yes, 1, Advice::GiveUp);
+        check(
+            &status(429, secondary(20)),
+            CallRepeatability::Yes,
+            5,
+            CallRetryAdvice::Limited { until_ms },
+        );
+        let unlimited =
+            RateLimitHeaders { remaining: Some(7), reset_s: Some(2_000), retry_after_s: None };
+        check(&status(403, unlimited), CallRepeatability::Yes, 1, CallRetryAdvice::GiveUp);
     }
 
     #[test]
     fn a_secondary_limit_may_say_so_in_words_alone() {
         let message = "You have exceeded a secondary rate limit.".to_owned();
-        let failure = Failure::Status { status: 403, allowance: Allowance::default(), message };
-        check(&failure, Repeatable::Yes, 1, Advice::Retry { after_ms: 61_000 });
+        let failure =
+            CallFailure::Status { status: 403, allowance: RateLimitHeaders::default(), message };
+        check(&failure, CallRepeatability::Yes, 1, CallRetryAdvice::Retry { after_ms: 61_000 });
     }
 
     #[test]
     fn waits_vary_and_have_an_end() {
-        let policy = Policy { attempts_max: 100, ..Policy::default() };
-        let wait =
-            |attempt, random| policy.advise(&plain(500), Repeatable::Yes, attempt, random, NOW);
-        assert_eq!(wait(1, 0.0), Advice::Retry { after_ms: 800 });
-        assert_eq!(wait(1, 1.0), Advice::Retry { after_ms: 1200 });
-        assert_eq!(wait(90, 0.5), Advice::Retry { after_ms: 60_000 });
+        let policy = CallRetryPolicy { attempts_max: 100, ..CallRetryPolicy::default() };
+        let wait = |attempt, random| {
+            policy.advise_retry(&plain(500), CallRepeatability::Yes, attempt, random, NOW)
+        };
+        assert_eq!(wait(1, 0.0), CallRetryAdvice::Retry { after_ms: 800 });
+        assert_eq!(wait(1, 1.0), CallRetryAdvice::Retry { after_ms: 1200 });
+        assert_eq!(wait(90, 0.5), CallRetryAdvice::Retry { after_ms: 60_000 });
     }
 }

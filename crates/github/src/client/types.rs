@@ -4,28 +4,28 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// A GitHub account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct User {
+pub struct GitHubUser {
     pub login: String,
     /// `User`, `Bot` or `Organization`.
     #[serde(default, rename = "type")]
     pub kind: String,
 }
 
-impl User {
+impl GitHubUser {
     /// Returns true if the account is a bot.
     pub fn is_bot(&self) -> bool {
         self.kind == "Bot" || self.login.ends_with("[bot]")
     }
 
     /// Returns true if the account has this login. Logins are case-insensitive.
-    pub fn is(&self, login: &str) -> bool {
+    pub fn has_login(&self, login: &str) -> bool {
         self.login.eq_ignore_ascii_case(login)
     }
 }
 
 /// The permission of an account in the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Permission {
+pub struct CollaboratorPermission {
     /// `admin`, `write`, `read` or `none`; `maintain` is reported as `write`, `triage` as `read`.
     pub permission: String,
     /// The role; an organisation's custom roles have their own names.
@@ -33,7 +33,7 @@ pub struct Permission {
     pub role_name: Option<String>,
 }
 
-impl Permission {
+impl CollaboratorPermission {
     /// Returns true if it allows pushing.
     pub fn can_write(&self) -> bool {
         matches!(self.permission.as_str(), "admin" | "write")
@@ -56,7 +56,7 @@ pub struct RepositoryInfo {
 
 /// An issue or pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Issue {
+pub struct GitHubIssue {
     pub number: u64,
     pub title: String,
     #[serde(default)]
@@ -65,11 +65,11 @@ pub struct Issue {
     pub state: String,
     /// The author; `None` if the account was deleted.
     #[serde(default)]
-    pub user: Option<User>,
+    pub user: Option<GitHubUser>,
     #[serde(default, deserialize_with = "labels")]
     pub labels: Vec<String>,
     #[serde(default)]
-    pub assignees: Vec<User>,
+    pub assignees: Vec<GitHubUser>,
     #[serde(default)]
     pub created_at: String,
     /// The URL of its page.
@@ -77,10 +77,10 @@ pub struct Issue {
     pub html_url: String,
     /// Only set for pull requests.
     #[serde(default)]
-    pub pull_request: Option<PullMark>,
+    pub pull_request: Option<PullLink>,
 }
 
-impl Issue {
+impl GitHubIssue {
     /// Returns true if it is a pull request.
     pub fn is_pull(&self) -> bool {
         self.pull_request.is_some()
@@ -94,16 +94,16 @@ impl Issue {
 
 /// Marks an issue as a pull request. Its content is not used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PullMark {}
+pub struct PullLink {}
 
 /// A comment on an issue or pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comment {
+pub struct IssueComment {
     pub id: u64,
     #[serde(default)]
     pub body: Option<String>,
     #[serde(default)]
-    pub user: Option<User>,
+    pub user: Option<GitHubUser>,
     #[serde(default)]
     pub created_at: String,
     #[serde(default)]
@@ -115,10 +115,10 @@ pub struct Comment {
 
 /// A review of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Review {
+pub struct PullReview {
     pub id: u64,
     #[serde(default)]
-    pub user: Option<User>,
+    pub user: Option<GitHubUser>,
     /// `APPROVED`, `CHANGES_REQUESTED`, `COMMENTED`, `DISMISSED` or `PENDING`.
     pub state: String,
     /// The commit that was reviewed.
@@ -132,10 +132,10 @@ pub struct Review {
 
 /// A comment on a line of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReviewComment {
+pub struct PullReviewComment {
     pub id: u64,
     #[serde(default)]
-    pub user: Option<User>,
+    pub user: Option<GitHubUser>,
     #[serde(default)]
     pub body: Option<String>,
     #[serde(default)]
@@ -154,7 +154,7 @@ pub struct TimelineEvent {
     #[serde(default)]
     pub event: String,
     #[serde(default)]
-    pub actor: Option<User>,
+    pub actor: Option<GitHubUser>,
     /// The label that was added or removed.
     #[serde(default)]
     pub label: Option<LabelName>,
@@ -192,7 +192,7 @@ pub struct PullRequest {
     #[serde(default)]
     pub mergeable_state: Option<String>,
     #[serde(default)]
-    pub user: Option<User>,
+    pub user: Option<GitHubUser>,
     #[serde(default, deserialize_with = "labels")]
     pub labels: Vec<String>,
     /// The head branch.
@@ -254,12 +254,12 @@ pub struct CheckRun {
     #[serde(default)]
     pub conclusion: Option<String>,
     #[serde(default)]
-    pub app: Option<App>,
+    pub app: Option<GitHubApp>,
 }
 
 /// A GitHub app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct App {
+pub struct GitHubApp {
     /// The name of the app in URLs.
     #[serde(default)]
     pub slug: Option<String>,
@@ -275,7 +275,7 @@ pub struct CommitStatus {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Branch {
+pub struct GitHubBranch {
     pub name: String,
     /// The latest commit.
     pub commit: CommitName,
@@ -294,7 +294,7 @@ pub struct CommitName {
 
 /// A change of a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Activity {
+pub struct BranchActivity {
     /// The full name of the branch, as `refs/heads/NAME`.
     #[serde(rename = "ref")]
     pub name: String,
@@ -305,7 +305,7 @@ pub struct Activity {
     pub kind: String,
     /// `None` if the account was deleted.
     #[serde(default)]
-    pub actor: Option<User>,
+    pub actor: Option<GitHubUser>,
 }
 
 /// The part of a branch's protection that every token may read.
@@ -316,14 +316,14 @@ pub struct ProtectionSummary {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Protection {
+pub struct BranchProtection {
     #[serde(default)]
     pub required_status_checks: Option<RequiredChecks>,
     #[serde(default)]
     pub required_pull_request_reviews: Option<RequiredReviews>,
     /// Requires that conversations are resolved.
     #[serde(default)]
-    pub required_conversation_resolution: Option<Switch>,
+    pub required_conversation_resolution: Option<EnabledSetting>,
 }
 
 /// Checks that must succeed.
@@ -349,14 +349,14 @@ pub struct RequiredReviews {
 
 /// A setting that is on or off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Switch {
+pub struct EnabledSetting {
     #[serde(default)]
     pub enabled: bool,
 }
 
 /// A rule of a rule set that applies to a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
+pub struct BranchRule {
     /// `required_status_checks`, `pull_request` and so on.
     #[serde(rename = "type")]
     pub kind: String,
@@ -388,7 +388,7 @@ pub struct RuleCheck {
 
 /// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Merged {
+pub struct MergeResult {
     /// The merge commit.
     pub sha: String,
     #[serde(default)]

@@ -2,91 +2,103 @@
 
 use std::time::Duration;
 
-use repertoire_model::Secret;
+use repertoire_model::ApiSecret;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Client;
+use super::GitHubClient;
 use super::error::ClientError;
 use super::limits::{ANSWER_BYTES_MAX, MESSAGE_CHARS_MAX, REFUSAL_BYTES_MAX};
-use super::retry::{Advice, Allowance, Failure, Repeatable};
+use super::retry::{CallFailure, CallRepeatability, CallRetryAdvice, RateLimitHeaders};
 
 /// A call to the API.
-pub(super) struct Call {
+pub(super) struct ClientCall {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) body: Option<Value>,
     pub(super) accept: &'static str,
-    pub(super) repeatable: Repeatable,
+    pub(super) repeatable: CallRepeatability,
 }
 
 pub(super) const JSON: &str = "application/vnd.github+json";
 pub(super) const DIFF: &str = "application/vnd.github.diff";
 
-impl Call {
+impl ClientCall {
     pub(super) fn get(url: Url) -> Self {
-        Call { method: Method::GET, url, body: None, accept: JSON, repeatable: Repeatable::Yes }
+        ClientCall {
+            method: Method::GET,
+            url,
+            body: None,
+            accept: JSON,
+            repeatable: CallRepeatability::Yes,
+        }
     }
 
     /// An idempotent call that changes something.
     pub(super) fn change(method: Method, url: Url, body: Value) -> Self {
-        Call { method, url, body: Some(body), accept: JSON, repeatable: Repeatable::Yes }
+        ClientCall {
+            method,
+            url,
+            body: Some(body),
+            accept: JSON,
+            repeatable: CallRepeatability::Yes,
+        }
     }
 
     /// A call that is not idempotent.
     pub(super) fn once_only(method: Method, url: Url, body: Value) -> Self {
-        let repeatable = Repeatable::AfterLooking;
-        Call { method, url, body: Some(body), accept: JSON, repeatable }
+        let repeatable = CallRepeatability::AfterLooking;
+        ClientCall { method, url, body: Some(body), accept: JSON, repeatable }
     }
 
     pub(super) fn delete(url: Url) -> Self {
-        Call { method: Method::DELETE, ..Call::get(url) }
+        ClientCall { method: Method::DELETE, ..ClientCall::get(url) }
     }
 
     /// Returns the method and path, for error messages.
-    fn what(&self) -> String {
+    fn describe(&self) -> String {
         format!("{} {}", self.method, self.url.path())
     }
 }
 
 /// A successful response.
-pub(super) struct Answer {
+pub(super) struct ClientResponse {
     what: String,
     pub(super) headers: HeaderMap,
     bytes: Vec<u8>,
-    token: Option<Secret>,
+    token: Option<ApiSecret>,
 }
 
-impl Answer {
-    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
-        serde_json::from_slice(&self.bytes).map_err(|error| self.unclear(error.to_string()))
+impl ClientResponse {
+    pub(super) fn decode_json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        serde_json::from_slice(&self.bytes).map_err(|error| self.unclear_error(error.to_string()))
     }
 
-    pub(super) fn text(self) -> String {
+    pub(super) fn into_text(self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    pub(super) fn unclear(&self, message: String) -> ClientError {
+    pub(super) fn unclear_error(&self, message: String) -> ClientError {
         let error = ClientError::Unclear { what: self.what.clone(), message };
-        scrubbed(self.token.as_ref(), error)
+        scrub_error(self.token.as_ref(), error)
     }
 }
 
 /// The response, or the effect of an earlier attempt.
-pub(super) enum Done<T> {
-    Answered(Answer),
+pub(super) enum CallResult<T> {
+    Answered(ClientResponse),
     Found(T),
 }
 
-impl Client {
+impl GitHubClient {
     /// Sends an idempotent call.
-    pub(super) async fn send(&self, call: &Call) -> Result<Answer, ClientError> {
+    pub(super) async fn send_call(&self, call: &ClientCall) -> Result<ClientResponse, ClientError> {
         let nothing = || std::future::ready(Ok(None::<std::convert::Infallible>));
         match self.send_or_find(call, nothing).await? {
-            Done::Answered(answer) => Ok(answer),
-            Done::Found(never) => match never {},
+            CallResult::Answered(answer) => Ok(answer),
+            CallResult::Found(never) => match never {},
         }
     }
 
@@ -94,59 +106,69 @@ impl Client {
     /// an effect.
     pub(super) async fn send_or_find<T, L, F>(
         &self,
-        call: &Call,
+        call: &ClientCall,
         look: L,
-    ) -> Result<Done<T>, ClientError>
+    ) -> Result<CallResult<T>, ClientError>
     where
         L: Fn() -> F,
         F: Future<Output = Result<Option<T>, ClientError>>,
     {
         let mut attempt = 1;
         loop {
-            let (failure, error) = match self.once(call).await {
-                Ok(answer) => return Ok(Done::Answered(answer)),
+            let (failure, error) = match self.send_once(call).await {
+                Ok(answer) => return Ok(CallResult::Answered(answer)),
                 Err(failed) => failed,
             };
             let random = (self.random)();
             let now_ms = (self.clock)();
-            let advice = self.policy.advise(&failure, call.repeatable, attempt, random, now_ms);
+            let advice =
+                self.policy.advise_retry(&failure, call.repeatable, attempt, random, now_ms);
             match advice {
-                Advice::Retry { after_ms } => sleep(after_ms).await,
-                Advice::Look { after_ms } => {
-                    sleep(after_ms).await;
+                CallRetryAdvice::Retry { after_ms } => sleep_ms(after_ms).await,
+                CallRetryAdvice::Look { after_ms } => {
+                    sleep_ms(after_ms).await;
                     if let Some(found) = look().await? {
-                        return Ok(Done::Found(found));
+                        return Ok(CallResult::Found(found));
                     }
                 }
-                Advice::Limited { until_ms } => {
+                CallRetryAdvice::Limited { until_ms } => {
                     let message = match failure {
-                        Failure::Status { message, .. } => message,
+                        CallFailure::Status { message, .. } => message,
                         _ => String::new(),
                     };
-                    return Err(scrubbed(
+                    return Err(scrub_error(
                         self.token.as_ref(),
-                        ClientError::Limited { what: call.what(), until_ms, message },
+                        ClientError::Limited { what: call.describe(), until_ms, message },
                     ));
                 }
-                Advice::GiveUp => return Err(scrubbed(self.token.as_ref(), error)),
+                CallRetryAdvice::GiveUp => return Err(scrub_error(self.token.as_ref(), error)),
             }
             attempt += 1;
         }
     }
 
-    async fn once(&self, call: &Call) -> Result<Answer, (Failure, ClientError)> {
+    async fn send_once(
+        &self,
+        call: &ClientCall,
+    ) -> Result<ClientResponse, (CallFailure, ClientError)> {
         let limit = Duration::from_millis(self.timeout_ms);
-        match tokio::time::timeout(limit, self.exchange(call)).await {
+        match tokio::time::timeout(limit, self.exchange_call(call)).await {
             Ok(done) => done,
             Err(_) => {
                 let limit_ms = self.timeout_ms;
-                Err((Failure::NoAnswer, ClientError::TimedOut { what: call.what(), limit_ms }))
+                Err((
+                    CallFailure::NoAnswer,
+                    ClientError::TimedOut { what: call.describe(), limit_ms },
+                ))
             }
         }
     }
 
-    async fn exchange(&self, call: &Call) -> Result<Answer, (Failure, ClientError)> {
-        let what = call.what();
+    async fn exchange_call(
+        &self,
+        call: &ClientCall,
+    ) -> Result<ClientResponse, (CallFailure, ClientError)> {
+        let what = call.describe();
         let mut request = self
             .http
             .request(call.method.clone(), call.url.clone())
@@ -156,49 +178,52 @@ impl Client {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
         let response = request.send().await.map_err(|error| {
-            let failure = if error.is_connect() { Failure::NotSent } else { Failure::NoAnswer };
-            (failure, ClientError::Network { what: what.clone(), message: deepest(error) })
+            let failure =
+                if error.is_connect() { CallFailure::NotSent } else { CallFailure::NoAnswer };
+            (failure, ClientError::Network { what: what.clone(), message: root_cause(error) })
         })?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         if !(200..300).contains(&status) {
             // The message is useful, but failing to read it is not worth another error.
-            let bytes = body(response, REFUSAL_BYTES_MAX).await.unwrap_or_default();
-            return Err(refusal(what, status, &headers, &bytes));
+            let bytes = read_body(response, REFUSAL_BYTES_MAX).await.unwrap_or_default();
+            return Err(error_of_status(what, status, &headers, &bytes));
         }
-        match body(response, ANSWER_BYTES_MAX).await {
-            Ok(bytes) => Ok(Answer { what, headers, bytes, token: self.token.clone() }),
-            Err(Cut::TooLong) => {
+        match read_body(response, ANSWER_BYTES_MAX).await {
+            Ok(bytes) => Ok(ClientResponse { what, headers, bytes, token: self.token.clone() }),
+            Err(BodyError::TooLong) => {
                 let message = format!("it has more than {ANSWER_BYTES_MAX} bytes");
-                Err((Failure::Unclear, ClientError::Unclear { what, message }))
+                Err((CallFailure::Unclear, ClientError::Unclear { what, message }))
             }
-            Err(Cut::Broken(message)) => {
-                Err((Failure::NoAnswer, ClientError::Network { what, message }))
+            Err(BodyError::Broken(message)) => {
+                Err((CallFailure::NoAnswer, ClientError::Network { what, message }))
             }
         }
     }
 }
 
-fn scrubbed(token: Option<&Secret>, error: ClientError) -> ClientError {
+fn scrub_error(token: Option<&ApiSecret>, error: ClientError) -> ClientError {
     match token {
-        Some(token) => error.map(|text| token.scrub(text)),
+        Some(token) => error.map_texts(|text| token.scrub(text)),
         None => error,
     }
 }
 
-async fn sleep(ms: u64) {
+async fn sleep_ms(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-enum Cut {
+enum BodyError {
     TooLong,
     Broken(String),
 }
 
-async fn body(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, Cut> {
+async fn read_body(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, BodyError> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Cut::Broken(deepest(error)))? {
+    while let Some(chunk) =
+        response.chunk().await.map_err(|error| BodyError::Broken(root_cause(error)))?
+    {
         if bytes.len() + chunk.len() > bytes_max {
-            return Err(Cut::TooLong);
+            return Err(BodyError::TooLong);
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -206,7 +231,7 @@ async fn body(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, Cut> 
 }
 
 /// Returns the root cause of an error, without the URL, which the error already contains.
-fn deepest(error: reqwest::Error) -> String {
+fn root_cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut deepest: &dyn std::error::Error = &error;
     while let Some(source) = deepest.source() {
@@ -216,21 +241,26 @@ fn deepest(error: reqwest::Error) -> String {
 }
 
 /// Converts an error status to a failure and an error.
-fn refusal(what: String, status: u16, headers: &HeaderMap, body: &[u8]) -> (Failure, ClientError) {
+fn error_of_status(
+    what: String,
+    status: u16,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> (CallFailure, ClientError) {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let number = |name: &str| text(name).and_then(|value| value.trim().parse().ok());
-    let allowance = Allowance {
+    let allowance = RateLimitHeaders {
         remaining: number("x-ratelimit-remaining"),
         reset_s: number("x-ratelimit-reset"),
         retry_after_s: number("retry-after"),
     };
-    let message = words(status, body);
-    let failure = Failure::Status { status, allowance, message: message.clone() };
+    let message = error_message(status, body);
+    let failure = CallFailure::Status { status, allowance, message: message.clone() };
     let error = match status {
         401 => ClientError::Unauthorised { what, message },
         403 => {
-            let needs =
-                text("x-accepted-github-permissions").map(repertoire_text::terminal::printable);
+            let needs = text("x-accepted-github-permissions")
+                .map(repertoire_text::terminal::printable_line);
             ClientError::Forbidden { what, needs: needs.filter(|needs| !needs.is_empty()), message }
         }
         404 => ClientError::NotFound { what },
@@ -241,7 +271,7 @@ fn refusal(what: String, status: u16, headers: &HeaderMap, body: &[u8]) -> (Fail
 }
 
 /// Returns GitHub's error message with the errors of single fields.
-fn words(status: u16, body: &[u8]) -> String {
+fn error_message(status: u16, body: &[u8]) -> String {
     if (300..400).contains(&status) {
         return "it has moved; use its new name".to_owned();
     }
@@ -258,5 +288,5 @@ fn words(status: u16, body: &[u8]) -> String {
         out.push_str("; ");
         out.push_str(said.trim());
     }
-    repertoire_text::terminal::printable(&out).chars().take(MESSAGE_CHARS_MAX).collect()
+    repertoire_text::terminal::printable_line(&out).chars().take(MESSAGE_CHARS_MAX).collect()
 }

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Account, AccountKind, Context, Entity, EventName, Pull, Repository, Said, Surroundings,
-    WorkflowRun,
+    AccountKind, ActionsEnvironment, EventName, EventRepository, EventText, GitHubAccount,
+    GitHubEventContext, IssueOrPull, PullBranches, WorkflowRun,
 };
 use crate::limits::{EVENT_BYTES_MAX, LIST_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX};
 
@@ -55,7 +55,10 @@ pub enum EventError {
 }
 
 /// Parses an event.
-pub fn read(payload: &str, surroundings: &Surroundings) -> Result<Context, EventError> {
+pub fn read_event(
+    payload: &str,
+    surroundings: &ActionsEnvironment,
+) -> Result<GitHubEventContext, EventError> {
     if payload.len() as u64 > EVENT_BYTES_MAX {
         return Err(EventError::TooLarge { bytes: payload.len() });
     }
@@ -67,44 +70,49 @@ pub fn read(payload: &str, surroundings: &Surroundings) -> Result<Context, Event
     if !payload.is_object() {
         return Err(EventError::NotAnObject);
     }
-    Reader { payload: &payload, event: EventName::parse(name), surroundings }.context()
+    EventReader { payload: &payload, event: EventName::parse(name), surroundings }.read_context()
 }
 
-struct Reader<'a> {
+struct EventReader<'a> {
     payload: &'a Value,
     event: EventName,
-    surroundings: &'a Surroundings,
+    surroundings: &'a ActionsEnvironment,
 }
 
-impl Reader<'_> {
-    fn context(self) -> Result<Context, EventError> {
-        let repository = self.repository()?;
-        let actor = self.actor(&repository)?;
-        let rerun_by = self.rerun_by(&actor)?;
-        let action: Option<String> = self.part("action")?;
-        let entity = self.entity()?;
-        let said = self.said(action.as_deref(), entity.as_ref())?;
-        Ok(Context {
-            at: self.at()?,
+impl EventReader<'_> {
+    fn read_context(self) -> Result<GitHubEventContext, EventError> {
+        let repository = self.read_repository()?;
+        let actor = self.read_actor(&repository)?;
+        let rerun_by = self.read_rerun_by(&actor)?;
+        let action: Option<String> = self.optional_field("action")?;
+        let entity = self.read_entity()?;
+        let said = self.read_text(action.as_deref(), entity.as_ref())?;
+        Ok(GitHubEventContext {
+            at: self.read_time()?,
             said,
             entity,
             rerun_by,
             actor,
-            label: self.added::<WireLabel>(&action, "labeled", "label")?.map(|label| label.name),
-            assignee: match self.added::<WireAccount>(&action, "assigned", "assignee")? {
-                Some(account) => Some(account.account()?),
+            label: self
+                .added_field::<WireLabel>(&action, "labeled", "label")?
+                .map(|label| label.name),
+            assignee: match self.added_field::<WireAccount>(&action, "assigned", "assignee")? {
+                Some(account) => Some(account.into_account()?),
                 None => None,
             },
-            inputs: self.inputs()?,
-            run: self.run(&repository),
-            action: action.map(|action| cut(action, NAME_BYTES_MAX)),
+            inputs: self.read_inputs()?,
+            run: self.read_workflow_run(&repository),
+            action: action.map(|action| truncate_bytes(action, NAME_BYTES_MAX)),
             repository,
             event: self.event,
         })
     }
 
     /// Returns a field of the payload; `None` for `null`.
-    fn part<T: DeserializeOwned>(&self, field: &'static str) -> Result<Option<T>, EventError> {
+    fn optional_field<T: DeserializeOwned>(
+        &self,
+        field: &'static str,
+    ) -> Result<Option<T>, EventError> {
         match self.payload.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => T::deserialize(value)
@@ -113,20 +121,20 @@ impl Reader<'_> {
         }
     }
 
-    fn needed<T: DeserializeOwned>(&self, field: &'static str) -> Result<T, EventError> {
+    fn required_field<T: DeserializeOwned>(&self, field: &'static str) -> Result<T, EventError> {
         let event = || self.event.as_str().to_owned();
-        self.part(field)?.ok_or_else(|| EventError::Missing { event: event(), field })
+        self.optional_field(field)?.ok_or_else(|| EventError::Missing { event: event(), field })
     }
 
     /// Returns the label or account that was just added, if the action is `wanted`.
-    fn added<T: DeserializeOwned>(
+    fn added_field<T: DeserializeOwned>(
         &self,
         action: &Option<String>,
         wanted: &str,
         field: &'static str,
     ) -> Result<Option<T>, EventError> {
         if self.is_about_entity() && action.as_deref() == Some(wanted) {
-            self.part(field)
+            self.optional_field(field)
         } else {
             Ok(None)
         }
@@ -141,48 +149,51 @@ impl Reader<'_> {
         }
     }
 
-    fn repository(&self) -> Result<Repository, EventError> {
-        let wire: Option<WireRepository> = self.part("repository")?;
+    fn read_repository(&self) -> Result<EventRepository, EventError> {
+        let wire: Option<WireRepository> = self.optional_field("repository")?;
         let full = wire.as_ref().map(|wire| wire.full_name.as_str());
         let full = full.or(self.surroundings.repository.as_deref());
         let full = full.ok_or(EventError::NoRepository)?;
         let (owner, name) = repository_name(full)?;
         let default_branch = wire.and_then(|wire| wire.default_branch);
-        Ok(Repository { owner, name, default_branch })
+        Ok(EventRepository { owner, name, default_branch })
     }
 
     /// Returns the sender in the payload, or else the actor in the environment. A schedule acts for
     /// the owner: `GITHUB_ACTOR` would be the last account that changed the workflow.
-    fn actor(&self, repository: &Repository) -> Result<Account, EventError> {
+    fn read_actor(&self, repository: &EventRepository) -> Result<GitHubAccount, EventError> {
         if self.event == EventName::Schedule {
             return Ok(account_named(&repository.owner));
         }
-        if let Some(sender) = self.part::<WireAccount>("sender")? {
-            return sender.account();
+        if let Some(sender) = self.optional_field::<WireAccount>("sender")? {
+            return sender.into_account();
         }
         let actor = self.surroundings.actor.as_deref().ok_or(EventError::NoActor)?;
-        login(actor).map(|login| account_named(&login))
+        check_login(actor).map(|login| account_named(&login))
     }
 
-    fn rerun_by(&self, actor: &Account) -> Result<Option<Account>, EventError> {
+    fn read_rerun_by(&self, actor: &GitHubAccount) -> Result<Option<GitHubAccount>, EventError> {
         let around = self.surroundings;
         let Some(by) = around.triggering_actor.as_deref() else { return Ok(None) };
         let first = around.actor.as_deref().is_none_or(|first| first.eq_ignore_ascii_case(by));
-        if (first && !around.is_rerun()) || actor.is(by) {
+        if (first && !around.is_rerun()) || actor.has_login(by) {
             return Ok(None);
         }
-        login(by).map(|login| Some(account_named(&login)))
+        check_login(by).map(|login| Some(account_named(&login)))
     }
 
-    fn entity(&self) -> Result<Option<Entity>, EventError> {
+    fn read_entity(&self) -> Result<Option<IssueOrPull>, EventError> {
         use EventName as E;
         match &self.event {
-            E::Issues | E::IssueComment => self.needed::<WireEntity>("issue")?.entity().map(Some),
+            E::Issues | E::IssueComment => {
+                self.required_field::<WireEntity>("issue")?.into_entity().map(Some)
+            }
             E::PullRequest
             | E::PullRequestTarget
             | E::PullRequestReview
             | E::PullRequestReviewComment => {
-                let mut entity = self.needed::<WireEntity>("pull_request")?.entity()?;
+                let mut entity =
+                    self.required_field::<WireEntity>("pull_request")?.into_entity()?;
                 entity.is_pull = true;
                 Ok(Some(entity))
             }
@@ -192,23 +203,25 @@ impl Reader<'_> {
 
     /// Returns the text of the event. Adding a label to an issue has none, nor does deleting a
     /// comment.
-    fn said(
+    fn read_text(
         &self,
         action: Option<&str>,
-        entity: Option<&Entity>,
-    ) -> Result<Option<Said>, EventError> {
+        entity: Option<&IssueOrPull>,
+    ) -> Result<Option<EventText>, EventError> {
         use EventName as E;
         let comment: Option<WireComment> = match (&self.event, action) {
             (E::IssueComment | E::PullRequestReviewComment, Some("created" | "edited")) => {
-                Some(self.needed("comment")?)
+                Some(self.required_field("comment")?)
             }
-            (E::PullRequestReview, Some("submitted" | "edited")) => Some(self.needed("review")?),
+            (E::PullRequestReview, Some("submitted" | "edited")) => {
+                Some(self.required_field("review")?)
+            }
             (E::Issues | E::PullRequest | E::PullRequestTarget, Some("opened" | "edited")) => None,
             _ => return Ok(None),
         };
         let mut said = match (comment, entity) {
-            (Some(comment), _) => comment.said()?,
-            (None, Some(entity)) => Said {
+            (Some(comment), _) => comment.into_text()?,
+            (None, Some(entity)) => EventText {
                 text: entity.body.clone(),
                 before: None,
                 author: entity.author.clone(),
@@ -218,17 +231,17 @@ impl Reader<'_> {
             (None, None) => return Ok(None),
         };
         if action == Some("edited") {
-            said.before = Some(self.before(&said.text)?);
+            said.before = Some(self.read_previous_text(&said.text)?);
         }
         Ok(Some(said))
     }
 
     /// Returns the time of the event: that of its comment, review, issue or pull request.
-    fn at(&self) -> Result<Option<String>, EventError> {
+    fn read_time(&self) -> Result<Option<String>, EventError> {
         let brought = ["comment", "review", "issue", "pull_request"];
         let field = brought.into_iter().find(|field| self.payload.get(field).is_some());
         let times: Option<WireTimes> = match field {
-            Some(field) if self.is_about_entity() => self.part(field)?,
+            Some(field) if self.is_about_entity() => self.optional_field(field)?,
             _ => None,
         };
         let at =
@@ -237,26 +250,26 @@ impl Reader<'_> {
     }
 
     /// Returns the text before an edit; the current text if something else was edited.
-    fn before(&self, now: &str) -> Result<String, EventError> {
-        let changes: Option<WireChanges> = self.part("changes")?;
+    fn read_previous_text(&self, now: &str) -> Result<String, EventError> {
+        let changes: Option<WireChanges> = self.optional_field("changes")?;
         let body = changes.and_then(|changes| changes.body);
         Ok(match body {
-            Some(body) => text(body.from),
+            Some(body) => bounded_text(body.from),
             None => now.to_owned(),
         })
     }
 
-    fn inputs(&self) -> Result<BTreeMap<String, String>, EventError> {
+    fn read_inputs(&self) -> Result<BTreeMap<String, String>, EventError> {
         let field = match self.event {
             EventName::WorkflowDispatch => "inputs",
             EventName::RepositoryDispatch => "client_payload",
             _ => return Ok(BTreeMap::new()),
         };
-        let inputs: BTreeMap<String, Value> = self.part(field)?.unwrap_or_default();
+        let inputs: BTreeMap<String, Value> = self.optional_field(field)?.unwrap_or_default();
         Ok(inputs.into_iter().filter_map(plain_input).take(LIST_MAX).collect())
     }
 
-    fn run(&self, repository: &Repository) -> WorkflowRun {
+    fn read_workflow_run(&self, repository: &EventRepository) -> WorkflowRun {
         let around = self.surroundings;
         let digits = |id: &&String| id.bytes().all(|byte| byte.is_ascii_digit());
         let id = around.run_id.as_ref().filter(digits).cloned();
@@ -270,7 +283,7 @@ impl Reader<'_> {
 
 fn plain_input((name, value): (String, Value)) -> Option<(String, String)> {
     match value {
-        Value::String(value) => Some((name, text(Some(value)))),
+        Value::String(value) => Some((name, bounded_text(Some(value)))),
         Value::Bool(_) | Value::Number(_) => Some((name, value.to_string())),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
@@ -358,20 +371,20 @@ struct WireComment {
 }
 
 impl WireAccount {
-    fn account(self) -> Result<Account, EventError> {
+    fn into_account(self) -> Result<GitHubAccount, EventError> {
         let kind = match self.kind.as_deref() {
             Some("User") => AccountKind::User,
             Some("Bot") => AccountKind::Bot,
             Some("Organization") => AccountKind::Organization,
             _ => AccountKind::Unknown,
         };
-        Ok(Account { login: login(&self.login)?, kind })
+        Ok(GitHubAccount { login: check_login(&self.login)?, kind })
     }
 }
 
 impl WireEntity {
-    fn entity(self) -> Result<Entity, EventError> {
-        let pull = self.head.zip(self.base).map(|(head, base)| Pull {
+    fn into_entity(self) -> Result<IssueOrPull, EventError> {
+        let pull = self.head.zip(self.base).map(|(head, base)| PullBranches {
             head_ref: head.name,
             head_sha: head.sha,
             head_repository: head.repo.map(|repo| repo.full_name),
@@ -381,11 +394,11 @@ impl WireEntity {
         });
         let assignees = self.assignees.unwrap_or_default().into_iter().take(LIST_MAX);
         let labels = self.labels.unwrap_or_default().into_iter().take(LIST_MAX);
-        Ok(Entity {
+        Ok(IssueOrPull {
             number: self.number,
-            title: text(self.title),
-            body: text(self.body),
-            author: author(self.user)?,
+            title: bounded_text(self.title),
+            body: bounded_text(self.body),
+            author: account_or_ghost(self.user)?,
             labels: labels.map(|label| label.name).collect(),
             assignees: assignees.map(|account| account.login).collect(),
             open: self.state.as_deref() != Some("closed"),
@@ -396,12 +409,12 @@ impl WireEntity {
 }
 
 impl WireComment {
-    fn said(self) -> Result<Said, EventError> {
+    fn into_text(self) -> Result<EventText, EventError> {
         let line = self.line.or(self.original_line);
-        Ok(Said {
-            text: text(self.body),
+        Ok(EventText {
+            text: bounded_text(self.body),
             before: None,
-            author: author(self.user)?,
+            author: account_or_ghost(self.user)?,
             comment: self.id,
             place: self.path.map(|path| (path, line)),
         })
@@ -409,20 +422,20 @@ impl WireComment {
 }
 
 /// Returns the author. A deleted account is named `ghost`, as on GitHub.
-fn author(user: Option<WireAccount>) -> Result<Account, EventError> {
+fn account_or_ghost(user: Option<WireAccount>) -> Result<GitHubAccount, EventError> {
     match user {
-        Some(user) => user.account(),
-        None => Ok(Account { login: "ghost".to_owned(), kind: AccountKind::Unknown }),
+        Some(user) => user.into_account(),
+        None => Ok(GitHubAccount { login: "ghost".to_owned(), kind: AccountKind::Unknown }),
     }
 }
 
-fn account_named(login: &str) -> Account {
-    let account = Account { login: login.to_owned(), kind: AccountKind::Unknown };
+fn account_named(login: &str) -> GitHubAccount {
+    let account = GitHubAccount { login: login.to_owned(), kind: AccountKind::Unknown };
     let kind = if account.is_bot() { AccountKind::Bot } else { AccountKind::Unknown };
-    Account { kind, ..account }
+    GitHubAccount { kind, ..account }
 }
 
-fn login(name: &str) -> Result<String, EventError> {
+fn check_login(name: &str) -> Result<String, EventError> {
     if is_name(name, |c| matches!(c, '-' | '_' | '.' | '[' | ']')) {
         Ok(name.to_owned())
     } else {
@@ -449,15 +462,15 @@ fn is_name(name: &str, also: impl Fn(char) -> bool) -> bool {
 }
 
 fn bad_name(what: &'static str, name: &str) -> EventError {
-    let shown = cut(name.to_owned(), NAME_BYTES_MAX);
-    EventError::BadName { what, name: repertoire_text::terminal::printable(&shown) }
+    let shown = truncate_bytes(name.to_owned(), NAME_BYTES_MAX);
+    EventError::BadName { what, name: repertoire_text::terminal::printable_line(&shown) }
 }
 
-fn text(text: Option<String>) -> String {
-    cut(text.unwrap_or_default(), TEXT_BYTES_MAX)
+fn bounded_text(text: Option<String>) -> String {
+    truncate_bytes(text.unwrap_or_default(), TEXT_BYTES_MAX)
 }
 
-fn cut(mut text: String, bytes_max: usize) -> String {
+fn truncate_bytes(mut text: String, bytes_max: usize) -> String {
     if text.len() > bytes_max {
         text.truncate(text.floor_char_boundary(bytes_max));
         text.push_str(" [… cut]");

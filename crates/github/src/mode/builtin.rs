@@ -1,12 +1,13 @@
 //! The built-in modes, used if no skill provides them. They are shorter than the skills, but just
 //! as careful.
 
-use crate::trigger::Trigger;
+use crate::trigger::EventTrigger;
 
 use super::{
-    Execution, Mode, ModeOrigin, OpensPullRequest, RequiresBranch, Tracking, TrackingComment,
+    GitHubMode, ModeExecution, ModeOrigin, ModeTracking, OpensPullRequest, RequiresBranch,
+    TrackingComment,
 };
-use crate::template::Template;
+use crate::template::PromptTemplate;
 
 const SYSTEM: &str = "\
 You are the agent of {{repository}}, run {{run_id}}, working for {{actor}}. You do one task and then stop.
@@ -57,46 +58,49 @@ Finished earlier in this run:
 ";
 
 /// Returns all built-in modes, by name.
-pub(super) fn all() -> Vec<Mode> {
+pub(super) fn builtin_modes() -> Vec<GitHubMode> {
     vec![
-        Mode {
+        GitHubMode {
             triggers: vec![
-                Trigger::WorkflowDispatch,
-                Trigger::ExplicitPrompt,
-                Trigger::IssueOpened,
-                Trigger::IssueLabeled,
-                Trigger::Manual,
+                EventTrigger::WorkflowDispatch,
+                EventTrigger::ExplicitPrompt,
+                EventTrigger::IssueOpened,
+                EventTrigger::IssueLabeled,
+                EventTrigger::Manual,
             ],
             priority: 20,
-            user: Template::parse(AGENT),
-            ..mode("agent", "Carries out one task from a prompt or an issue.")
+            user: PromptTemplate::parse(AGENT),
+            ..base_mode("agent", "Carries out one task from a prompt or an issue.")
         },
-        Mode {
-            triggers: vec![Trigger::Continuous],
+        GitHubMode {
+            triggers: vec![EventTrigger::Continuous],
             priority: 80,
-            user: Template::parse(CONTINUOUS),
-            execution: Execution {
+            user: PromptTemplate::parse(CONTINUOUS),
+            execution: ModeExecution {
                 opens_pull_request: OpensPullRequest::PerTask,
                 supports_continuous: true,
-                ..execution()
+                ..default_execution()
             },
-            tracking: Tracking { comment_limit: 1_500, ..tracking() },
-            ..mode("continuous", "Works through waiting tasks, one at a time.")
+            tracking: ModeTracking { comment_limit: 1_500, ..default_tracking() },
+            ..base_mode("continuous", "Works through waiting tasks, one at a time.")
         },
-        Mode {
-            triggers: vec![Trigger::Mention, Trigger::Label, Trigger::Assignee],
+        GitHubMode {
+            triggers: vec![EventTrigger::Mention, EventTrigger::Label, EventTrigger::Assignee],
             priority: 50,
-            user: Template::parse(TAG),
-            tracking: Tracking { comment: TrackingComment::Sticky, ..tracking() },
-            execution: Execution { requires_branch: RequiresBranch::WhenChanging, ..execution() },
-            ..mode("tag", "Answers a person who called the bot in an issue or pull request.")
+            user: PromptTemplate::parse(TAG),
+            tracking: ModeTracking { comment: TrackingComment::Sticky, ..default_tracking() },
+            execution: ModeExecution {
+                requires_branch: RequiresBranch::WhenChanging,
+                ..default_execution()
+            },
+            ..base_mode("tag", "Answers a person who called the bot in an issue or pull request.")
         },
     ]
 }
 
-fn mode(name: &str, description: &str) -> Mode {
+fn base_mode(name: &str, description: &str) -> GitHubMode {
     let tools = ["bash", "git", "read", "write", "edit", "search", "plan", "run_tests"];
-    Mode {
+    GitHubMode {
         name: name.to_owned(),
         origin: ModeOrigin::Fallback,
         description: description.to_owned(),
@@ -104,23 +108,23 @@ fn mode(name: &str, description: &str) -> Mode {
         priority: 0,
         tools: tools.map(str::to_owned).to_vec(),
         disallowed_tools: vec!["research".to_owned()],
-        tracking: tracking(),
-        execution: execution(),
-        system: Template::parse(SYSTEM),
-        user: Template::parse(""),
+        tracking: default_tracking(),
+        execution: default_execution(),
+        system: PromptTemplate::parse(SYSTEM),
+        user: PromptTemplate::parse(""),
     }
 }
 
-fn tracking() -> Tracking {
-    Tracking {
+fn default_tracking() -> ModeTracking {
+    ModeTracking {
         comment: TrackingComment::New,
         status_label: Some("agent:working".to_owned()),
         comment_limit: 2_000,
     }
 }
 
-fn execution() -> Execution {
-    Execution {
+fn default_execution() -> ModeExecution {
+    ModeExecution {
         requires_branch: RequiresBranch::Always,
         opens_pull_request: OpensPullRequest::OnRequest,
         supports_retry: true,
@@ -138,9 +142,12 @@ mod tests {
 
     #[test]
     fn the_modes_of_the_program_know_their_placeholders_and_their_order() {
-        let all = all();
+        let all = builtin_modes();
         for mode in &all {
-            assert!(mode.system.unknown().is_empty() && mode.user.unknown().is_empty());
+            assert!(
+                mode.system.unknown_placeholders().is_empty()
+                    && mode.user.unknown_placeholders().is_empty()
+            );
             assert!(!mode.triggers.is_empty() && !mode.user.is_empty());
         }
         assert!(all.is_sorted_by(|a, b| a.name < b.name));

@@ -1,44 +1,44 @@
 //! Delivers a piece of work on GitHub: runs the plan loop, pushes the branch, opens a pull request
 //! and merges it, as configured.
 
-use crate::actor::Admission;
-use crate::comment::Harmless;
+use crate::actor::RunAdmission;
+use crate::comment::NeutraliseRules;
 use camino::Utf8Path;
-use repertoire_agent::definition::Definition;
+use repertoire_agent::definition::AgentDefinition;
 use tokio_util::sync::CancellationToken;
 
-use super::work::{Bench, Piece, WorkError, Worked};
-use super::{Call, Conclusion, Desk, Outcome, Wanted};
+use super::work::{WorkContext, WorkError, WorkPiece, WorkResult};
+use super::{AdmittedEvent, GitHubOutcome, GitHubRunContext, RunConclusion, WorkOrder};
 use crate::base;
-use crate::mode::{Mode, OpensPullRequest};
-use crate::publish::{self, Publication};
+use crate::mode::{GitHubMode, OpensPullRequest};
+use crate::publish::{self, BranchPublication};
 use crate::tasks;
-use repertoire_checks::recover::Class;
-use repertoire_git::repo::Oid;
-use repertoire_git::worktree::Worktrees;
-use repertoire_plan::{Asked, Bounds, EndingWord, Hand, PlanRequest};
+use repertoire_checks::recover::FailureClass;
+use repertoire_git::repo::GitObjectId;
+use repertoire_git::worktree::RunWorktrees;
+use repertoire_plan::{AdHocTask, PlanDeliveryMode, PlanLimits, PlanRequest, PlanStepAgent};
 
 /// The file with the settings of a project.
 const SETTINGS_FILE: &str = "repertoire.toml";
 
-impl Desk<'_> {
+impl GitHubRunContext<'_> {
     /// Runs the plan loop for a piece of work, and publishes the result.
-    pub(super) async fn deliver(
+    pub(super) async fn deliver_work(
         &self,
-        call: &Call<'_>,
-        wanted: Wanted,
+        call: &AdmittedEvent<'_>,
+        wanted: WorkOrder,
         shutdown: &CancellationToken,
-    ) -> Outcome {
-        let (start, note) = match self.start().await {
+    ) -> GitHubOutcome {
+        let (start, note) = match self.start_commit().await {
             Ok(start) => start,
-            Err(error) => return Outcome::new(Conclusion::Failed, error.to_string()),
+            Err(error) => return GitHubOutcome::new(RunConclusion::Failed, error.to_string()),
         };
         let mut outcome = match self.work_on(&wanted, call, start, shutdown).await {
-            Ok(mut worked) => match self.tick(&wanted, &mut worked).await {
-                Ok(()) => self.publish(call, &wanted, worked).await,
-                Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+            Ok(mut worked) => match self.tick_task(&wanted, &mut worked).await {
+                Ok(()) => self.publish_work(call, &wanted, worked).await,
+                Err(error) => GitHubOutcome::new(RunConclusion::Failed, error.to_string()),
             },
-            Err(error) => Outcome::new(Conclusion::Failed, error.to_string()),
+            Err(error) => GitHubOutcome::new(RunConclusion::Failed, error.to_string()),
         };
         outcome.notes.extend(note);
         outcome
@@ -46,9 +46,9 @@ impl Desk<'_> {
 
     /// Returns the commit on which work starts, and a note if settings of a pull request are
     /// ignored.
-    async fn start(&self) -> Result<(Oid, Option<String>), base::BaseError> {
+    async fn start_commit(&self) -> Result<(GitObjectId, Option<String>), base::BaseError> {
         let Some(head) = &self.ground.head else { return Ok((self.ground.base.clone(), None)) };
-        let made = base::overlay(self.house, head, &self.ground.base).await?;
+        let made = base::overlay_base_config(self.house, head, &self.ground.base).await?;
         let is_settings = |path: &&String| Utf8Path::new(path).file_name() == Some(SETTINGS_FILE);
         let note = made.replaced.iter().find(is_settings).map(|path| {
             format!("The pull request changes `{path}`; the settings of the base branch were used.")
@@ -58,14 +58,14 @@ impl Desk<'_> {
 
     async fn work_on(
         &self,
-        wanted: &Wanted,
-        call: &Call<'_>,
-        start: Oid,
+        wanted: &WorkOrder,
+        call: &AdmittedEvent<'_>,
+        start: GitObjectId,
         shutdown: &CancellationToken,
-    ) -> Result<Worked, WorkError> {
+    ) -> Result<WorkResult, WorkError> {
         let permissions = &wanted.grant.permissions;
-        let is_read = call.admission == Admission::Read;
-        let hand = |usual: &Hand| Hand {
+        let is_read = call.admission == RunAdmission::Read;
+        let hand = |usual: &PlanStepAgent| PlanStepAgent {
             system: Some(wanted.prompt.system.clone()),
             tools: Some(wanted.grant.tools.clone()),
             mode: is_read.then(|| "read-only".to_owned()),
@@ -74,43 +74,43 @@ impl Desk<'_> {
             ignore_project_rules: true,
             ..usual.clone()
         };
-        let asked = Asked {
-            title: wanted.label(),
+        let asked = AdHocTask {
+            title: wanted.plan_label(),
             words: wanted.prompt.user.clone(),
             topic: wanted.topic.clone(),
             answer: wanted.answer,
         };
         // The reviewer reads the same untrusted text, so it needs the rules about data fences as
         // well.
-        let told = format!("{}\n{}", Definition::default().prompt, wanted.prompt.rules);
-        let reviewer = Hand { system: Some(told), ..hand(&self.request.reviewer) };
+        let told = format!("{}\n{}", AgentDefinition::default().prompt, wanted.prompt.rules);
+        let reviewer = PlanStepAgent { system: Some(told), ..hand(&self.request.reviewer) };
         let request = PlanRequest {
             plan: wanted.plan.clone().unwrap_or_default(),
             asked: wanted.plan.is_none().then_some(asked),
             implementer: hand(&self.request.implementer),
             reviewer,
             branch_prefix: self.settings.branch_prefix.clone(),
-            ending: EndingWord::Keep,
-            bounds: self.bounds(call.mode),
+            ending: PlanDeliveryMode::Keep,
+            bounds: self.mode_bounds(call.mode),
             ..self.request_for(&call.admission)
         };
-        let bench = Bench {
+        let bench = WorkContext {
             journal: self.journal,
             runner: self.runner,
             worker: self.worker,
             house: self.house,
             on_run: self.on_run,
         };
-        let piece = Piece { name: wanted.name.clone(), request, start, limits: wanted.limits };
-        bench.work(piece, shutdown).await
+        let piece = WorkPiece { name: wanted.name.clone(), request, start, limits: wanted.limits };
+        bench.do_work(piece, shutdown).await
     }
 
     /// Returns the plan request with the rights of the actor. For read-only work nothing is
     /// executed: setup and checks run code in the worktree, which may be from a fork.
-    pub(super) fn request_for(&self, admission: &Admission) -> PlanRequest {
+    pub(super) fn request_for(&self, admission: &RunAdmission) -> PlanRequest {
         match admission {
-            Admission::Write => self.request.clone(),
-            Admission::Read | Admission::Refused { .. } => PlanRequest {
+            RunAdmission::Write => self.request.clone(),
+            RunAdmission::Read | RunAdmission::Refused { .. } => PlanRequest {
                 setup: None,
                 copy: Vec::new(),
                 checks: Vec::new(),
@@ -123,7 +123,7 @@ impl Desk<'_> {
     }
 
     /// Returns the bounds of a mode. A mode without retries has a single attempt.
-    fn bounds(&self, mode: &Mode) -> Bounds {
+    fn mode_bounds(&self, mode: &GitHubMode) -> PlanLimits {
         let mut bounds = self.request.bounds.clone();
         let retries = if mode.execution.supports_retry { mode.execution.max_retries } else { 0 };
         bounds.attempts_max = bounds.attempts_max.min(retries.saturating_add(1));
@@ -131,71 +131,80 @@ impl Desk<'_> {
     }
 
     /// Ticks the box of a completed task, on its branch.
-    async fn tick(&self, wanted: &Wanted, worked: &mut Worked) -> Result<(), WorkError> {
+    async fn tick_task(
+        &self,
+        wanted: &WorkOrder,
+        worked: &mut WorkResult,
+    ) -> Result<(), WorkError> {
         let Some((file, id)) =
-            wanted.tick.as_ref().filter(|_| worked.conclusion == Conclusion::Done)
+            wanted.tick.as_ref().filter(|_| worked.conclusion == RunConclusion::Done)
         else {
             return Ok(());
         };
-        let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        let worktrees = RunWorktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
         let Some(worktree) = worktrees.of_run(worked.run.id.as_str()).await? else { return Ok(()) };
-        let text = repertoire_plan::file::read(&worktree.dir, file);
-        if let Some(ticked) = text.and_then(|text| tasks::file::tick(&text, id)) {
+        let text = repertoire_plan::file::read_plan(&worktree.dir, file);
+        if let Some(ticked) = text.and_then(|text| tasks::file::tick_task(&text, id)) {
             repertoire_plan::file::write(&worktree.dir, file, &ticked)?;
             worktree
                 .git
                 .commit_paths(&[file.to_string()], &format!("tasks: {} is done", wanted.title))
                 .await?;
-            worked.head = Some(worktree.git.head().await?);
+            worked.head = Some(worktree.git.head_commit().await?);
         }
         Ok(())
     }
 
     /// Pushes the work, opens a pull request and merges it, as configured.
-    async fn publish(&self, call: &Call<'_>, wanted: &Wanted, worked: Worked) -> Outcome {
+    async fn publish_work(
+        &self,
+        call: &AdmittedEvent<'_>,
+        wanted: &WorkOrder,
+        worked: WorkResult,
+    ) -> GitHubOutcome {
         let branch = worked.run.worktree.as_ref().map(|worktree| worktree.branch.clone());
-        let mut outcome = Outcome {
+        let mut outcome = GitHubOutcome {
             branch: branch.filter(|_| worked.head.is_some()),
             checks: worked.checks.clone(),
             answer: worked.answer.clone(),
             run: Some(worked.run.id.clone()),
             class: worked.class,
-            ..Outcome::new(worked.conclusion, worked.reason.clone())
+            ..GitHubOutcome::new(worked.conclusion, worked.reason.clone())
         };
-        let is_wanted = self.settings.push && outcome.conclusion == Conclusion::Done;
+        let is_wanted = self.settings.push && outcome.conclusion == RunConclusion::Done;
         let (Some(branch), Some(head), true) = (outcome.branch.clone(), worked.head, is_wanted)
         else {
             return outcome;
         };
-        if let Err(why) = self.send(call, wanted, &branch, &head, &mut outcome).await {
-            outcome.conclusion = Conclusion::Waiting;
-            outcome.class = Some(Class::Permanent);
+        if let Err(why) = self.push_and_open(call, wanted, &branch, &head, &mut outcome).await {
+            outcome.conclusion = RunConclusion::Waiting;
+            outcome.class = Some(FailureClass::Permanent);
             outcome.reason = why;
         }
         outcome
     }
 
-    async fn send(
+    async fn push_and_open(
         &self,
-        call: &Call<'_>,
-        wanted: &Wanted,
+        call: &AdmittedEvent<'_>,
+        wanted: &WorkOrder,
         branch: &str,
-        head: &Oid,
-        outcome: &mut Outcome,
+        head: &GitObjectId,
+        outcome: &mut GitHubOutcome,
     ) -> Result<(), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         // The pull request keeps its own configuration, whatever configuration the agent worked
         // with.
         let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
             (Some(own), Some(name)) => {
-                let plain = base::without_overlay(self.house, head, own, &wanted.label())
+                let plain = base::remove_overlay(self.house, head, own, &wanted.plan_label())
                     .await
                     .map_err(|error| text(&error))?;
                 (plain, name, own)
             }
             _ => (head.clone(), self.ground.base_ref.clone(), &self.ground.base),
         };
-        let what = Publication {
+        let what = BranchPublication {
             git: self.house,
             client: self.client,
             remote: self.remote,
@@ -205,29 +214,30 @@ impl Desk<'_> {
             base: &base,
             base_commit,
         };
-        publish::push(&what).await.map_err(|error| text(&error))?;
+        publish::push_branch(&what).await.map_err(|error| text(&error))?;
         outcome.pushed = true;
         let opens = call.mode.execution.opens_pull_request;
         if !self.settings.pull_request || opens == OpensPullRequest::Never {
             return Ok(());
         }
-        let origin = self.origin(call, wanted, outcome.run.as_ref()).await;
-        let hidden = origin.as_ref().map(|origin| format!("{}\n\n", origin.line()));
-        let ours = hidden.unwrap_or_default() + &pull_words(wanted, outcome);
-        let pull = publish::Words {
+        let origin = self.pull_origin(call, wanted, outcome.run.as_ref()).await;
+        let hidden = origin.as_ref().map(|origin| format!("{}\n\n", origin.to_line()));
+        let ours = hidden.unwrap_or_default() + &pull_text(wanted, outcome);
+        let pull = publish::PullText {
             title: &wanted.title,
             ours: &ours,
             theirs: outcome.answer.as_deref().unwrap_or_default(),
             draft: self.settings.draft,
         };
-        let phrases = self.phrases();
-        let secrets = self.secrets();
-        let rules = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
-        let opened = publish::open(&what, &pull, &rules).await.map_err(|error| text(&error))?;
+        let phrases = self.trigger_phrases();
+        let secrets = self.all_secrets();
+        let rules = NeutraliseRules { triggers: &phrases, secrets: &secrets, image_host: None };
+        let opened =
+            publish::open_pull(&what, &pull, &rules).await.map_err(|error| text(&error))?;
         outcome.pull_request = Some(opened.number);
         if let Some(origin) = &origin {
-            let report = self.merge(call, &opened, (branch, &commit), origin).await;
-            outcome.merge = Some(report.line());
+            let report = self.merge_opened(call, &opened, (branch, &commit), origin).await;
+            outcome.merge = Some(report.to_line());
             outcome.notes.extend(report.remarks);
         }
         Ok(())
@@ -235,18 +245,18 @@ impl Desk<'_> {
 
     /// Returns the head branch of the pull request that is worked on, which the work is merged
     /// into.
-    fn pull_branch(&self, call: &Call<'_>) -> Option<String> {
+    fn pull_branch(&self, call: &AdmittedEvent<'_>) -> Option<String> {
         let pull = call.context.entity.as_ref()?.pull.as_ref()?;
         Some(pull.head_ref.clone())
     }
 }
 
-fn rule_texts(rules: &[repertoire_agent::permission::Rule]) -> Vec<String> {
+fn rule_texts(rules: &[repertoire_agent::permission::PermissionRule]) -> Vec<String> {
     rules.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the engine's own text for a pull request.
-fn pull_words(wanted: &Wanted, outcome: &Outcome) -> String {
+fn pull_text(wanted: &WorkOrder, outcome: &GitHubOutcome) -> String {
     let about = wanted.about.map(|number| format!("For #{number}."));
     let checks =
         outcome.checks.as_ref().map(|checks| format!("Checks on the last commit: {checks}."));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::actor::Admission;
+use crate::actor::RunAdmission;
 use crate::client::ClientError;
 use crate::event::EventName;
 use repertoire_journal::RunId;
@@ -12,46 +12,47 @@ use repertoire_journal::run::{Run, RunStatus, Step};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, Desk, Wanted};
+use super::{AdmittedEvent, GitHubRunContext, WorkOrder};
 use crate::automerge::{
-    self, AutoMerge, Fact, Origin, Report, Request, Verdict, Verification, Witness,
+    self, AutoMerge, AutoMergeRequest, CheckVerification, DeclaredCheckVerdict, MergeEvidence,
+    MergeFact, MergeReport, PullOrigin,
 };
-use crate::publish::Opened;
+use crate::publish::OpenedPull;
 use repertoire_checks::declared;
-use repertoire_git::repo::Oid;
-use repertoire_git::worktree::Worktrees;
-use repertoire_plan::state::{After, Kind};
+use repertoire_git::repo::GitObjectId;
+use repertoire_git::worktree::RunWorktrees;
+use repertoire_plan::state::{PlanStepKind, VerifiedAfter};
 
 /// The facts about the run that created a branch.
-pub(super) struct Past {
-    pub(super) made_by_us: Fact<bool>,
-    pub(super) witness: Witness,
-    pub(super) open_question: Fact<bool>,
+pub(super) struct OriginRunFacts {
+    pub(super) made_by_us: MergeFact<bool>,
+    pub(super) witness: MergeEvidence,
+    pub(super) open_question: MergeFact<bool>,
 }
 
-impl Desk<'_> {
+impl GitHubRunContext<'_> {
     /// Returns the origin line of a pull request, for processes that look at it later; `None` if
     /// auto-merge is off.
-    pub(super) async fn origin(
+    pub(super) async fn pull_origin(
         &self,
-        call: &Call<'_>,
-        wanted: &Wanted,
+        call: &AdmittedEvent<'_>,
+        wanted: &WorkOrder,
         run: Option<&RunId>,
-    ) -> Option<Origin> {
+    ) -> Option<PullOrigin> {
         let run = run.filter(|_| self.settings.auto_merge.enabled)?.clone();
         let is_pull = call.context.entity.as_ref().is_some_and(|entity| entity.is_pull);
         // Work on a pull request is about that pull request, which is not an issue to close.
         let issue = wanted.about.filter(|_| !is_pull);
-        let asked_by = self.askers(call, issue).await.ok();
-        Some(Origin { run, issue, asked_by })
+        let asked_by = self.find_askers(call, issue).await.ok();
+        Some(PullOrigin { run, issue, asked_by })
     }
 
     /// Returns all accounts that told the bot what to write: the actor, the one that re-ran the
     /// workflow, the authors of the text, and the one that made an issue a task. A schedule has no
     /// account.
-    async fn askers(
+    async fn find_askers(
         &self,
-        call: &Call<'_>,
+        call: &AdmittedEvent<'_>,
         issue: Option<u64>,
     ) -> Result<Vec<String>, ClientError> {
         let context = call.context;
@@ -62,7 +63,7 @@ impl Desk<'_> {
         let mut all: BTreeSet<String> = here.map(|account| account.login.to_lowercase()).collect();
         if let Some(number) = issue {
             let triggers = &self.settings.triggers;
-            let opened = self.client.issue(number).await?.user;
+            let opened = self.client.get_issue(number).await?.user;
             let events = self.client.timeline(number).await?;
             let labels = [&triggers.task_label].into_iter().chain(&triggers.label);
             let labelled = labels.filter_map(|label| events.labelled(label));
@@ -73,36 +74,39 @@ impl Desk<'_> {
     }
 
     /// Merges a pull request that was just opened, if all conditions hold, and returns the report.
-    pub(super) async fn merge(
+    pub(super) async fn merge_opened(
         &self,
-        call: &Call<'_>,
-        opened: &Opened,
-        (branch, commit): (&str, &Oid),
-        origin: &Origin,
-    ) -> Report {
-        let past = self.past(origin, branch, commit.as_str()).await;
+        call: &AdmittedEvent<'_>,
+        opened: &OpenedPull,
+        (branch, commit): (&str, &GitObjectId),
+        origin: &PullOrigin,
+    ) -> MergeReport {
+        let past = self.origin_run_facts(origin, branch, commit.as_str()).await;
         // A pull request that existed before may belong to another account. A later event checks it
         // by its text.
-        let made_by_us = if opened.is_new { past.made_by_us } else { Fact::Known(false) };
-        let asked = Fact::Known(call.admission == Admission::Write);
-        let request = self.merge_request(opened.number, origin, asked, Past { made_by_us, ..past });
+        let made_by_us = if opened.is_new { past.made_by_us } else { MergeFact::Known(false) };
+        let asked = MergeFact::Known(call.admission == RunAdmission::Write);
+        let request =
+            self.merge_request(opened.number, origin, asked, OriginRunFacts { made_by_us, ..past });
         let settings = &self.settings.auto_merge;
-        automerge::run(self.client, &request, settings, &automerge::WallClock).await
+        automerge::merge_if_allowed(self.client, &request, settings, &automerge::WallClock).await
     }
 
     pub(super) fn merge_request(
         &self,
         number: u64,
-        origin: &Origin,
-        asked: Fact<bool>,
-        past: Past,
-    ) -> Request {
-        Request {
+        origin: &PullOrigin,
+        asked: MergeFact<bool>,
+        past: OriginRunFacts,
+    ) -> AutoMergeRequest {
+        AutoMergeRequest {
             number,
             asked,
             asked_by: match &origin.asked_by {
-                Some(logins) => Fact::Known(logins.clone()),
-                None => Fact::Unknown("it could not be found out when it was opened".to_owned()),
+                Some(logins) => MergeFact::Known(logins.clone()),
+                None => {
+                    MergeFact::Unknown("it could not be found out when it was opened".to_owned())
+                }
             },
             made_by_us: past.made_by_us,
             own_login: self.settings.rules.bot_login.clone(),
@@ -115,30 +119,35 @@ impl Desk<'_> {
 
     /// Returns the facts about the run that a pull request names. Only the journal is trusted; if
     /// it is not available, GitHub has to provide all evidence.
-    pub(super) async fn past(&self, origin: &Origin, branch: &str, head: &str) -> Past {
+    pub(super) async fn origin_run_facts(
+        &self,
+        origin: &PullOrigin,
+        branch: &str,
+        head: &str,
+    ) -> OriginRunFacts {
         match self.journal.run(&origin.run).await {
             Err(error) => {
                 let why = error.to_string();
-                Past {
-                    made_by_us: Fact::Unknown(why.clone()),
-                    open_question: Fact::Unknown(why.clone()),
-                    witness: Witness::Nobody(why),
+                OriginRunFacts {
+                    made_by_us: MergeFact::Unknown(why.clone()),
+                    open_question: MergeFact::Unknown(why.clone()),
+                    witness: MergeEvidence::Nobody(why),
                 }
             }
-            Ok(None) => Past {
-                made_by_us: Fact::Known(true),
+            Ok(None) => OriginRunFacts {
+                made_by_us: MergeFact::Known(true),
                 // A run with an open question does not open a pull request.
-                open_question: Fact::Known(false),
-                witness: Witness::Service,
+                open_question: MergeFact::Known(false),
+                witness: MergeEvidence::Service,
             },
-            Ok(Some(run)) => Past {
-                made_by_us: Fact::Known(
+            Ok(Some(run)) => OriginRunFacts {
+                made_by_us: MergeFact::Known(
                     run.worktree.as_ref().is_some_and(|it| it.branch == branch),
                 ),
-                open_question: Fact::Known(run.status != RunStatus::Completed),
-                witness: match self.checked(&run, head).await {
-                    Ok(found) => Witness::Journal(found),
-                    Err(why) => Witness::Nobody(why),
+                open_question: MergeFact::Known(run.status != RunStatus::Completed),
+                witness: match self.verify_commit(&run, head).await {
+                    Ok(found) => MergeEvidence::Journal(found),
+                    Err(why) => MergeEvidence::Nobody(why),
                 },
             },
         }
@@ -146,15 +155,17 @@ impl Desk<'_> {
 
     /// Returns the result of the declared checks for a commit. If it was committed after them, they
     /// are run again in its worktree.
-    async fn checked(&self, run: &Run, head: &str) -> Result<Verification, String> {
+    async fn verify_commit(&self, run: &Run, head: &str) -> Result<CheckVerification, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let steps = self.journal.steps(&run.id).await.map_err(|error| text(&error))?;
-        let found = steps.iter().rev().find_map(verification);
+        let found = steps.iter().rev().find_map(step_verification);
         let found = found.ok_or("no step of the run has run them")?;
-        if found.commit == head || found.verdict != Verdict::Passed {
+        if found.commit == head || found.verdict != DeclaredCheckVerdict::Passed {
             return Ok(found);
         }
-        let (Some(checked), Some(now)) = (Oid::parse(&found.commit), Oid::parse(head)) else {
+        let (Some(checked), Some(now)) =
+            (GitObjectId::parse(&found.commit), GitObjectId::parse(head))
+        else {
             return Ok(found);
         };
         // If a commit is not available locally, its tree cannot be compared.
@@ -164,17 +175,21 @@ impl Desk<'_> {
             return Ok(found);
         };
         if before == after {
-            return Ok(Verification { commit: head.to_owned(), ..found });
+            return Ok(CheckVerification { commit: head.to_owned(), ..found });
         }
-        Ok(self.checked_again(run, &now).await?.unwrap_or(found))
+        Ok(self.verify_again(run, &now).await?.unwrap_or(found))
     }
 
     /// Runs all declared checks on a commit, if the run's own worktree is at that commit and clean.
-    async fn checked_again(&self, run: &Run, head: &Oid) -> Result<Option<Verification>, String> {
-        let worktrees = Worktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+    async fn verify_again(
+        &self,
+        run: &Run,
+        head: &GitObjectId,
+    ) -> Result<Option<CheckVerification>, String> {
+        let worktrees = RunWorktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
         let Ok(Some(worktree)) = worktrees.of_run(run.id.as_str()).await else { return Ok(None) };
         let is_at_it = async || {
-            let at = worktree.git.head().await;
+            let at = worktree.git.head_commit().await;
             let clean = worktree.git.is_clean().await;
             at.is_ok_and(|at| at == *head) && clean.unwrap_or(false)
         };
@@ -184,7 +199,7 @@ impl Desk<'_> {
         let all: Vec<_> =
             self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
         // Use the configuration of the base branch, not that of the worktree.
-        let station = self.runner.crew.station(self.house.dir(), self.request)?;
+        let station = self.runner.crew.agent_setup(self.house.dir(), self.request)?;
         let readable = vec![worktree.common_dir.clone()];
         let system = station.system.in_dir(&worktree.dir, readable);
         let mut place = system.workplace_of(run.id.as_str());
@@ -195,14 +210,15 @@ impl Desk<'_> {
             declared::run_checks(&all, &place, &CancellationToken::new(), &|_| {}, at_once).await;
         let verdict = verdict.map_err(|error| error.to_string())?;
         let passed = verdict.green && is_at_it().await;
-        let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
-        Ok(Some(Verification { verdict, full: true, commit: head.to_string() }))
+        let verdict =
+            if passed { DeclaredCheckVerdict::Passed } else { DeclaredCheckVerdict::Failed };
+        Ok(Some(CheckVerification { verdict, full: true, commit: head.to_string() }))
     }
 }
 
 /// Returns the result of the declared checks in a step of the plan loop, if it ran them.
-fn verification(step: &Step) -> Option<Verification> {
-    if step.kind != Kind::Verification.as_str() {
+fn step_verification(step: &Step) -> Option<CheckVerification> {
+    if step.kind != PlanStepKind::Verification.as_str() {
         return None;
     }
     let is_green = step.outcome == Some(StepOutcome::Ok)
@@ -210,21 +226,21 @@ fn verification(step: &Step) -> Option<Verification> {
     let ran =
         step.result.get("checks").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
     let verdict = match (is_green, ran) {
-        (true, true) => Verdict::Passed,
+        (true, true) => DeclaredCheckVerdict::Passed,
         // Without declared checks, green is meaningless.
-        (true, false) => Verdict::Inconclusive,
-        (false, _) => Verdict::Failed,
+        (true, false) => DeclaredCheckVerdict::Inconclusive,
+        (false, _) => DeclaredCheckVerdict::Failed,
     };
     let after = step.detail.get("after").and_then(Value::as_str);
-    Some(Verification {
+    Some(CheckVerification {
         verdict,
-        full: after == Some(After::Everything.as_str()),
+        full: after == Some(VerifiedAfter::Everything.as_str()),
         commit: step.head_after.clone()?,
     })
 }
 
 /// Returns the settings with the remaining waiting time.
-pub(super) fn waiting(settings: &AutoMerge, waited_seconds: u64) -> AutoMerge {
+pub(super) fn with_remaining_wait(settings: &AutoMerge, waited_seconds: u64) -> AutoMerge {
     let wait_seconds = settings.wait_seconds.saturating_sub(waited_seconds);
     AutoMerge { wait_seconds, ..settings.clone() }
 }
@@ -232,7 +248,7 @@ pub(super) fn waiting(settings: &AutoMerge, waited_seconds: u64) -> AutoMerge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use repertoire_journal::run::{Spent, StepStatus};
+    use repertoire_journal::run::{RunUsage, StepStatus};
     use serde_json::json;
 
     fn step(kind: &str, outcome: StepOutcome, after: &str, result: Value) -> Step {
@@ -250,7 +266,7 @@ mod tests {
             worker: None,
             head_before: None,
             head_after: Some("c1".to_owned()),
-            spent: Spent::default(),
+            spent: RunUsage::default(),
             started_ms: 0,
             ended_ms: None,
             detail: json!({ "after": after }),
@@ -259,8 +275,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn says(step: Step, expect: Option<(Verdict, bool)>) {
-        let found = verification(&step);
+    fn says(step: Step, expect: Option<(DeclaredCheckVerdict, bool)>) {
+        let found = step_verification(&step);
         assert_eq!(found.as_ref().map(|found| (found.verdict, found.full)), expect);
         assert!(found.is_none_or(|found| found.commit == "c1"));
     }
@@ -272,11 +288,11 @@ mod tests {
         let red = json!({ "green": false, "checks": [{ "name": "test" }] });
         let none = json!({ "green": true, "checks": [] });
         let of = |outcome, after, result| step("verification", outcome, after, result);
-        says(of(Ok, "everything", green.clone()), Some((Verdict::Passed, true)));
-        says(of(Ok, "review", green.clone()), Some((Verdict::Passed, false)));
-        says(of(Ok, "everything", none), Some((Verdict::Inconclusive, true)));
-        says(of(Failed, "everything", red), Some((Verdict::Failed, true)));
-        says(of(Stopped, "everything", green.clone()), Some((Verdict::Failed, true)));
+        says(of(Ok, "everything", green.clone()), Some((DeclaredCheckVerdict::Passed, true)));
+        says(of(Ok, "review", green.clone()), Some((DeclaredCheckVerdict::Passed, false)));
+        says(of(Ok, "everything", none), Some((DeclaredCheckVerdict::Inconclusive, true)));
+        says(of(Failed, "everything", red), Some((DeclaredCheckVerdict::Failed, true)));
+        says(of(Stopped, "everything", green.clone()), Some((DeclaredCheckVerdict::Failed, true)));
         says(step("review", Ok, "everything", green), None);
     }
 }

@@ -4,12 +4,12 @@ use repertoire_journal::RunId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use repertoire_checks::recover::Class;
+use repertoire_checks::recover::FailureClass;
 
 /// The conclusion of a GitHub run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Conclusion {
+pub enum RunConclusion {
     /// The work is done: checks, review and plan agree.
     Done,
     /// A question was answered, and nothing was changed.
@@ -24,35 +24,35 @@ pub enum Conclusion {
     Refused,
 }
 
-impl Conclusion {
+impl RunConclusion {
     /// The name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            Conclusion::Done => "done",
-            Conclusion::Answered => "answered",
-            Conclusion::Waiting => "waiting",
-            Conclusion::Failed => "failed",
-            Conclusion::Skipped => "skipped",
-            Conclusion::Refused => "refused",
+            RunConclusion::Done => "done",
+            RunConclusion::Answered => "answered",
+            RunConclusion::Waiting => "waiting",
+            RunConclusion::Failed => "failed",
+            RunConclusion::Skipped => "skipped",
+            RunConclusion::Refused => "refused",
         }
     }
 
     /// Returns true if the workflow step is green. An event that triggers nothing, or whose actor
     /// has no rights, is not a failure.
     pub fn is_fine(self) -> bool {
-        !matches!(self, Conclusion::Waiting | Conclusion::Failed)
+        !matches!(self, RunConclusion::Waiting | RunConclusion::Failed)
     }
 }
 
 /// The outcome of a GitHub run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct GitHubOutcome {
     /// The conclusion of the run.
-    pub conclusion: Conclusion,
+    pub conclusion: RunConclusion,
     /// The reason, in one sentence.
     pub reason: String,
     /// The class of the failure, by what can be done about it; null if there was none.
-    pub class: Option<Class>,
+    pub class: Option<FailureClass>,
     /// The mode that was selected.
     pub mode: Option<String>,
     /// The branch with the work.
@@ -75,15 +75,15 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-impl Outcome {
+impl GitHubOutcome {
     /// Creates an outcome without work.
-    pub fn new(conclusion: Conclusion, reason: impl Into<String>) -> Self {
-        Outcome {
+    pub fn new(conclusion: RunConclusion, reason: impl Into<String>) -> Self {
+        GitHubOutcome {
             conclusion,
             reason: reason.into(),
             // A failure outside of the work itself is permanent. For work, the caller sets the
             // class.
-            class: (!conclusion.is_fine()).then_some(Class::Permanent),
+            class: (!conclusion.is_fine()).then_some(FailureClass::Permanent),
             mode: None,
             branch: None,
             pushed: false,
@@ -106,7 +106,7 @@ pub struct TaskOutcome {
     /// The title of the task.
     pub title: String,
     /// The conclusion of the task.
-    pub conclusion: Conclusion,
+    pub conclusion: RunConclusion,
     /// The reason for the conclusion.
     pub reason: String,
     /// The branch with the work.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::comment::Harmless;
+use crate::comment::NeutraliseRules;
 use camino::Utf8PathBuf;
 use repertoire_journal::run::Limits;
 use repertoire_plan::limits::PLAN_BYTES_MAX;
@@ -13,19 +13,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::allowance::{self, Allowance};
-use super::basis::Basis;
-use super::letters::TaskLetters;
-use super::words;
-use super::{Call, Conclusion, Desk, Outcome, TaskOutcome, Wanted};
-use crate::grant::grant;
+use super::base_check::BaseState;
+use super::budget::{self, ContinuousBudget};
+use super::dead_letters::TaskLetters;
+use super::render;
+use super::{
+    AdmittedEvent, GitHubOutcome, GitHubRunContext, RunConclusion, TaskOutcome, WorkOrder,
+};
+use crate::grant::decide_grant;
 use crate::limits::{CLAIM_LEASE, TASKS_FILE_BYTES_MAX};
-use crate::mode::Execution;
-use crate::tasks::issues::{self, EndLabels, IssueRules, Report};
-use crate::tasks::{self, PassedOver, Queue, Source, Task};
-use crate::template::{Facts, TaskFacts, prompt};
-use crate::tracking::{CommentKind, Saying, Tracking, TrackingSettings};
-use repertoire_checks::recover::Class;
+use crate::mode::ModeExecution;
+use crate::tasks::issues::{self, IssueReport, IssueRules, OutcomeLabels};
+use crate::tasks::{self, QueuedTask, SkippedTask, TaskQueue, TaskSource};
+use crate::template::{PromptFacts, TaskFacts, render_prompt};
+use crate::tracking::{CommentKind, CommentText, RunTracking, TrackingSettings};
+use repertoire_checks::recover::FailureClass;
 
 /// The number of consecutive failures after which the run stops, since a common cause is likely.
 const FAILURES_MAX: usize = 3;
@@ -33,9 +35,9 @@ const FAILURES_MAX: usize = 3;
 /// The settings of continuous operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Continuous {
+pub struct ContinuousSettings {
     /// The sources of tasks, in this order.
-    pub sources: Vec<Source>,
+    pub sources: Vec<TaskSource>,
     /// The file with the checkbox list.
     #[schemars(with = "String")]
     pub tasks_file: Utf8PathBuf,
@@ -60,10 +62,10 @@ pub struct Continuous {
     pub claim: Duration,
 }
 
-impl Default for Continuous {
+impl Default for ContinuousSettings {
     fn default() -> Self {
-        Continuous {
-            sources: Source::ALL.to_vec(),
+        ContinuousSettings {
+            sources: TaskSource::ALL.to_vec(),
             tasks_file: "TASKS.md".into(),
             plan: None,
             max_tasks: None,
@@ -80,15 +82,15 @@ impl Default for Continuous {
 
 /// The number of tasks, the pause between them, and the rule for failures.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+struct TaskPace {
     max: u32,
     delay: Duration,
     first_failure: bool,
 }
 
-impl Pace {
-    fn new(rules: &Continuous, mode: &Execution) -> Self {
-        Pace {
+impl TaskPace {
+    fn new(rules: &ContinuousSettings, mode: &ModeExecution) -> Self {
+        TaskPace {
             max: rules.max_tasks.or(mode.max_tasks).unwrap_or(1),
             delay: rules.delay.unwrap_or(Duration::from_millis(mode.delay_ms.unwrap_or_default())),
             first_failure: rules.stop_on_first_failure || mode.stop_on_first_failure,
@@ -96,8 +98,8 @@ impl Pace {
     }
 
     /// Returns the reason to stop before the next task, if there is one.
-    fn stop(&self, done: &[TaskOutcome]) -> Option<String> {
-        let failed = |task: &TaskOutcome| task.conclusion == Conclusion::Failed;
+    fn stop_reason(&self, done: &[TaskOutcome]) -> Option<String> {
+        let failed = |task: &TaskOutcome| task.conclusion == RunConclusion::Failed;
         let in_a_row = done.iter().rev().take_while(|task| failed(task)).count();
         if in_a_row >= FAILURES_MAX {
             return Some(format!("{in_a_row} tasks in a row failed: something common is broken"));
@@ -111,14 +113,14 @@ impl Pace {
 }
 
 /// The pending tasks, and their dead letters.
-struct Waiting {
-    queue: Queue,
+struct PendingTasks {
+    queue: TaskQueue,
     letters: TaskLetters,
 }
 
 /// A task of a run, with its context.
-struct Turn<'a> {
-    task: &'a Task,
+struct TaskTurn<'a> {
+    task: &'a QueuedTask,
     earlier: &'a [TaskOutcome],
     max: u32,
     limits: Limits,
@@ -126,69 +128,71 @@ struct Turn<'a> {
 }
 
 /// A task that was worked on.
-struct Worked {
+struct WorkedTask {
     outcome: TaskOutcome,
     notes: Vec<String>,
     cost_usd: f64,
-    class: Option<Class>,
+    class: Option<FailureClass>,
 }
 
-impl Desk<'_> {
+impl GitHubRunContext<'_> {
     /// Works through the pending tasks.
     pub(super) async fn work_through(
         &self,
-        call: &Call<'_>,
+        call: &AdmittedEvent<'_>,
         shutdown: &CancellationToken,
-    ) -> Outcome {
-        let mut outcome = match self.waiting(call).await {
-            Ok(waiting) => self.tasks(call, &waiting, shutdown).await,
-            Err(why) => Outcome::new(Conclusion::Failed, why),
+    ) -> GitHubOutcome {
+        let mut outcome = match self.find_pending(call).await {
+            Ok(waiting) => self.work_through_pending(call, &waiting, shutdown).await,
+            Err(why) => GitHubOutcome::new(RunConclusion::Failed, why),
         };
         // A failure before the first task is in no other letter yet.
         let is_kept = !outcome.tasks.is_empty() || shutdown.is_cancelled();
         if !outcome.conclusion.is_fine() && !is_kept {
-            self.bury(call, &mut outcome).await;
+            self.add_event_letter(call, &mut outcome).await;
         }
         outcome.notes.extend(call.warnings.iter().cloned());
         outcome
     }
 
-    async fn tasks(
+    async fn work_through_pending(
         &self,
-        call: &Call<'_>,
-        waiting: &Waiting,
+        call: &AdmittedEvent<'_>,
+        waiting: &PendingTasks,
         shutdown: &CancellationToken,
-    ) -> Outcome {
+    ) -> GitHubOutcome {
         let queue = &waiting.queue;
         let passed = queue.passed_over.iter().map(|one| format!("{} {}", one.id, one.why));
         let notes: Vec<String> = passed.collect();
         let mut outcome = if queue.tasks.is_empty() {
-            Outcome::new(Conclusion::Skipped, "no task waits that may be picked")
+            GitHubOutcome::new(RunConclusion::Skipped, "no task waits that may be picked")
         } else {
-            match self.basis(shutdown).await {
-                Basis::Green => self.one_after_another(call, waiting, shutdown).await,
-                Basis::Red(why) => Outcome::new(Conclusion::Failed, why),
-                Basis::Stopped => Outcome::new(Conclusion::Waiting, "somebody stopped it"),
+            match self.check_base(shutdown).await {
+                BaseState::Green => self.work_one_by_one(call, waiting, shutdown).await,
+                BaseState::Red(why) => GitHubOutcome::new(RunConclusion::Failed, why),
+                BaseState::Stopped => {
+                    GitHubOutcome::new(RunConclusion::Waiting, "somebody stopped it")
+                }
             }
         };
         outcome.notes.extend(notes);
         outcome
     }
 
-    async fn one_after_another(
+    async fn work_one_by_one(
         &self,
-        call: &Call<'_>,
-        waiting: &Waiting,
+        call: &AdmittedEvent<'_>,
+        waiting: &PendingTasks,
         shutdown: &CancellationToken,
-    ) -> Outcome {
+    ) -> GitHubOutcome {
         let rules = &self.settings.continuous;
-        let pace = Pace::new(rules, &call.mode.execution);
-        let mut left = Allowance::new(rules, Instant::now());
+        let pace = TaskPace::new(rules, &call.mode.execution);
+        let mut left = ContinuousBudget::new(rules, Instant::now());
         let (mut done, mut notes) = (Vec::<TaskOutcome>::new(), Vec::new());
         let (mut why, mut limited, mut passed) = (None, None, 0);
         for task in &waiting.queue.tasks {
             let now = Instant::now();
-            why = pace.stop(&done).or_else(|| left.used_up(now)).or(limited.take());
+            why = pace.stop_reason(&done).or_else(|| left.used_up(now)).or(limited.take());
             why = why.or_else(|| shutdown.is_cancelled().then(|| "somebody stopped it".to_owned()));
             if why.is_some() {
                 break;
@@ -204,12 +208,12 @@ impl Desk<'_> {
                     break;
                 }
             }
-            let (max, limits) = (pace.max, left.of_task(self.limits, Instant::now()));
-            let turn = Turn { task, earlier: &done, max, limits, letters: &waiting.letters };
-            match self.task(call, &turn, shutdown).await {
+            let (max, limits) = (pace.max, left.limits_of_task(self.limits, Instant::now()));
+            let turn = TaskTurn { task, earlier: &done, max, limits, letters: &waiting.letters };
+            match self.claim_and_work(call, &turn, shutdown).await {
                 Ok(worked) => {
                     left.spend(worked.cost_usd);
-                    limited = (worked.class == Some(Class::Transient))
+                    limited = (worked.class == Some(FailureClass::Transient))
                         .then(|| format!("work cannot go on just now: {}", worked.outcome.reason));
                     notes.extend(worked.notes);
                     done.push(worked.outcome);
@@ -220,38 +224,44 @@ impl Desk<'_> {
                 }
             }
         }
-        let mut outcome = ended(done, waiting.queue.tasks.len() - passed, why);
+        let mut outcome = summarise_tasks(done, waiting.queue.tasks.len() - passed, why);
         outcome.notes.extend(notes);
         outcome
     }
 
     /// Does a task, unless another run claimed it first.
-    async fn task(
+    async fn claim_and_work(
         &self,
-        call: &Call<'_>,
-        turn: &Turn<'_>,
+        call: &AdmittedEvent<'_>,
+        turn: &TaskTurn<'_>,
         shutdown: &CancellationToken,
-    ) -> Result<Worked, PassedOver> {
+    ) -> Result<WorkedTask, SkippedTask> {
         let (task, rules) = (turn.task, self.issue_rules(call, turn.letters));
-        let work = self.done_and_told(call, turn, &rules, shutdown);
-        let Some(number) = task.issue() else { return Ok(work.await) };
-        match issues::claim(self.client, number, &rules).await {
+        let work = self.work_and_report(call, turn, &rules, shutdown);
+        let Some(number) = task.issue_number() else { return Ok(work.await) };
+        match issues::claim_issue(self.client, number, &rules).await {
             Ok(None) => {}
-            Ok(Some(why)) => return Err(PassedOver::new(&task.id, why)),
+            Ok(Some(why)) => return Err(SkippedTask::new(&task.id, why)),
             Err(error) => {
-                return Err(PassedOver::new(&task.id, format!("could not be taken: {error}")));
+                return Err(SkippedTask::new(&task.id, format!("could not be taken: {error}")));
             }
         }
-        let claim = self.claim(call, number, &rules);
-        let (claim, errors) = Tracking::begin(self.client.clone(), claim, Saying::default()).await;
-        let (mut worked, ended) = claim.around(work, |_| Default::default()).await;
+        let claim = self.claim_settings(call, number, &rules);
+        let (claim, errors) =
+            RunTracking::begin_tracking(self.client.clone(), claim, CommentText::default()).await;
+        let (mut worked, ended) = claim.track_work(work, |_| Default::default()).await;
         let errors = errors.iter().chain(&ended.errors);
         worked.notes.extend(errors.map(|error| format!("{}: {error}", task.id)));
         Ok(worked)
     }
 
     /// Returns the settings of the claim: only a label. The comment is written at the end.
-    fn claim(&self, call: &Call<'_>, number: u64, rules: &IssueRules) -> TrackingSettings {
+    fn claim_settings(
+        &self,
+        call: &AdmittedEvent<'_>,
+        number: u64,
+        rules: &IssueRules,
+    ) -> TrackingSettings {
         TrackingSettings {
             number,
             own_login: rules.who.bot_login.clone(),
@@ -265,28 +275,28 @@ impl Desk<'_> {
         }
     }
 
-    async fn done_and_told(
+    async fn work_and_report(
         &self,
-        call: &Call<'_>,
-        turn: &Turn<'_>,
+        call: &AdmittedEvent<'_>,
+        turn: &TaskTurn<'_>,
         rules: &IssueRules,
         shutdown: &CancellationToken,
-    ) -> Worked {
+    ) -> WorkedTask {
         let task = turn.task;
-        let mut outcome = self.deliver(call, self.wanted_of(call, turn), shutdown).await;
-        if outcome.conclusion == Conclusion::Answered {
-            outcome.conclusion = Conclusion::Waiting;
-            outcome.class = Some(Class::Permanent);
+        let mut outcome = self.deliver_work(call, self.task_work_order(call, turn), shutdown).await;
+        if outcome.conclusion == RunConclusion::Answered {
+            outcome.conclusion = RunConclusion::Waiting;
+            outcome.class = Some(FailureClass::Permanent);
             outcome.reason = "nothing was changed; what the agent said needs a decision".to_owned();
         }
         // A user who stops the run does not want the task dropped.
-        let is_stopped = outcome.conclusion == Conclusion::Waiting && shutdown.is_cancelled();
-        self.tell(call, task, rules, is_stopped, &mut outcome).await;
+        let is_stopped = outcome.conclusion == RunConclusion::Waiting && shutdown.is_cancelled();
+        self.report_at_source(call, task, rules, is_stopped, &mut outcome).await;
         if !is_stopped {
-            self.keep_task(task, &mut outcome, turn.letters).await;
+            self.update_task_letters(task, &mut outcome, turn.letters).await;
         }
         let notes = outcome.notes.iter().map(|note| format!("{}: {note}", task.id)).collect();
-        Worked {
+        WorkedTask {
             notes,
             cost_usd: self.cost_of(&outcome).await,
             class: outcome.class,
@@ -302,32 +312,34 @@ impl Desk<'_> {
     }
 
     /// Returns the cost of a piece of work, as far as it is known.
-    async fn cost_of(&self, outcome: &Outcome) -> f64 {
+    async fn cost_of(&self, outcome: &GitHubOutcome) -> f64 {
         let Some(run) = &outcome.run else { return 0.0 };
         let run = self.journal.run(run).await.ok().flatten();
         run.map_or(0.0, |run| run.spent.cost_usd())
     }
 
-    fn wanted_of(&self, call: &Call<'_>, turn: &Turn<'_>) -> Wanted {
+    fn task_work_order(&self, call: &AdmittedEvent<'_>, turn: &TaskTurn<'_>) -> WorkOrder {
         let task = turn.task;
-        let grant = grant(call.mode, &call.admission, &self.settings.network);
+        let grant = decide_grant(call.mode, &call.admission, &self.settings.network);
         let facts = TaskFacts {
             id: task.id.clone(),
             source: task.source.as_str().to_owned(),
             title: task.title.clone(),
             body: task.body.clone(),
-            author: (task.source == Source::Issue).then(|| "whoever opened the issue".to_owned()),
+            author: (task.source == TaskSource::Issue)
+                .then(|| "whoever opened the issue".to_owned()),
             number: format!("{} of at most {}", turn.earlier.len() + 1, turn.max),
             earlier: turn.earlier.iter().map(describe_earlier).collect(),
         };
-        let limits = allowance::words(&turn.limits);
-        let facts = Facts { task: Some(facts), limits, ..self.facts(call, &grant) };
-        let prompt = prompt(call.mode, call.context, &self.settings.triggers, &facts);
-        let plan =
-            (task.source == Source::Plan).then(|| self.settings.continuous.plan.clone()).flatten();
-        let tick = (task.source == Source::File)
+        let limits = budget::describe_limits(&turn.limits);
+        let facts = PromptFacts { task: Some(facts), limits, ..self.prompt_facts(call, &grant) };
+        let prompt = render_prompt(call.mode, call.context, &self.settings.triggers, &facts);
+        let plan = (task.source == TaskSource::Plan)
+            .then(|| self.settings.continuous.plan.clone())
+            .flatten();
+        let tick = (task.source == TaskSource::File)
             .then(|| (self.settings.continuous.tasks_file.clone(), task.id.clone()));
-        Wanted {
+        WorkOrder {
             name: task.id.clone(),
             title: task.title.clone(),
             prompt,
@@ -336,48 +348,48 @@ impl Desk<'_> {
             plan,
             tick,
             topic: format!("{}\n{}", task.title, task.body),
-            about: task.issue(),
+            about: task.issue_number(),
             limits: turn.limits,
         }
     }
 
     /// Reports the outcome at the source of a task.
-    async fn tell(
+    async fn report_at_source(
         &self,
-        call: &Call<'_>,
-        task: &Task,
+        call: &AdmittedEvent<'_>,
+        task: &QueuedTask,
         rules: &IssueRules,
         is_stopped: bool,
-        outcome: &mut Outcome,
+        outcome: &mut GitHubOutcome,
     ) {
-        let Some(number) = task.issue() else { return };
+        let Some(number) = task.issue_number() else { return };
         let run = outcome.run.as_ref().map(ToString::to_string);
         let run = run.unwrap_or_else(|| format!("{}:{}", self.nonce, task.id));
-        let (phrases, secrets) = (self.phrases(), self.secrets());
-        let harmless = Harmless { triggers: &phrases, secrets: &secrets, image_host: None };
-        let ours = words::comment(outcome, call.context.run.url.as_deref(), &harmless);
-        let report = Report {
+        let (phrases, secrets) = (self.trigger_phrases(), self.all_secrets());
+        let harmless = NeutraliseRules { triggers: &phrases, secrets: &secrets, image_host: None };
+        let ours = render::render_comment(outcome, call.context.run.url.as_deref(), &harmless);
+        let report = IssueReport {
             outcome: match (outcome.conclusion, outcome.class) {
-                _ if is_stopped => issues::Outcome::Stopped,
-                (Conclusion::Done, _) => issues::Outcome::Done,
-                (Conclusion::Failed, _) => issues::Outcome::Failed,
-                (_, Some(Class::Transient)) => issues::Outcome::Stopped,
-                _ => issues::Outcome::Waiting,
+                _ if is_stopped => issues::IssueOutcome::Stopped,
+                (RunConclusion::Done, _) => issues::IssueOutcome::Done,
+                (RunConclusion::Failed, _) => issues::IssueOutcome::Failed,
+                (_, Some(FailureClass::Transient)) => issues::IssueOutcome::Stopped,
+                _ => issues::IssueOutcome::Waiting,
             },
             run: &run,
             ours: &ours,
             theirs: outcome.answer.as_deref().unwrap_or_default(),
             chars_max: call.mode.tracking.comment_limit,
         };
-        let told = issues::report(self.client, number, rules, &report, &harmless).await;
+        let told = issues::report_outcome(self.client, number, rules, &report, &harmless).await;
         outcome.notes.extend(told.err().map(|error| error.to_string()));
     }
 
-    fn issue_rules(&self, call: &Call<'_>, letters: &TaskLetters) -> IssueRules {
+    fn issue_rules(&self, call: &AdmittedEvent<'_>, letters: &TaskLetters) -> IssueRules {
         let (settings, continuous) = (self.settings, &self.settings.continuous);
         IssueRules {
             task_label: settings.triggers.task_label.clone(),
-            ended: EndLabels {
+            ended: OutcomeLabels {
                 done: continuous.done_label.clone(),
                 failed: settings.failed_label.clone(),
                 waiting: continuous.waiting_label.clone(),
@@ -385,50 +397,55 @@ impl Desk<'_> {
             working_label: call.mode.tracking.status_label.clone(),
             lease: continuous.claim,
             who: settings.rules.clone(),
-            again: letters.again(),
+            again: letters.retried_tasks(),
         }
     }
 
     /// Returns all pending tasks, in order.
-    async fn waiting(&self, call: &Call<'_>) -> Result<Waiting, String> {
+    async fn find_pending(&self, call: &AdmittedEvent<'_>) -> Result<PendingTasks, String> {
         let letters = self.task_letters().await.map_err(|error| error.to_string())?;
         let sources = &self.settings.continuous.sources;
         let (mut all, mut passed_over) = (Vec::new(), Vec::new());
         for source in sources {
-            let (tasks, passed) = self.of_source(*source, call, &letters).await?;
+            let (tasks, passed) = self.find_in_source(*source, call, &letters).await?;
             all.extend(tasks);
             passed_over.extend(passed);
         }
-        let held = self.held(&all, &letters).await?;
-        let mut queue = tasks::order(all, sources, &held);
+        let held = self.find_held(&all, &letters).await?;
+        let mut queue = tasks::order_tasks(all, sources, &held);
         queue.passed_over.extend(passed_over);
-        Ok(Waiting { queue, letters })
+        Ok(PendingTasks { queue, letters })
     }
 
-    async fn of_source(
+    async fn find_in_source(
         &self,
-        source: Source,
-        call: &Call<'_>,
+        source: TaskSource,
+        call: &AdmittedEvent<'_>,
         letters: &TaskLetters,
-    ) -> Result<(Vec<Task>, Vec<PassedOver>), String> {
+    ) -> Result<(Vec<QueuedTask>, Vec<SkippedTask>), String> {
         let (rules, house) = (&self.settings.continuous, self.house.dir());
         let text = |error: &dyn std::fmt::Display| error.to_string();
         match source {
-            Source::Issue => issues::tasks(self.client, &self.issue_rules(call, letters))
-                .await
-                .map_err(|error| text(&error)),
-            Source::File => {
-                let found = fs::read_text_beneath(house, &rules.tasks_file, TASKS_FILE_BYTES_MAX);
-                Ok((found.map(|text| tasks::file::tasks(&text)).unwrap_or_default(), Vec::new()))
+            TaskSource::Issue => {
+                issues::find_issue_tasks(self.client, &self.issue_rules(call, letters))
+                    .await
+                    .map_err(|error| text(&error))
             }
-            Source::Plan => {
+            TaskSource::File => {
+                let found = fs::read_text_beneath(house, &rules.tasks_file, TASKS_FILE_BYTES_MAX);
+                Ok((
+                    found.map(|text| tasks::file::open_tasks(&text)).unwrap_or_default(),
+                    Vec::new(),
+                ))
+            }
+            TaskSource::Plan => {
                 let Some(path) = &rules.plan else { return Ok(Default::default()) };
                 let plan = fs::read_text_beneath(house, path, PLAN_BYTES_MAX as u64)
                     .map_err(|error| format!("the plan `{path}` cannot be read: {error}"))?;
-                let (next, passed) = tasks::plan::next(&plan, path);
+                let (next, passed) = tasks::plan::next_plan_task(&plan, path);
                 Ok((next.into_iter().collect(), passed))
             }
-            Source::Prompt => {
+            TaskSource::Prompt => {
                 let task = self.settings.triggers.prompt.as_deref().and_then(tasks::prompt::task);
                 Ok((task.into_iter().collect(), Vec::new()))
             }
@@ -437,13 +454,14 @@ impl Desk<'_> {
 
     /// Returns the tasks that must not be picked, with the reason. Issues have labels for that;
     /// other tasks have dead letters, and branches that wait for a review.
-    async fn held(
+    async fn find_held(
         &self,
-        all: &[Task],
+        all: &[QueuedTask],
         letters: &TaskLetters,
     ) -> Result<BTreeMap<String, String>, String> {
         let mut held = letters.held.clone();
-        let others: Vec<&Task> = all.iter().filter(|task| task.issue().is_none()).collect();
+        let others: Vec<&QueuedTask> =
+            all.iter().filter(|task| task.issue_number().is_none()).collect();
         if others.is_empty() {
             return Ok(held);
         }
@@ -470,27 +488,27 @@ fn describe_earlier(task: &TaskOutcome) -> String {
 }
 
 /// Returns the outcome of a run over several tasks.
-fn ended(done: Vec<TaskOutcome>, waiting: usize, why: Option<String>) -> Outcome {
+fn summarise_tasks(done: Vec<TaskOutcome>, waiting: usize, why: Option<String>) -> GitHubOutcome {
     let count = |conclusion| done.iter().filter(|task| task.conclusion == conclusion).count();
-    let (finished, failed) = (count(Conclusion::Done), count(Conclusion::Failed));
+    let (finished, failed) = (count(RunConclusion::Done), count(RunConclusion::Failed));
     let asks = done.len() - finished - failed;
     let left = waiting - done.len();
     let because = why.map_or(String::new(), |why| format!("; stopped because {why}"));
     let reason = format!("{finished} done, {failed} failed, {asks} waiting, {left} left{because}");
     let conclusion = match (failed, asks) {
-        (0, 0) => Conclusion::Done,
-        (0, _) => Conclusion::Waiting,
-        _ => Conclusion::Failed,
+        (0, 0) => RunConclusion::Done,
+        (0, _) => RunConclusion::Waiting,
+        _ => RunConclusion::Failed,
     };
-    Outcome { tasks: done, ..Outcome::new(conclusion, reason) }
+    GitHubOutcome { tasks: done, ..GitHubOutcome::new(conclusion, reason) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn some(conclusions: &[Conclusion]) -> Vec<TaskOutcome> {
-        let one = |conclusion: &Conclusion| TaskOutcome {
+    fn some(conclusions: &[RunConclusion]) -> Vec<TaskOutcome> {
+        let one = |conclusion: &RunConclusion| TaskOutcome {
             id: "issue-1".to_owned(),
             title: "x".to_owned(),
             conclusion: *conclusion,
@@ -503,10 +521,10 @@ mod tests {
 
     #[test]
     fn a_run_ends_by_itself() {
-        use Conclusion::{Done, Failed};
-        let stop = |done: &[Conclusion], max, first_failure| {
-            let pace = Pace { max, delay: Duration::ZERO, first_failure };
-            pace.stop(&some(done))
+        use RunConclusion::{Done, Failed};
+        let stop = |done: &[RunConclusion], max, first_failure| {
+            let pace = TaskPace { max, delay: Duration::ZERO, first_failure };
+            pace.stop_reason(&some(done))
         };
         assert_eq!(stop(&[], 1, true), None);
         assert!(stop(&[Done], 1, false).unwrap().contains("1 tasks"));
@@ -517,12 +535,15 @@ mod tests {
 
     #[test]
     fn one_failure_is_enough_for_red() {
-        use Conclusion::{Done, Failed, Waiting};
+        use RunConclusion::{Done, Failed, Waiting};
         for (all, expected) in
             [(vec![Done, Done], Done), (vec![Done, Waiting], Waiting), (vec![Done, Failed], Failed)]
         {
-            assert_eq!(ended(some(&all), 3, None).conclusion, expected);
+            assert_eq!(summarise_tasks(some(&all), 3, None).conclusion, expected);
         }
-        assert_eq!(ended(some(&[Done]), 3, None).reason, "1 done, 0 failed, 0 waiting, 2 left");
+        assert_eq!(
+            summarise_tasks(some(&[Done]), 3, None).reason,
+            "1 done, 0 failed, 0 waiting, 2 left"
+        );
     }
 }

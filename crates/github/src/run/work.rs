@@ -4,42 +4,42 @@
 use std::collections::BTreeSet;
 
 use repertoire_journal::run::{Limits, Run, RunStatus, Step};
-use repertoire_journal::{Journal, JournalError, NewRun, Rules, RunId, Worker};
-use repertoire_plan::document::Mark;
+use repertoire_journal::{ClaimRules, Journal, JournalError, NewRun, QueueWorker, RunId};
+use repertoire_plan::document::TaskMark;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::Conclusion;
-use repertoire_checks::recover::Class;
-use repertoire_git::repo::{Git, GitError, Oid};
-use repertoire_plan::{DriveError, KIND, Places, PlanRequest, PlanState, Runner};
+use super::RunConclusion;
+use repertoire_checks::recover::FailureClass;
+use repertoire_git::repo::{GitClient, GitError, GitObjectId};
+use repertoire_plan::{DriveError, KIND, PlanRequest, PlanRunner, PlanState, RunFolders};
 
 /// A piece of work.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct WorkPiece {
     /// The name shown to people.
     pub(super) name: String,
     /// The request to the plan loop.
     pub(super) request: PlanRequest,
     /// The commit on which work starts.
-    pub(super) start: Oid,
+    pub(super) start: GitObjectId,
     pub(super) limits: Limits,
 }
 
 /// The result of a piece of work.
 #[derive(Clone, Debug)]
-pub(super) struct Worked {
+pub(super) struct WorkResult {
     pub(super) run: Run,
-    pub(super) conclusion: Conclusion,
+    pub(super) conclusion: RunConclusion,
     pub(super) reason: String,
     /// The class of the failure, if there was one.
-    pub(super) class: Option<Class>,
+    pub(super) class: Option<FailureClass>,
     /// The final answer of the agent.
     pub(super) answer: Option<String>,
     /// The results of the checks on the last commit, as text.
     pub(super) checks: Option<String>,
     /// The last commit, if anything was changed.
-    pub(super) head: Option<Oid>,
+    pub(super) head: Option<GitObjectId>,
 }
 
 /// The reason a piece of work could not be started or recorded.
@@ -72,23 +72,23 @@ pub(super) enum WorkError {
 
 /// The dependencies for doing work.
 #[derive(Clone, Copy)]
-pub(super) struct Bench<'a> {
+pub(super) struct WorkContext<'a> {
     pub(super) journal: &'a Journal,
-    pub(super) runner: &'a Runner,
-    pub(super) worker: &'a Worker,
+    pub(super) runner: &'a PlanRunner,
+    pub(super) worker: &'a QueueWorker,
     /// The repository, in the folder from which skills and configuration are read.
-    pub(super) house: &'a Git,
+    pub(super) house: &'a GitClient,
     /// Called for every run before it starts.
     pub(super) on_run: &'a (dyn Fn(&RunId) + Sync),
 }
 
-impl Bench<'_> {
+impl WorkContext<'_> {
     /// Does a piece of work.
-    pub(super) async fn work(
+    pub(super) async fn do_work(
         &self,
-        piece: Piece,
+        piece: WorkPiece,
         shutdown: &CancellationToken,
-    ) -> Result<Worked, WorkError> {
+    ) -> Result<WorkResult, WorkError> {
         let id = RunId::new();
         // The plan loop starts from a branch, but the commit may not be on one.
         let start = format!("repertoire-start/{}", id.short());
@@ -103,9 +103,9 @@ impl Bench<'_> {
         &self,
         id: RunId,
         start: &str,
-        piece: Piece,
+        piece: WorkPiece,
         shutdown: &CancellationToken,
-    ) -> Result<Worked, WorkError> {
+    ) -> Result<WorkResult, WorkError> {
         let request = PlanRequest {
             base_branch: Some(start.to_owned()),
             // The base checkout is separate, so changes in it are not a user's work.
@@ -128,27 +128,35 @@ impl Bench<'_> {
         let mut worker = self.worker.clone();
         worker.kinds.insert(KIND.to_owned());
         worker.labels.insert(format!("github:{id}"));
-        let claimed = self.journal.claim_run(&id, &worker, &Rules::default()).await?;
+        let claimed = self.journal.claim_run(&id, &worker, &ClaimRules::default()).await?;
         let claimed = claimed.ok_or_else(|| WorkError::Taken(id.clone()))?;
-        let run = self.alone(&id).drive(claimed, shutdown).await?;
+        let run = self.isolated_runner(&id).drive_run(claimed, shutdown).await?;
         let steps = self.journal.steps(&run.id).await?;
         let changed =
             run.worktree.as_ref().zip(steps.iter().rev().find_map(|step| step.head_after.clone()));
         let head = changed
             .filter(|(worktree, head)| worktree.base != *head)
-            .and_then(|(_, head)| Oid::parse(&head));
-        let (conclusion, reason) = conclude(&run, &steps, self.has_failed(&run.id).await?);
-        let class = class(&run, conclusion);
-        let answer = steps.iter().rev().find_map(said);
-        Ok(Worked { conclusion, reason, class, answer, checks: checks(&steps), head, run })
+            .and_then(|(_, head)| GitObjectId::parse(&head));
+        let (conclusion, reason) = conclude_run(&run, &steps, self.has_failed(&run.id).await?);
+        let class = failure_class(&run, conclusion);
+        let answer = steps.iter().rev().find_map(answer_of_step);
+        Ok(WorkResult {
+            conclusion,
+            reason,
+            class,
+            answer,
+            checks: describe_checks(&steps),
+            head,
+            run,
+        })
     }
 
     /// Returns the runner with a separate folder for learnings. Learnings of other runs may contain
     /// untrusted text, which must not reach other tasks.
-    fn alone(&self, run: &RunId) -> Runner {
+    fn isolated_runner(&self, run: &RunId) -> PlanRunner {
         let learnings = self.runner.places.runs.join(run.as_str()).join("learnings");
-        let places = Places { learnings, ..self.runner.places.clone() };
-        Runner { places, ..self.runner.clone() }
+        let places = RunFolders { learnings, ..self.runner.places.clone() };
+        PlanRunner { places, ..self.runner.clone() }
     }
 
     /// Returns true if the loop gave up a task of the run.
@@ -161,26 +169,26 @@ impl Bench<'_> {
             page.iter().for_each(|event| state.apply(&event.payload));
         }
         // Ignore tasks of a plan that failed in earlier runs.
-        let has_failed = state.marked(Mark::Failed).any(|(_, task)| task.touched);
+        let has_failed = state.tasks_with_mark(TaskMark::Failed).any(|(_, task)| task.touched);
         Ok(has_failed)
     }
 }
 
 /// Returns the answer of the agent in an implementation step.
-fn said(step: &Step) -> Option<String> {
+fn answer_of_step(step: &Step) -> Option<String> {
     let text = step.result.get("text").and_then(Value::as_str)?.trim();
     (step.kind == "implementation" && !text.is_empty()).then(|| text.to_owned())
 }
 
 /// Describes the last checks.
-fn checks(steps: &[Step]) -> Option<String> {
+fn describe_checks(steps: &[Step]) -> Option<String> {
     let last = steps.iter().rev().find(|step| step.kind == "verification")?;
     let all = last.result.get("checks")?.as_array()?.iter();
-    let all: Vec<String> = all.filter_map(check_in_words).collect();
+    let all: Vec<String> = all.filter_map(describe_check).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-fn check_in_words(check: &Value) -> Option<String> {
+fn describe_check(check: &Value) -> Option<String> {
     let name = check.get("name")?.as_str()?;
     let status = check.get("status")?;
     let status =
@@ -189,35 +197,39 @@ fn check_in_words(check: &Value) -> Option<String> {
 }
 
 /// Converts the result of a plan run to a conclusion with a reason.
-fn conclude(run: &Run, steps: &[Step], has_failed: bool) -> (Conclusion, String) {
+fn conclude_run(run: &Run, steps: &[Step], has_failed: bool) -> (RunConclusion, String) {
     let reason = run.reason.clone().unwrap_or_default();
     let is_answer =
         steps.last().is_some_and(|step| step.result.get("answered") == Some(&Value::Bool(true)));
     match run.status {
         RunStatus::Completed if is_answer => {
-            (Conclusion::Answered, "nothing was changed".to_owned())
+            (RunConclusion::Answered, "nothing was changed".to_owned())
         }
-        RunStatus::Completed => (Conclusion::Done, or(&reason, "plan, review and checks agree")),
-        RunStatus::Failed => (Conclusion::Failed, or(&reason, "the run failed")),
+        RunStatus::Completed => {
+            (RunConclusion::Done, text_or(&reason, "plan, review and checks agree"))
+        }
+        RunStatus::Failed => (RunConclusion::Failed, text_or(&reason, "the run failed")),
         // A task that was given up leaves the run waiting for a person.
-        RunStatus::Waiting if has_failed => (Conclusion::Failed, last_failure(steps, &reason)),
-        RunStatus::Waiting => (Conclusion::Waiting, or(&reason, "a person has to decide")),
+        RunStatus::Waiting if has_failed => (RunConclusion::Failed, last_failure(steps, &reason)),
+        RunStatus::Waiting => (RunConclusion::Waiting, text_or(&reason, "a person has to decide")),
         RunStatus::Queued | RunStatus::Running => {
-            (Conclusion::Waiting, or(&reason, "it was stopped, and can be taken up again"))
+            (RunConclusion::Waiting, text_or(&reason, "it was stopped, and can be taken up again"))
         }
         RunStatus::Paused | RunStatus::Cancelled => {
-            (Conclusion::Waiting, or(&reason, "somebody stopped it"))
+            (RunConclusion::Waiting, text_or(&reason, "somebody stopped it"))
         }
     }
 }
 
 /// Returns the class of the failure, by what can be done about it.
-fn class(run: &Run, conclusion: Conclusion) -> Option<Class> {
+fn failure_class(run: &Run, conclusion: RunConclusion) -> Option<FailureClass> {
     match (conclusion, run.status) {
-        (Conclusion::Failed, _) => Some(Class::Substantive),
+        (RunConclusion::Failed, _) => Some(FailureClass::Substantive),
         // The run is deferred, or its worker was told to stop.
-        (Conclusion::Waiting, RunStatus::Queued | RunStatus::Running) => Some(Class::Transient),
-        (Conclusion::Waiting, _) => Some(Class::Permanent),
+        (RunConclusion::Waiting, RunStatus::Queued | RunStatus::Running) => {
+            Some(FailureClass::Transient)
+        }
+        (RunConclusion::Waiting, _) => Some(FailureClass::Permanent),
         _ => None,
     }
 }
@@ -227,6 +239,6 @@ fn last_failure(steps: &[Step], or: &str) -> String {
     reasons.into_iter().find(|reason| !reason.is_empty()).unwrap_or_else(|| or.to_owned())
 }
 
-fn or(reason: &str, usual: &str) -> String {
+fn text_or(reason: &str, usual: &str) -> String {
     if reason.is_empty() { usual.to_owned() } else { reason.to_owned() }
 }

@@ -5,18 +5,26 @@
 
 use std::ops::Range;
 
-use super::{PRIORITY_DEFAULT, Source, Task, bounded, id_of, priority_of, words};
+use super::{
+    PRIORITY_DEFAULT, QueuedTask, TaskSource, collapse_whitespace, content_id, parse_priority,
+    truncate_text,
+};
 use crate::limits::{TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX, TASKS_MAX};
 
 /// Returns the open tasks of a file.
-pub fn tasks(text: &str) -> Vec<Task> {
-    boxes(text).into_iter().filter(|found| !found.ticked).take(TASKS_MAX).map(Found::task).collect()
+pub fn open_tasks(text: &str) -> Vec<QueuedTask> {
+    find_checkboxes(text)
+        .into_iter()
+        .filter(|found| !found.ticked)
+        .take(TASKS_MAX)
+        .map(TaskCheckbox::into_task)
+        .collect()
 }
 
 /// Returns the file with a task ticked; `None` if it has no such open task. Duplicates are one
 /// task, and are ticked together.
-pub fn tick(text: &str, id: &str) -> Option<String> {
-    let boxes = boxes(text);
+pub fn tick_task(text: &str, id: &str) -> Option<String> {
+    let boxes = find_checkboxes(text);
     let meant: Vec<_> = boxes.iter().filter(|found| !found.ticked && found.id == id).collect();
     if meant.is_empty() {
         return None;
@@ -33,7 +41,7 @@ pub fn tick(text: &str, id: &str) -> Option<String> {
 }
 
 /// A checkbox.
-struct Found {
+struct TaskCheckbox {
     id: String,
     ticked: bool,
     /// The character between the brackets.
@@ -45,13 +53,13 @@ struct Found {
     labels: Vec<String>,
 }
 
-impl Found {
-    fn task(self) -> Task {
-        Task {
+impl TaskCheckbox {
+    fn into_task(self) -> QueuedTask {
+        QueuedTask {
             id: self.id,
-            source: Source::File,
-            title: bounded(&self.title, TASK_TITLE_CHARS_MAX),
-            body: bounded(&self.body, TASK_BODY_CHARS_MAX),
+            source: TaskSource::File,
+            title: truncate_text(&self.title, TASK_TITLE_CHARS_MAX),
+            body: truncate_text(&self.body, TASK_BODY_CHARS_MAX),
             priority: self.priority,
             labels: self.labels,
             created: None,
@@ -60,30 +68,31 @@ impl Found {
     }
 }
 
-fn boxes(text: &str) -> Vec<Found> {
+fn find_checkboxes(text: &str) -> Vec<TaskCheckbox> {
     let lines = visible_lines(text);
-    let mut out: Vec<Found> = Vec::new();
+    let mut out: Vec<TaskCheckbox> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let Some(head) = head_of(line) else { continue };
+        let Some(head) = parse_checkbox(line) else { continue };
         let mut body = Vec::new();
         for below in &lines[at + 1..] {
             let blank = below.text.trim().is_empty();
-            if !blank && (below.shown && head_of(below).is_some() || below.indent() <= head.indent)
+            if !blank
+                && (below.shown && parse_checkbox(below).is_some() || below.indent() <= head.indent)
             {
                 break;
             }
             body.push(below.text);
         }
         let (priority, title) = priority_and_title(head.rest);
-        let body = dedented(&body);
+        let body = dedent_lines(&body);
         let position = out.len() as u64 + 1;
-        out.push(Found {
-            id: id_of(Source::File, &format!("{title}\n{body}")),
+        out.push(TaskCheckbox {
+            id: content_id(TaskSource::File, &format!("{title}\n{body}")),
             ticked: head.ticked,
             mark: head.mark,
             position,
             priority,
-            labels: labels(&title),
+            labels: find_labels(&title),
             title: without_labels(&title).to_owned(),
             body,
         });
@@ -93,19 +102,19 @@ fn boxes(text: &str) -> Vec<Found> {
 }
 
 /// A line; `shown` is false in code blocks and comments.
-struct Line<'a> {
+struct TaskFileLine<'a> {
     start: usize,
     text: &'a str,
     shown: bool,
 }
 
-impl Line<'_> {
+impl TaskFileLine<'_> {
     fn indent(&self) -> usize {
         self.text.len() - self.text.trim_start_matches([' ', '\t']).len()
     }
 }
 
-fn visible_lines(text: &str) -> Vec<Line<'_>> {
+fn visible_lines(text: &str) -> Vec<TaskFileLine<'_>> {
     let (mut out, mut start) = (Vec::new(), 0);
     let (mut fence, mut comment): (Option<String>, bool) = (None, false);
     for piece in text.split_inclusive('\n') {
@@ -125,13 +134,13 @@ fn visible_lines(text: &str) -> Vec<Line<'_>> {
                 comment = opened.is_some_and(|at| !body[at..].contains("-->"));
             }
         }
-        out.push(Line { start, text: line, shown });
+        out.push(TaskFileLine { start, text: line, shown });
         start += piece.len();
     }
     out
 }
 
-struct Head<'a> {
+struct CheckboxHead<'a> {
     indent: usize,
     ticked: bool,
     mark: Range<usize>,
@@ -139,7 +148,7 @@ struct Head<'a> {
 }
 
 /// Parses `- [ ] text`.
-fn head_of<'a>(line: &Line<'a>) -> Option<Head<'a>> {
+fn parse_checkbox<'a>(line: &TaskFileLine<'a>) -> Option<CheckboxHead<'a>> {
     if !line.shown {
         return None;
     }
@@ -157,25 +166,25 @@ fn head_of<'a>(line: &Line<'a>) -> Option<Head<'a>> {
     let rest = rest[1..].strip_prefix(']')?;
     let fits = rest.is_empty() || rest.starts_with([' ', '\t']);
     let at = line.start + indent + 1 + blanks + 1;
-    fits.then(|| Head { indent, ticked, mark: at..at + 1, rest: rest.trim() })
+    fits.then(|| CheckboxHead { indent, ticked, mark: at..at + 1, rest: rest.trim() })
 }
 
 fn priority_and_title(rest: &str) -> (u8, String) {
     let found = rest.strip_prefix("[P").or_else(|| rest.strip_prefix("[p"));
     let found = found.and_then(|rest| rest.split_once(']'));
-    let found = found.and_then(|(digits, rest)| Some((priority_of(digits)?, rest)));
+    let found = found.and_then(|(digits, rest)| Some((parse_priority(digits)?, rest)));
     match found {
-        Some((priority, rest)) => (priority, words(rest)),
-        None => (PRIORITY_DEFAULT, words(rest)),
+        Some((priority, rest)) => (priority, collapse_whitespace(rest)),
+        None => (PRIORITY_DEFAULT, collapse_whitespace(rest)),
     }
 }
 
 /// Returns the labels in a title: `#docs`, but not `#12`, which is an issue, and nothing within
 /// code.
-fn labels(title: &str) -> Vec<String> {
+fn find_labels(title: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for (at, part) in title.split('`').enumerate() {
-        for tag in part.split_whitespace().filter(|_| at % 2 == 0).filter_map(label) {
+        for tag in part.split_whitespace().filter(|_| at % 2 == 0).filter_map(parse_label) {
             if !out.iter().any(|there| there == tag) {
                 out.push(tag.to_owned());
             }
@@ -185,7 +194,7 @@ fn labels(title: &str) -> Vec<String> {
 }
 
 /// Returns the label that a word stands for, if it is one.
-fn label(word: &str) -> Option<&str> {
+fn parse_label(word: &str) -> Option<&str> {
     let tag = word.strip_prefix('#')?;
     let tag = tag.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
     let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | ':');
@@ -199,7 +208,7 @@ fn without_labels(title: &str) -> &str {
     let mut rest = title;
     while let Some((before, last)) = rest.rsplit_once(' ') {
         let in_code = before.matches('`').count() % 2 == 1;
-        if in_code || label(last).is_none() {
+        if in_code || parse_label(last).is_none() {
             break;
         }
         rest = before;
@@ -207,7 +216,7 @@ fn without_labels(title: &str) -> &str {
     rest
 }
 
-fn dedented(lines: &[&str]) -> String {
+fn dedent_lines(lines: &[&str]) -> String {
     let blanks = |line: &&str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let common = lines.iter().filter(|line| !line.trim().is_empty()).map(&blanks).min();
     let cut =
@@ -226,7 +235,7 @@ mod tests {
 
     #[test]
     fn boxes_are_read_with_priority_labels_and_what_belongs_to_them() {
-        let found = tasks(LIST);
+        let found = open_tasks(LIST);
         let shown: Vec<_> = found
             .iter()
             .map(|task| (task.priority, task.title.as_str(), task.labels.join(",")))
@@ -255,14 +264,14 @@ mod tests {
             ("#bug", "#bug"),
             ("#bug #ui", "#bug"),
         ] {
-            assert_eq!(tasks(&format!("- [ ] {title}\n"))[0].title, plain);
+            assert_eq!(open_tasks(&format!("- [ ] {title}\n"))[0].title, plain);
         }
     }
 
     #[test]
     fn a_name_stays_when_the_list_is_edited() {
         let id = |text: &str, title: &str| {
-            tasks(text).into_iter().find(|task| task.title == title).map(|task| task.id)
+            open_tasks(text).into_iter().find(|task| task.title == title).map(|task| task.id)
         };
         let before = id(LIST, "Write docs `#code`").unwrap();
         let moved = format!("- [ ] New one\n\n{}", LIST.replace("* [ ] Write", "- [ ] [P1] Write"));
@@ -274,28 +283,28 @@ mod tests {
     #[test]
     fn ticking_changes_one_character() {
         let text = LIST.replace('\n', "\r\n");
-        let id = &tasks(&text)[1].id;
-        let ticked = tick(&text, id).unwrap();
+        let id = &open_tasks(&text)[1].id;
+        let ticked = tick_task(&text, id).unwrap();
         assert_eq!(ticked, text.replace("* [ ] Write", "* [x] Write"));
-        assert_eq!(tick(&ticked, id), None, "it is done");
-        assert_eq!(tick(&text, "file-00000000"), None);
+        assert_eq!(tick_task(&ticked, id), None, "it is done");
+        assert_eq!(tick_task(&text, "file-00000000"), None);
     }
 
     #[test]
     fn twins_are_ticked_together() {
         let text = "- [ ] Same\n- [ ] Other\n- [ ]   Same\n";
-        let id = &tasks(text)[0].id;
-        assert_eq!(tick(text, id).unwrap(), "- [x] Same\n- [ ] Other\n- [x]   Same\n");
+        let id = &open_tasks(text)[0].id;
+        assert_eq!(tick_task(text, id).unwrap(), "- [x] Same\n- [ ] Other\n- [x]   Same\n");
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_and_ticking_keeps_its_length(text in "(?s)([-*] \\[[ x]\\] [a-c#P`<!>\u{e4}\n -]{0,12}\r?\n?){0,8}") {
-            for task in tasks(&text) {
-                let ticked = tick(&text, &task.id).unwrap();
+            for task in open_tasks(&text) {
+                let ticked = tick_task(&text, &task.id).unwrap();
                 prop_assert_eq!(ticked.len(), text.len());
-                prop_assert!(tasks(&ticked).iter().all(|left| left.id != task.id));
-                prop_assert!(tasks(&ticked).len() < tasks(&text).len());
+                prop_assert!(open_tasks(&ticked).iter().all(|left| left.id != task.id));
+                prop_assert!(open_tasks(&ticked).len() < open_tasks(&text).len());
             }
         }
     }

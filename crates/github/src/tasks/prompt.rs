@@ -1,17 +1,17 @@
 //! The prompt of a run as a task.
 
-use super::{PRIORITY_DEFAULT, Source, Task, bounded, id_of};
+use super::{PRIORITY_DEFAULT, QueuedTask, TaskSource, content_id, truncate_text};
 use crate::limits::{TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX};
 
 /// Converts a prompt to a task, with its first line as the title; `None` if it is empty.
-pub fn task(prompt: &str) -> Option<Task> {
+pub fn task(prompt: &str) -> Option<QueuedTask> {
     let prompt = prompt.trim();
     let (title, body) = prompt.split_once('\n').unwrap_or((prompt, ""));
-    (!prompt.is_empty()).then(|| Task {
-        id: id_of(Source::Prompt, prompt),
-        source: Source::Prompt,
-        title: bounded(title.trim(), TASK_TITLE_CHARS_MAX),
-        body: bounded(body.trim(), TASK_BODY_CHARS_MAX),
+    (!prompt.is_empty()).then(|| QueuedTask {
+        id: content_id(TaskSource::Prompt, prompt),
+        source: TaskSource::Prompt,
+        title: truncate_text(title.trim(), TASK_TITLE_CHARS_MAX),
+        body: truncate_text(body.trim(), TASK_BODY_CHARS_MAX),
         priority: PRIORITY_DEFAULT,
         labels: Vec::new(),
         created: None,

@@ -9,7 +9,7 @@ use regex::Regex;
 
 /// A mention of the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mention {
+pub struct BotMention {
     /// The byte offset of the phrase.
     pub at: usize,
     /// The author's own text after the phrase, as written.
@@ -24,12 +24,12 @@ pub struct Mention {
 const BLANK: char = '\u{1}';
 
 /// Finds the first mention in a text.
-pub fn mention(text: &str, phrase: &str) -> Option<Mention> {
+pub fn find_mention(text: &str, phrase: &str) -> Option<BotMention> {
     let phrase = phrase.trim();
     if phrase.is_empty() {
         return None;
     }
-    let spoken = spoken(text);
+    let spoken = blank_silent_text(text);
     let found = spoken.char_indices().find_map(|(at, _)| {
         let end = at + length_of_match(&spoken[at..], phrase)?;
         (starts_word(&spoken[..at], phrase) && ends_word(&spoken[end..])).then_some((at, end))
@@ -37,7 +37,7 @@ pub fn mention(text: &str, phrase: &str) -> Option<Mention> {
     found.map(|(at, end)| {
         let (instruction, quoted) = own_and_quoted(&text[end..]);
         let instruction = instruction.trim_start_matches([':', ',']).trim().to_owned();
-        Mention { at, instruction, quoted, leads: text[..at].trim().is_empty() }
+        BotMention { at, instruction, quoted, leads: text[..at].trim().is_empty() }
     })
 }
 
@@ -69,11 +69,11 @@ fn own_and_quoted(text: &str) -> (String, String) {
 
 /// Matches a quotation in HTML.
 static QUOTATION: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?is)<(?:blockquote|q)\b.*?(?:</(?:blockquote|q)\s*>|\z)"));
+    LazyLock::new(|| compile_regex(r"(?is)<(?:blockquote|q)\b.*?(?:</(?:blockquote|q)\s*>|\z)"));
 
 /// Matches the line that mail programs write above a quotation.
 static REPLY: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
+    compile_regex(
         r"(?i)^(?:on\b.{4,300}\bwrote:|am\b.{4,300}\bschrieb\b.{0,200}:|le\b.{4,300}\ba écrit\s*:|-{2,}\s*original message\s*-{2,}|-- ?)$",
     )
 });
@@ -123,7 +123,7 @@ fn is_joined(c: char) -> bool {
 }
 
 /// Replaces text that does not count by placeholders, of the same length in bytes.
-fn spoken(text: &str) -> String {
+fn blank_silent_text(text: &str) -> String {
     let mut out = blank_lines(&blank_matches(text, &COMMENT));
     for hidden in [&*HIDDEN, &*CODE_ELEMENT] {
         out = blank_matches(&out, hidden);
@@ -133,16 +133,18 @@ fn spoken(text: &str) -> String {
 }
 
 /// Matches a comment, which may span lines.
-static COMMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)<!--.*?-->"));
+static COMMENT: LazyLock<Regex> = LazyLock::new(|| compile_regex(r"(?s)<!--.*?-->"));
 
 /// Matches what HTML does not show. An unclosed construct hides the rest.
 static HIDDEN: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?s)<!--.*?(?:-->|\z)|<\?.*?(?:\?>|\z)|<!\[CDATA\[.*?(?:\]\]>|\z)|<![A-Za-z][^>]*>?")
+    compile_regex(
+        r"(?s)<!--.*?(?:-->|\z)|<\?.*?(?:\?>|\z)|<!\[CDATA\[.*?(?:\]\]>|\z)|<![A-Za-z][^>]*>?",
+    )
 });
 
 /// Matches elements with code, quotations and hidden text.
 static CODE_ELEMENT: LazyLock<Regex> = LazyLock::new(|| {
-    regex(concat!(
+    compile_regex(concat!(
         r"(?is)<pre\b.*?(?:</pre\s*>|\z)|<code\b.*?(?:</code\s*>|\z)",
         r"|<(?:blockquote|q)\b.*?(?:</(?:blockquote|q)\s*>|\z)",
         r"|<(?:kbd|samp|tt)\b.*?(?:</(?:kbd|samp|tt)\s*>|\z)",
@@ -153,10 +155,10 @@ static CODE_ELEMENT: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Matches a tag with its attributes.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r#"(?s)</?[A-Za-z][A-Za-z0-9-]*(?:[\s/](?:"[^"]*"|'[^']*'|[^"'<>])*)?>"#)
+    compile_regex(r#"(?s)</?[A-Za-z][A-Za-z0-9-]*(?:[\s/](?:"[^"]*"|'[^']*'|[^"'<>])*)?>"#)
 });
 
-fn regex(pattern: &str) -> Regex {
+fn compile_regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns of this program are written right")
 }
 
@@ -165,14 +167,14 @@ fn blank_matches(text: &str, pattern: &Regex) -> String {
     let mut last = 0;
     for found in pattern.find_iter(text) {
         out.push_str(&text[last..found.start()]);
-        blank(found.as_str(), &mut out);
+        push_blanks(found.as_str(), &mut out);
         last = found.end();
     }
     out.push_str(&text[last..]);
     out
 }
 
-fn blank(text: &str, out: &mut String) {
+fn push_blanks(text: &str, out: &mut String) {
     for byte in text.bytes() {
         out.push(if byte == b'\n' { '\n' } else { BLANK });
     }
@@ -185,18 +187,18 @@ fn blank_lines(text: &str) -> String {
     for line in text.split_inclusive('\n') {
         let bare = line.trim();
         let silent = if let Some((mark, length)) = fence {
-            if closes(bare, mark, length) {
+            if closes_fence(bare, mark, length) {
                 fence = None;
             }
             true
-        } else if let Some(opened) = opens(bare) {
+        } else if let Some(opened) = opening_fence(bare) {
             fence = Some(opened);
             true
         } else {
             is_quote(bare) || is_indented(line)
         };
         if silent {
-            blank(line, &mut out);
+            push_blanks(line, &mut out);
         } else {
             out.push_str(line);
         }
@@ -206,7 +208,7 @@ fn blank_lines(text: &str) -> String {
 
 /// Returns the mark and the length of a code fence that opens in this line, possibly in a list or
 /// quotation.
-fn opens(bare: &str) -> Option<(char, usize)> {
+fn opening_fence(bare: &str) -> Option<(char, usize)> {
     let bare = bare.trim_start_matches(|c: char| {
         matches!(c, '>' | '-' | '*' | '+' | ' ' | '\t' | '.' | ')') || c.is_ascii_digit()
     });
@@ -216,7 +218,7 @@ fn opens(bare: &str) -> Option<(char, usize)> {
     (length >= 3 && !(mark == '`' && info.contains('`'))).then_some((mark, length))
 }
 
-fn closes(bare: &str, mark: char, length: usize) -> bool {
+fn closes_fence(bare: &str, mark: char, length: usize) -> bool {
     let bare = bare.trim_start_matches(['>', ' ', '\t']);
     !bare.is_empty() && bare.chars().all(|c| c == mark) && bare.chars().count() >= length
 }
@@ -248,7 +250,7 @@ fn blank_spans(text: &str) -> String {
         };
         let end = runs[close].0 + length;
         out.push_str(&text[last..start]);
-        blank(&text[start..end], &mut out);
+        push_blanks(&text[start..end], &mut out);
         last = end;
         at = close + 1;
     }

@@ -1,27 +1,29 @@
 //! Every call, and everything that can go wrong with one.
 
-use repertoire_github::client::retry::Policy;
-use repertoire_github::client::{Client, ClientError, MergeMethod, NewPull, Settings};
-use repertoire_model::Secret;
-use repertoire_scripted::github::{FakeGitHub, Fault, FaultKind, GitHubServer, TOKEN, sha_for};
+use repertoire_github::client::retry::CallRetryPolicy;
+use repertoire_github::client::{ClientError, ClientSettings, GitHubClient, MergeMethod, NewPull};
+use repertoire_model::ApiSecret;
+use repertoire_scripted::github::{
+    FakeGitHub, GitHubFault, GitHubFaultKind, GitHubServer, TOKEN, fake_sha,
+};
 use serde_json::json;
 
 const NOW_MS: u64 = 1_000_000_000;
 const BOT: &str = "github-actions[bot]";
 
-fn settings(server: &GitHubServer) -> Settings {
-    let token = Some(Secret::new(TOKEN));
-    let policy = Policy { initial_ms: 1, margin_ms: 0, ..Policy::default() };
-    Settings {
+fn settings(server: &GitHubServer) -> ClientSettings {
+    let token = Some(ApiSecret::new(TOKEN));
+    let policy = CallRetryPolicy { initial_ms: 1, margin_ms: 0, ..CallRetryPolicy::default() };
+    ClientSettings {
         policy,
         clock: || NOW_MS,
         timeout_ms: 5_000,
-        ..Settings::new(&server.url(), token, "octo", "repo")
+        ..ClientSettings::new(&server.url(), token, "octo", "repo")
     }
 }
 
-fn client(server: &GitHubServer) -> Client {
-    Client::new(settings(server)).unwrap()
+fn client(server: &GitHubServer) -> GitHubClient {
+    GitHubClient::new(settings(server)).unwrap()
 }
 
 fn repository() -> FakeGitHub {
@@ -41,21 +43,21 @@ async fn what_somebody_may_do_is_told_by_permission_and_role() {
         ("rita", "read", "triage", false),
         ("stranger", "read", "read", false),
     ] {
-        let found = client.permission(login).await.unwrap();
+        let found = client.get_permission(login).await.unwrap();
         assert_eq!(
             (found.permission.as_str(), found.role_name.as_deref(), found.can_write()),
             (permission, Some(role), writes)
         );
     }
-    assert!(client.permission("nobody").await.unwrap_err().is_not_found());
+    assert!(client.get_permission("nobody").await.unwrap_err().is_not_found());
 }
 
 #[tokio::test]
 async fn a_call_carries_what_github_asks_for() {
     let server = repository().start().await;
-    client(&server).issue(31).await.unwrap();
+    client(&server).get_issue(31).await.unwrap();
     let call = &server.calls()[0];
-    assert_eq!(call.line(), "GET /repos/octo/repo/issues/31");
+    assert_eq!(call.request_line(), "GET /repos/octo/repo/issues/31");
     let header = |name: &str| call.headers[name].as_str();
     assert_eq!(header("accept"), "application/vnd.github+json");
     assert_eq!(header("x-github-api-version"), "2022-11-28");
@@ -66,9 +68,9 @@ async fn a_call_carries_what_github_asks_for() {
 #[tokio::test]
 async fn an_apps_token_may_not_ask_who_it_is_and_a_persons_may() {
     let app = repository().start().await;
-    assert!(client(&app).who_am_i().await.unwrap_err().is_forbidden());
+    assert!(client(&app).get_own_user().await.unwrap_err().is_forbidden());
     let person = repository().token_of("ada").start().await;
-    assert_eq!(client(&person).who_am_i().await.unwrap().login, "ada");
+    assert_eq!(client(&person).get_own_user().await.unwrap().login, "ada");
 }
 
 #[tokio::test]
@@ -79,7 +81,7 @@ async fn lists_are_read_page_by_page() {
             fake.issue(number, &format!("Issue {number}"), "", "ada").label(number, "agent-task");
     }
     let server = fake.issue(9, "Other", "", "ada").start().await;
-    let found = client(&server).issues_labelled("agent-task").await.unwrap();
+    let found = client(&server).list_labelled_issues("agent-task").await.unwrap();
     assert!(found.whole);
     let numbers: Vec<u64> = found.items.iter().map(|issue| issue.number).collect();
     assert_eq!(numbers, [31, 1, 2, 3, 4, 5], "oldest first");
@@ -89,11 +91,11 @@ async fn lists_are_read_page_by_page() {
 #[tokio::test]
 async fn a_list_without_end_is_cut_and_says_so() {
     let server = repository().page_size(1).start().await;
-    server.change(|state| {
-        let comment = repertoire_scripted::github::Comment::default();
+    server.change_state(|state| {
+        let comment = repertoire_scripted::github::FakeComment::default();
         state.issues.get_mut(&31).unwrap().comments = vec![comment; 40];
     });
-    let found = client(&server).comments(31).await.unwrap();
+    let found = client(&server).list_comments(31).await.unwrap();
     assert_eq!((found.items.len(), found.whole), (30, false));
 }
 
@@ -103,33 +105,35 @@ async fn a_link_to_another_host_is_not_followed() {
     let link =
         format!("<{}/repos/octo/repo/issues/31/comments?page=2>; rel=\"next\"", elsewhere.url());
     let headers = vec![("link".to_owned(), link)];
-    let fault = Fault::on("/comments", FaultKind::Headers { headers });
+    let fault = GitHubFault::new("/comments", GitHubFaultKind::Headers { headers });
     let server = repository().fault(fault).start().await;
-    let error = client(&server).comments(31).await.unwrap_err();
+    let error = client(&server).list_comments(31).await.unwrap_err();
     assert!(error.to_string().contains("the next page is somewhere else"), "{error}");
     assert!(elsewhere.calls().is_empty());
 }
 
 #[tokio::test]
 async fn failures_of_the_server_are_repeated() {
-    let fault = Fault::status("/issues/31", 502, "Bad Gateway").times(2);
+    let fault = GitHubFault::status("/issues/31", 502, "Bad Gateway").times(2);
     let server = repository().fault(fault).start().await;
-    assert_eq!(client(&server).issue(31).await.unwrap().title, "Search is empty");
+    assert_eq!(client(&server).get_issue(31).await.unwrap().title, "Search is empty");
     assert_eq!(server.calls().len(), 3);
 }
 
 #[tokio::test]
 async fn failures_without_end_are_an_error() {
-    let server = repository().fault(Fault::status("/issues/31", 500, "oh").times(99)).start().await;
-    let error = client(&server).issue(31).await.unwrap_err();
+    let server =
+        repository().fault(GitHubFault::status("/issues/31", 500, "oh").times(99)).start().await;
+    let error = client(&server).get_issue(31).await.unwrap_err();
     assert!(matches!(error, ClientError::Server { status: 500, .. }), "{error}");
     assert_eq!(server.calls().len(), 5);
 }
 
 #[tokio::test]
 async fn a_dropped_connection_is_repeated() {
-    let server = repository().fault(Fault::on("/issues/31", FaultKind::Dropped)).start().await;
-    client(&server).issue(31).await.unwrap();
+    let server =
+        repository().fault(GitHubFault::new("/issues/31", GitHubFaultKind::Dropped)).start().await;
+    client(&server).get_issue(31).await.unwrap();
     assert_eq!(server.calls().len(), 2);
 }
 
@@ -137,12 +141,12 @@ async fn a_dropped_connection_is_repeated() {
 async fn a_limit_that_ends_soon_is_waited_for() {
     let now_s = NOW_MS / 1000;
     let server = repository()
-        .fault(Fault::primary_limit("/issues/31", now_s))
-        .fault(Fault::secondary_limit("/comments", 0))
+        .fault(GitHubFault::primary_limit("/issues/31", now_s))
+        .fault(GitHubFault::secondary_limit("/comments", 0))
         .start()
         .await;
     let client = client(&server);
-    client.issue(31).await.unwrap();
+    client.get_issue(31).await.unwrap();
     // A limit means that nothing was done, so that this is simply repeated.
     client.create_comment(31, "hello <!-- m -->", BOT, "<!-- m -->").await.unwrap();
     assert_eq!(server.comments(31), ["hello <!-- m -->"]);
@@ -153,12 +157,12 @@ async fn a_limit_that_ends_soon_is_waited_for() {
 async fn a_limit_that_lasts_is_an_error_with_its_end() {
     let reset_s = NOW_MS / 1000 + 3600;
     let server = repository()
-        .fault(Fault::primary_limit("/issues/31", reset_s))
-        .fault(Fault::secondary_limit("/user", 3600))
+        .fault(GitHubFault::primary_limit("/issues/31", reset_s))
+        .fault(GitHubFault::secondary_limit("/user", 3600))
         .start()
         .await;
     let client = client(&server);
-    for error in [client.issue(31).await.map(drop), client.who_am_i().await.map(drop)] {
+    for error in [client.get_issue(31).await.map(drop), client.get_own_user().await.map(drop)] {
         let error = error.unwrap_err();
         let ClientError::Limited { until_ms, .. } = error else { panic!("{error}") };
         assert_eq!(until_ms, NOW_MS + 3_600_000);
@@ -168,8 +172,8 @@ async fn a_limit_that_lasts_is_an_error_with_its_end() {
 
 #[tokio::test]
 async fn a_comment_whose_answer_was_lost_is_written_once() {
-    for kind in [FaultKind::LostAnswer, FaultKind::Dropped] {
-        let fault = Fault::on("/comments", kind).method("POST");
+    for kind in [GitHubFaultKind::LostAnswer, GitHubFaultKind::Dropped] {
+        let fault = GitHubFault::new("/comments", kind).method("POST");
         let server = repository().fault(fault).start().await;
         let client = client(&server);
         let written = client.create_comment(31, "done <!-- run:7 -->", BOT, "<!-- run:7 -->");
@@ -180,7 +184,7 @@ async fn a_comment_whose_answer_was_lost_is_written_once() {
 
 #[tokio::test]
 async fn somebody_elses_comment_is_not_taken_for_ours() {
-    let fault = Fault::on("/comments", FaultKind::Dropped).method("POST");
+    let fault = GitHubFault::new("/comments", GitHubFaultKind::Dropped).method("POST");
     let server = repository().comment(31, "mallory", "<!-- run:7 -->").fault(fault).start().await;
     client(&server).create_comment(31, "x <!-- run:7 -->", BOT, "<!-- run:7 -->").await.unwrap();
     assert_eq!(server.comments(31).len(), 2);
@@ -188,24 +192,26 @@ async fn somebody_elses_comment_is_not_taken_for_ours() {
 
 #[tokio::test]
 async fn a_call_that_hangs_has_an_end_and_is_looked_for() {
-    let fault = Fault::on("/comments", FaultKind::HangAfter).method("POST");
+    let fault = GitHubFault::new("/comments", GitHubFaultKind::HangAfter).method("POST");
     let server = repository().fault(fault).start().await;
-    let client = Client::new(Settings { timeout_ms: 150, ..settings(&server) }).unwrap();
+    let client =
+        GitHubClient::new(ClientSettings { timeout_ms: 150, ..settings(&server) }).unwrap();
     client.create_comment(31, "x <!-- m -->", BOT, "<!-- m -->").await.unwrap();
     assert_eq!(server.comments(31).len(), 1);
 
-    let server = repository().fault(Fault::on("/user", FaultKind::Hang).times(9)).start().await;
-    let policy = Policy { attempts_max: 2, initial_ms: 1, ..Policy::default() };
-    let settings = Settings { timeout_ms: 50, policy, ..settings(&server) };
-    let error = Client::new(settings).unwrap().who_am_i().await.unwrap_err();
+    let server =
+        repository().fault(GitHubFault::new("/user", GitHubFaultKind::Hang).times(9)).start().await;
+    let policy = CallRetryPolicy { attempts_max: 2, initial_ms: 1, ..CallRetryPolicy::default() };
+    let settings = ClientSettings { timeout_ms: 50, policy, ..settings(&server) };
+    let error = GitHubClient::new(settings).unwrap().get_own_user().await.unwrap_err();
     assert!(matches!(error, ClientError::TimedOut { limit_ms: 50, .. }), "{error}");
 }
 
 #[tokio::test]
 async fn answers_that_are_no_json_or_too_long_are_not_understood() {
-    for kind in [FaultKind::Malformed, FaultKind::Huge { bytes: 9 * 1024 * 1024 }] {
-        let server = repository().fault(Fault::on("/issues/31", kind)).start().await;
-        let error = client(&server).issue(31).await.unwrap_err();
+    for kind in [GitHubFaultKind::Malformed, GitHubFaultKind::Huge { bytes: 9 * 1024 * 1024 }] {
+        let server = repository().fault(GitHubFault::new("/issues/31", kind)).start().await;
+        let error = client(&server).get_issue(31).await.unwrap_err();
         assert!(matches!(error, ClientError::Unclear { .. }), "{error}");
         assert_eq!(server.calls().len(), 1, "the next answer would be no better");
     }
@@ -214,13 +220,13 @@ async fn answers_that_are_no_json_or_too_long_are_not_understood() {
 #[tokio::test]
 async fn refusals_are_told_apart() {
     let server = repository()
-        .fault(Fault::forbidden("/labels", "issues=write; pull_requests=write"))
+        .fault(GitHubFault::forbidden("/labels", "issues=write; pull_requests=write"))
         .start()
         .await;
     let client = client(&server);
     let error = client.add_label(31, "x").await.unwrap_err().to_string();
     assert!(error.contains("it needs `issues=write; pull_requests=write`"), "{error}");
-    let error = client.issue(99).await.unwrap_err().to_string();
+    let error = client.get_issue(99).await.unwrap_err().to_string();
     assert!(error.contains("not visible to this token"), "{error}");
     let error = client.create_comment(31, "  ", BOT, "m").await.unwrap_err();
     assert!(matches!(error, ClientError::Refused { status: 422, .. }), "{error}");
@@ -229,15 +235,15 @@ async fn refusals_are_told_apart() {
 
 #[tokio::test]
 async fn a_wrong_token_is_refused_and_never_shown() {
-    let fault = Fault::status("/issues/31", 422, &format!("no {TOKEN} here"));
+    let fault = GitHubFault::status("/issues/31", 422, &format!("no {TOKEN} here"));
     let server = repository().fault(fault).start().await;
-    let error = client(&server).issue(31).await.unwrap_err();
+    let error = client(&server).get_issue(31).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains(TOKEN), "{error}");
-    let wrong = Settings { token: Some(Secret::new("ghs_other")), ..settings(&server) };
-    let error = Client::new(wrong).unwrap().add_label(31, "x").await.unwrap_err();
+    let wrong = ClientSettings { token: Some(ApiSecret::new("ghs_other")), ..settings(&server) };
+    let error = GitHubClient::new(wrong).unwrap().add_label(31, "x").await.unwrap_err();
     assert!(matches!(error, ClientError::Unauthorised { .. }), "{error}");
-    let none = Client::new(Settings { token: None, ..settings(&server) }).unwrap();
-    assert!(none.issue(31).await.is_ok(), "what is public can be read");
+    let none = GitHubClient::new(ClientSettings { token: None, ..settings(&server) }).unwrap();
+    assert!(none.get_issue(31).await.is_ok(), "what is public can be read");
     assert!(matches!(none.close_issue(31).await, Err(ClientError::Unauthorised { .. })));
 }
 
@@ -246,11 +252,11 @@ async fn names_that_lead_elsewhere_are_not_sent() {
     let server = repository().start().await;
     let client = client(&server);
     let refused = [
-        client.permission("../../user").await.map(drop),
-        client.branch("../collaborators").await.map(drop),
+        client.get_permission("../../user").await.map(drop),
+        client.get_branch("../collaborators").await.map(drop),
         client.delete_branch("heads/../main").await,
         client.remove_label(31, "..").await,
-        client.check_runs("main/../..").await.map(drop),
+        client.list_check_runs("main/../..").await.map(drop),
     ];
     for done in refused {
         assert!(matches!(done, Err(ClientError::BadName { .. })), "{done:?}");
@@ -290,17 +296,17 @@ async fn who_added_a_label_is_the_last_who_did() {
 async fn an_edit_is_told_from_every_other_change() {
     let server = repository().comment(31, "ada", "and?").start().await;
     let client = client(&server);
-    assert_eq!(client.last_edited(31).await.unwrap(), None);
+    assert_eq!(client.get_last_edited(31).await.unwrap(), None);
     client.update_issue(31, "Other title", "Other text").await.unwrap();
-    let edited = client.last_edited(31).await.unwrap().unwrap();
+    let edited = client.get_last_edited(31).await.unwrap().unwrap();
     assert!(edited.ends_with('Z'), "{edited}");
-    let error = client.last_edited(9_999).await.unwrap_err().to_string();
+    let error = client.get_last_edited(9_999).await.unwrap_err().to_string();
     assert!(error.contains("Could not resolve"), "{error}");
 }
 
 #[tokio::test]
 async fn a_pull_request_is_opened_once() {
-    let fault = Fault::on("/pulls", FaultKind::LostAnswer).method("POST");
+    let fault = GitHubFault::new("/pulls", GitHubFaultKind::LostAnswer).method("POST");
     let server = repository().branch("bot/31").fault(fault).start().await;
     let client = client(&server);
     let new = NewPull { title: "Fix", body: "It", head: "bot/31", base: "main", draft: true };
@@ -326,27 +332,27 @@ async fn a_pull_request_from_a_fork_is_not_taken_for_ours() {
         .pull_with(41, |pull| pull.fork = Some("octo/fork".to_owned()))
         .start()
         .await;
-    assert!(client(&server).pulls_of("bot/31").await.unwrap().items.is_empty());
+    assert!(client(&server).list_pulls_of("bot/31").await.unwrap().items.is_empty());
 }
 
 #[tokio::test]
 async fn a_merge_names_its_commit_and_is_done_once() {
-    let fault = Fault::on("/merge", FaultKind::LostAnswer).method("PUT");
+    let fault = GitHubFault::new("/merge", GitHubFaultKind::LostAnswer).method("PUT");
     let server = repository().pull(40, "bot/31", BOT).fault(fault).start().await;
     let client = client(&server);
     // The lost answer strikes here: the head is another one, so that nothing was merged and GitHub's no is heard.
-    let moved = client.merge_pull(40, &sha_for("else"), None).await;
+    let moved = client.merge_pull(40, &fake_sha("else"), None).await;
     assert!(matches!(moved, Err(ClientError::Refused { status: 409, .. })));
-    let head = sha_for("bot/31");
+    let head = fake_sha("bot/31");
     let merged = client.merge_pull(40, &head, Some(MergeMethod::Squash)).await.unwrap();
     assert!(merged.merged);
-    let pull = client.pull(40).await.unwrap();
+    let pull = client.get_pull(40).await.unwrap();
     assert_eq!(pull.merge_commit_sha, Some(merged.sha));
 
-    let fault = Fault::on("/merge", FaultKind::LostAnswer).method("PUT");
+    let fault = GitHubFault::new("/merge", GitHubFaultKind::LostAnswer).method("PUT");
     let server = repository().pull(40, "bot/31", BOT).fault(fault).start().await;
     assert!(self::client(&server).merge_pull(40, &head, None).await.unwrap().merged);
-    assert_eq!(server.writes().len(), 1, "it was read, not repeated");
+    assert_eq!(server.write_calls().len(), 1, "it was read, not repeated");
 }
 
 #[tokio::test]
@@ -361,18 +367,18 @@ async fn what_a_pull_request_has_is_read() {
         .start()
         .await;
     let client = client(&server);
-    let head = client.pull(40).await.unwrap().head.sha;
-    assert_eq!(client.pull_files(40).await.unwrap().items[0].filename, "src/lib.rs");
-    assert_eq!(client.pull_diff(40).await.unwrap(), "diff --git a/x b/x");
+    let head = client.get_pull(40).await.unwrap().head.sha;
+    assert_eq!(client.list_pull_files(40).await.unwrap().items[0].filename, "src/lib.rs");
+    assert_eq!(client.get_pull_diff(40).await.unwrap(), "diff --git a/x b/x");
     assert_eq!(
-        client.reviews(40).await.unwrap().items[0].commit_id.as_deref(),
+        client.list_reviews(40).await.unwrap().items[0].commit_id.as_deref(),
         Some(head.as_str())
     );
-    assert!(client.review_comments(40).await.unwrap().items.is_empty());
-    let runs = client.check_runs(&head).await.unwrap();
+    assert!(client.list_review_comments(40).await.unwrap().items.is_empty());
+    let runs = client.list_check_runs(&head).await.unwrap();
     assert_eq!(runs.items[0].conclusion.as_deref(), Some("success"));
-    assert_eq!(client.statuses(&head).await.unwrap().items[0].state, "pending");
-    assert!(client.issue(40).await.unwrap().is_pull());
+    assert_eq!(client.list_statuses(&head).await.unwrap().items[0].state, "pending");
+    assert!(client.get_issue(40).await.unwrap().is_pull());
 }
 
 #[tokio::test]
@@ -385,17 +391,17 @@ async fn protection_may_be_hidden_absent_or_there() {
         .start()
         .await;
     let client = client(&server);
-    let found = client.protection("main").await.unwrap().unwrap();
+    let found = client.get_protection("main").await.unwrap().unwrap();
     assert_eq!(found.required_status_checks.unwrap().contexts, ["test"]);
-    assert_eq!(client.protection("free").await.unwrap(), None);
-    let summary = client.branch("main").await.unwrap();
+    assert_eq!(client.get_protection("free").await.unwrap(), None);
+    let summary = client.get_branch("main").await.unwrap();
     assert!(summary.protected);
     let checks = summary.protection.unwrap().required_status_checks.unwrap();
     assert_eq!(checks.contexts, ["test"]);
-    let rules = client.rules("main").await.unwrap().items;
+    let rules = client.list_branch_rules("main").await.unwrap().items;
     assert_eq!(rules[0].parameters.as_ref().unwrap().required_approving_review_count, 2);
-    server.change(|state| state.branches.get_mut("main").unwrap().protection_hidden = true);
-    assert!(client.protection("main").await.unwrap_err().is_forbidden());
+    server.change_state(|state| state.branches.get_mut("main").unwrap().protection_hidden = true);
+    assert!(client.get_protection("main").await.unwrap_err().is_forbidden());
 }
 
 #[tokio::test]
@@ -405,13 +411,13 @@ async fn a_branch_is_deleted_once_and_a_protected_one_never() {
     client.delete_branch("bot/31").await.unwrap();
     client.delete_branch("bot/31").await.unwrap();
     assert!(matches!(client.delete_branch("main").await, Err(ClientError::Refused { .. })));
-    assert_eq!(client.issue(31).await.unwrap().state, "open");
+    assert_eq!(client.get_issue(31).await.unwrap().state, "open");
     assert_eq!(client.close_issue(31).await.unwrap().state, "closed");
 }
 
 #[tokio::test]
 async fn an_issue_is_opened_once_and_changed() {
-    let fault = Fault::on("/issues", FaultKind::LostAnswer).method("POST");
+    let fault = GitHubFault::new("/issues", GitHubFaultKind::LostAnswer).method("POST");
     let server = repository().fault(fault).start().await;
     let client = client(&server);
     let marker = "<!-- m -->";
@@ -427,7 +433,7 @@ async fn nobody_approves_twice() {
     let server = repository().pull(40, "bot/31", "ada").start().await;
     let client = client(&server);
     for _ in 0..2 {
-        client.approve(40, &sha_for("bot/31"), BOT, "checks passed").await.unwrap();
+        client.approve_pull(40, &fake_sha("bot/31"), BOT, "checks passed").await.unwrap();
     }
     assert_eq!(server.state().pulls[&40].reviews.len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Reading events.
 
 use proptest::prelude::*;
-use repertoire_github::event::{AccountKind, EventName, Surroundings, read};
+use repertoire_github::event::{AccountKind, ActionsEnvironment, EventName, read_event};
 
 use crate::fixtures::{context, names, payload, surroundings};
 
@@ -77,8 +77,9 @@ fn the_label_is_the_one_that_was_just_added() {
 fn bots_are_told_by_kind_and_by_name() {
     let bot = context("issue_comment.created.by-other-bot").actor;
     assert!(bot.is_bot() && bot.kind == AccountKind::Bot);
-    let around = Surroundings { actor: Some("renovate[bot]".to_owned()), ..surroundings("push") };
-    assert!(read("{}", &around).unwrap().actor.is_bot());
+    let around =
+        ActionsEnvironment { actor: Some("renovate[bot]".to_owned()), ..surroundings("push") };
+    assert!(read_event("{}", &around).unwrap().actor.is_bot());
     assert!(!context("issues.opened").actor.is_bot());
 }
 
@@ -100,30 +101,31 @@ fn inputs_are_texts_and_what_is_no_text_is_left_out() {
 
 #[test]
 fn the_clock_acts_for_the_owner_whatever_the_environment_says() {
-    let around = Surroundings {
+    let around = ActionsEnvironment {
         actor: Some("mallory-outside".to_owned()),
         triggering_actor: Some("mallory-outside".to_owned()),
         ..surroundings("schedule")
     };
-    let context = read(&payload("schedule"), &around).unwrap();
+    let context = read_event(&payload("schedule"), &around).unwrap();
     assert_eq!((context.event, context.actor.login.as_str()), (EventName::Schedule, "brewery"));
     assert_eq!(context.rerun_by, None);
 }
 
 #[test]
 fn the_sender_is_the_actor_and_whoever_ran_it_again_is_told() {
-    let around = Surroundings {
+    let around = ActionsEnvironment {
         actor: Some("ada-maintainer".to_owned()),
         triggering_actor: Some("rita-reader".to_owned()),
         run_attempt: Some("2".to_owned()),
         ..surroundings("issue_comment")
     };
-    let context = read(&payload("issue_comment.created"), &around).unwrap();
+    let context = read_event(&payload("issue_comment.created"), &around).unwrap();
     assert_eq!(context.actor.login, "ada-maintainer");
     assert_eq!(context.rerun_by.unwrap().login, "rita-reader");
     // The same person again, in another spelling.
-    let around = Surroundings { triggering_actor: Some("Ada-Maintainer".to_owned()), ..around };
-    let context = read(&payload("issue_comment.created"), &around).unwrap();
+    let around =
+        ActionsEnvironment { triggering_actor: Some("Ada-Maintainer".to_owned()), ..around };
+    let context = read_event(&payload("issue_comment.created"), &around).unwrap();
     assert_eq!(context.rerun_by, None);
 }
 
@@ -134,8 +136,9 @@ fn an_event_that_nobody_knows_is_still_an_event() {
 
 #[track_caller]
 fn refused(payload: &str, event: &str, expect: &str) {
-    let around = Surroundings { event_name: Some(event.to_owned()), ..Surroundings::default() };
-    let error = read(payload, &around).unwrap_err().to_string();
+    let around =
+        ActionsEnvironment { event_name: Some(event.to_owned()), ..ActionsEnvironment::default() };
+    let error = read_event(payload, &around).unwrap_err().to_string();
     assert!(error.contains(expect), "{error}");
 }
 
@@ -164,15 +167,15 @@ fn a_bad_file_is_one_message() {
 
 #[test]
 fn an_event_without_a_name_says_where_the_name_comes_from() {
-    let error = read("{}", &Surroundings::default()).unwrap_err().to_string();
+    let error = read_event("{}", &ActionsEnvironment::default()).unwrap_err().to_string();
     assert!(error.contains("GITHUB_EVENT_NAME"), "{error}");
 }
 
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in ".*", name in "[a-z_]{0,12}") {
-        let around = Surroundings { event_name: Some(name), ..Surroundings::default() };
-        let _ = read(&text, &around);
+        let around = ActionsEnvironment { event_name: Some(name), ..ActionsEnvironment::default() };
+        let _ = read_event(&text, &around);
     }
 
     #[test]
@@ -184,7 +187,7 @@ proptest! {
             serde_json::from_str(&payload("pull_request_review_comment.created")).unwrap();
         let mut left = at;
         replace(&mut value, &mut left, &serde_json::from_str(with).unwrap());
-        let _ = read(&value.to_string(), &surroundings("pull_request_review_comment"));
+        let _ = read_event(&value.to_string(), &surroundings("pull_request_review_comment"));
     }
 }
 

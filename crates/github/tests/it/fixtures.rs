@@ -1,7 +1,7 @@
 //! Events as GitHub sends them, with names of our own invention.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_github::event::{Context, Surroundings, read};
+use repertoire_github::event::{ActionsEnvironment, GitHubEventContext, read_event};
 
 fn folder() -> Utf8PathBuf {
     Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/events")
@@ -23,9 +23,9 @@ pub(crate) fn payload(name: &str) -> String {
 }
 
 /// The surroundings of a run on that event.
-pub(crate) fn surroundings(name: &str) -> Surroundings {
+pub(crate) fn surroundings(name: &str) -> ActionsEnvironment {
     let event = name.split('.').next().unwrap();
-    Surroundings::from_pairs([
+    ActionsEnvironment::from_pairs([
         ("GITHUB_EVENT_NAME", event),
         ("GITHUB_REPOSITORY", "brewery/kettle"),
         ("GITHUB_RUN_ID", "991"),
@@ -37,13 +37,13 @@ pub(crate) fn surroundings(name: &str) -> Surroundings {
 
 /// A fixture as a value.
 #[track_caller]
-pub(crate) fn context(name: &str) -> Context {
-    read(&payload(name), &surroundings(name)).unwrap()
+pub(crate) fn context(name: &str) -> GitHubEventContext {
+    read_event(&payload(name), &surroundings(name)).unwrap()
 }
 
 /// The same with another text that it brought.
 #[track_caller]
-pub(crate) fn saying(name: &str, text: &str) -> Context {
+pub(crate) fn saying(name: &str, text: &str) -> GitHubEventContext {
     let mut context = context(name);
     context.said.as_mut().expect("an event that brings a text").text = text.to_owned();
     context

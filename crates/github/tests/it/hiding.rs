@@ -1,8 +1,8 @@
 //! Ways to hide text in Markdown: each has a word that readers of the page do not see, and a word that they do.
 
-use repertoire_github::comment::{Harmless, harmless};
-use repertoire_github::stranger::clean;
-use repertoire_model::Secret;
+use repertoire_github::comment::{NeutraliseRules, neutralise_text};
+use repertoire_github::untrusted::sanitise_text;
+use repertoire_model::ApiSecret;
 
 /// The hidden word of every way. Parts of it are as bad.
 const HIDDEN: &str = "OBEYME";
@@ -245,10 +245,10 @@ const WAYS: &[(&str, &str)] = &[
 fn no_way_to_hide_text_survives() {
     let mut failed = Vec::new();
     for (name, text) in WAYS {
-        let cleaned = clean(text);
+        let cleaned = sanitise_text(text);
         let is_hidden = cleaned.text.contains(HIDDEN) || cleaned.removed.is_empty();
         let is_lost = !cleaned.text.contains("SEEN");
-        if is_hidden || is_lost || clean(&cleaned.text).text != cleaned.text {
+        if is_hidden || is_lost || sanitise_text(&cleaned.text).text != cleaned.text {
             failed.push(format!("{name}: {:?}", cleaned.text));
         }
     }
@@ -278,7 +278,7 @@ fn what_readers_see_survives() {
         "- [ ] a task\n- [x] another\n\n> [!NOTE]\n> A hint.",
         "Run `cargo test [^x]` and read [the guide](docs/guide.md).",
     ] {
-        let cleaned = clean(text);
+        let cleaned = sanitise_text(text);
         assert_eq!(cleaned.text, text, "{:?}", cleaned.removed);
     }
 }
@@ -286,8 +286,8 @@ fn what_readers_see_survives() {
 /// `ghs_Ab12Cd34Ef56Gh78` in the forms in which a model may repeat it.
 #[test]
 fn encoded_forms_of_a_token_are_not_published() {
-    let secrets = [Secret::new("ghs_Ab12Cd34Ef56Gh78")];
-    let rules = Harmless { secrets: &secrets, ..Harmless::default() };
+    let secrets = [ApiSecret::new("ghs_Ab12Cd34Ef56Gh78")];
+    let rules = NeutraliseRules { secrets: &secrets, ..NeutraliseRules::default() };
     for form in [
         "ghs_Ab12Cd34Ef56Gh78",
         "87hG65fE43dC21bA_shg",
@@ -302,7 +302,7 @@ fn encoded_forms_of_a_token_are_not_published() {
     ] {
         // A value that is one digit shorter is not an encoded form.
         let is_whole = form.len() != 39;
-        let shown = harmless(&format!("The value is {form} here."), &rules);
+        let shown = neutralise_text(&format!("The value is {form} here."), &rules);
         assert_eq!(shown.contains("***"), is_whole, "{form} became {shown}");
         assert!(!is_whole || !shown.contains(form), "{form} became {shown}");
     }

@@ -1,7 +1,9 @@
 //! Which triggers hold.
 
 use proptest::prelude::*;
-use repertoire_github::trigger::{Trigger, TriggerSettings, matched, mention, prompt};
+use repertoire_github::trigger::{
+    EventTrigger, TriggerSettings, find_mention, find_prompt, match_triggers,
+};
 
 use crate::fixtures::{context, names, saying};
 
@@ -15,7 +17,7 @@ fn settings() -> TriggerSettings {
 
 #[track_caller]
 fn check(name: &str, expect: &[&str]) {
-    let matches = matched(&context(name), &settings());
+    let matches = match_triggers(&context(name), &settings());
     let found: Vec<&str> = matches.iter().map(|found| found.trigger.as_str()).collect();
     assert_eq!(found, expect, "{name}");
 }
@@ -64,8 +66,8 @@ fn every_event_has_its_triggers() {
 fn continuous_operation_is_started_by_the_clock_or_by_hand_and_by_nothing_else() {
     let settings = TriggerSettings { continuous: true, ..settings() };
     for name in names() {
-        let found = matched(&context(&name), &settings);
-        let continuous = found.iter().any(|found| found.trigger == Trigger::Continuous);
+        let found = match_triggers(&context(&name), &settings);
+        let continuous = found.iter().any(|found| found.trigger == EventTrigger::Continuous);
         let event = name.split('.').next().unwrap();
         let starts = ["schedule", "workflow_dispatch", "repository_dispatch"].contains(&event);
         assert_eq!(continuous, starts, "{name}");
@@ -76,49 +78,49 @@ fn continuous_operation_is_started_by_the_clock_or_by_hand_and_by_nothing_else()
 fn a_prompt_counts_whatever_happened_and_spaces_are_none() {
     let with = |prompt: &str| TriggerSettings { prompt: Some(prompt.to_owned()), ..settings() };
     let push = context("push");
-    assert_eq!(matched(&push, &with("do it"))[0].trigger, Trigger::ExplicitPrompt);
-    assert!(matched(&push, &with(" \n")).is_empty());
+    assert_eq!(match_triggers(&push, &with("do it"))[0].trigger, EventTrigger::ExplicitPrompt);
+    assert!(match_triggers(&push, &with(" \n")).is_empty());
     let dispatch = context("workflow_dispatch");
-    assert_eq!(prompt(&dispatch, &with("mine")), Some("mine"));
-    assert_eq!(prompt(&dispatch, &with(" ")), Some("Update the changelog for 1.4"));
+    assert_eq!(find_prompt(&dispatch, &with("mine")), Some("mine"));
+    assert_eq!(find_prompt(&dispatch, &with(" ")), Some("Update the changelog for 1.4"));
 }
 
 #[test]
 fn every_trigger_has_one_name_and_two_have_an_older_one() {
-    for trigger in Trigger::ALL {
-        assert_eq!(Trigger::parse(trigger.as_str()), Some(trigger));
+    for trigger in EventTrigger::ALL {
+        assert_eq!(EventTrigger::parse(trigger.as_str()), Some(trigger));
         let json = serde_json::to_string(&trigger).unwrap();
         assert_eq!(json, format!("\"{}\"", trigger.as_str()));
     }
-    assert_eq!(Trigger::parse("continuous_mode"), Some(Trigger::Continuous));
-    assert_eq!(Trigger::parse("manual_trigger"), Some(Trigger::Manual));
-    assert_eq!(Trigger::parse("Mention"), None);
+    assert_eq!(EventTrigger::parse("continuous_mode"), Some(EventTrigger::Continuous));
+    assert_eq!(EventTrigger::parse("manual_trigger"), Some(EventTrigger::Manual));
+    assert_eq!(EventTrigger::parse("Mention"), None);
 }
 
 #[test]
 fn a_label_in_another_case_is_the_same_label() {
     let mut context = context("issues.labeled.task");
     context.label = Some("Agent-Task".to_owned());
-    assert_eq!(matched(&context, &settings())[0].trigger, Trigger::IssueLabeled);
+    assert_eq!(match_triggers(&context, &settings())[0].trigger, EventTrigger::IssueLabeled);
 }
 
 #[test]
 fn a_label_that_was_there_already_does_not_call_again() {
     let mut context = context("issue_comment.created.plain");
     context.entity.as_mut().unwrap().labels = vec!["repertoire".to_owned()];
-    let found = matched(&context, &settings());
-    assert!(found.iter().all(|found| found.trigger != Trigger::Label));
+    let found = match_triggers(&context, &settings());
+    assert!(found.iter().all(|found| found.trigger != EventTrigger::Label));
 }
 
 #[track_caller]
 fn calls(text: &str, instruction: &str) {
-    let found = mention(text, "@repertoire").unwrap_or_else(|| panic!("no call in {text:?}"));
+    let found = find_mention(text, "@repertoire").unwrap_or_else(|| panic!("no call in {text:?}"));
     assert_eq!(found.instruction, instruction, "{text:?}");
 }
 
 #[track_caller]
 fn silent(text: &str) {
-    assert_eq!(mention(text, "@repertoire"), None, "{text:?}");
+    assert_eq!(find_mention(text, "@repertoire"), None, "{text:?}");
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn what_a_call_quotes_is_not_the_caller_s() {
         ),
         ("@repertoire run\n```\na > b\n```", "run\n```\na > b\n```", ""),
     ] {
-        let call = mention(text, "@repertoire").unwrap();
+        let call = find_mention(text, "@repertoire").unwrap();
         assert_eq!((call.instruction.as_str(), call.quoted.as_str()), (own, quoted), "{text}");
     }
 }
@@ -215,35 +217,37 @@ fn what_we_wrote_calls_for_nothing_whoever_it_seems_to_be_from() {
     const EVENT: &str = "issue_comment.created";
     let settings = TriggerSettings { prompt: Some("go".to_owned()), manual: true, ..settings() };
     let ours = saying(EVENT, "<!-- repertoire:tag -->\n@repertoire again");
-    assert_eq!(matched(&ours, &settings), []);
-    let other = matched(&saying(EVENT, "@repertoire again"), &settings);
-    assert!(other.iter().any(|found| found.trigger == Trigger::Mention), "{other:?}");
+    assert_eq!(match_triggers(&ours, &settings), []);
+    let other = match_triggers(&saying(EVENT, "@repertoire again"), &settings);
+    assert!(other.iter().any(|found| found.trigger == EventTrigger::Mention), "{other:?}");
     let also_own = vec![saying(EVENT, "x").actor.login];
-    let own =
-        matched(&saying(EVENT, "@repertoire again"), &TriggerSettings { also_own, ..settings });
-    assert!(own.iter().all(|found| found.trigger != Trigger::Mention), "{own:?}");
+    let own = match_triggers(
+        &saying(EVENT, "@repertoire again"),
+        &TriggerSettings { also_own, ..settings },
+    );
+    assert!(own.iter().all(|found| found.trigger != EventTrigger::Mention), "{own:?}");
 }
 
 #[test]
 fn any_phrase_can_call() {
-    assert_eq!(mention("/agent go", "/agent").unwrap().instruction, "go");
-    assert_eq!(mention("hey bot, go", "Hey Bot").unwrap().instruction, "go");
-    assert_eq!(mention("anything", ""), None);
-    assert_eq!(mention("anything", "  "), None);
+    assert_eq!(find_mention("/agent go", "/agent").unwrap().instruction, "go");
+    assert_eq!(find_mention("hey bot, go", "Hey Bot").unwrap().instruction, "go");
+    assert_eq!(find_mention("anything", ""), None);
+    assert_eq!(find_mention("anything", "  "), None);
 }
 
 #[test]
 fn the_bot_does_not_call_itself_under_either_of_its_names() {
     let mut context = saying("issue_comment.created", "@repertoire go on");
     context.said.as_mut().unwrap().author.login = "GitHub-Actions".to_owned();
-    let found = matched(&context, &settings());
-    assert!(found.iter().all(|found| found.trigger != Trigger::Mention));
+    let found = match_triggers(&context, &settings());
+    assert!(found.iter().all(|found| found.trigger != EventTrigger::Mention));
 }
 
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "(.|\\n|[`~<>@!-]|@repertoire){0,60}", phrase in ".{0,12}") {
-        if let Some(found) = mention(&text, &phrase) {
+        if let Some(found) = find_mention(&text, &phrase) {
             prop_assert!(found.at <= text.len());
             prop_assert!(text.contains(&found.instruction));
         }
@@ -257,7 +261,7 @@ proptest! {
     ) {
         let fence = "`".repeat(marks);
         let text = format!("{before}\n{fence}\n{inside}\n@repertoire do it\n{inside}\n{fence}\n");
-        prop_assert_eq!(mention(&text, "@repertoire"), None);
+        prop_assert_eq!(find_mention(&text, "@repertoire"), None);
     }
 
     #[test]
@@ -265,12 +269,12 @@ proptest! {
         before in "[a-z \\n.`>]{0,40}", inside in "[a-z \\n.`<!]{0,40}",
     ) {
         let text = format!("{before}<!-- {inside} @repertoire do it {inside} -->");
-        prop_assert_eq!(mention(&text, "@repertoire"), None);
+        prop_assert_eq!(find_mention(&text, "@repertoire"), None);
     }
 
     #[test]
     fn a_plain_call_always_triggers(before in "([a-z]{1,8}[ .,]){0,6}", after in "[a-z ]{0,20}") {
         let text = format!("{before} @repertoire {after}");
-        prop_assert!(mention(text.trim(), "@repertoire").is_some());
+        prop_assert!(find_mention(text.trim(), "@repertoire").is_some());
     }
 }

@@ -1,25 +1,25 @@
 use super::*;
 
-fn fix(word: &str) -> Fix {
-    Fix {
-        remedy: Remedy::Command(vec!["cargo".into(), word.into()]),
+fn fix(word: &str) -> FailureFix {
+    FailureFix {
+        remedy: FixRemedy::Command(vec!["cargo".into(), word.into()]),
         preconditions: Vec::new(),
         origin: FixOrigin::Learnt,
     }
 }
 
-fn tried(word: &str, outcome: FixOutcome) -> Observation {
+fn tried(word: &str, outcome: FixOutcome) -> MemoryObservation {
     let run = Some(RunId::known("r"));
-    Observation::Tried { fix: fix(word), outcome, reason: "why".into(), run }
+    MemoryObservation::Tried { fix: fix(word), outcome, reason: "why".into(), run }
 }
 
-fn seen(tool: &str) -> Observation {
+fn seen(tool: &str) -> MemoryObservation {
     let (category, example) = ("build".to_owned(), "it broke".to_owned());
-    Observation::Seen { category, code: None, tool: tool.to_owned(), example }
+    MemoryObservation::Seen { category, code: None, tool: tool.to_owned(), example }
 }
 
-fn after(observations: &[Observation]) -> Known {
-    let mut known = Known::default();
+fn after(observations: &[MemoryObservation]) -> FailureKnowledge {
+    let mut known = FailureKnowledge::default();
     for (at_ms, observation) in (1..).zip(observations) {
         known.apply("repo", "abc", observation, at_ms);
     }
@@ -64,10 +64,10 @@ fn a_fix_belongs_to_the_tool_that_it_was_verified_with() {
 
 #[test]
 fn the_same_remedy_is_the_same_fix_whoever_found_it() {
-    let taught = Fix { origin: FixOrigin::Taught, ..fix("a") };
+    let taught = FailureFix { origin: FixOrigin::Taught, ..fix("a") };
     assert_eq!(taught.id(), fix("a").id());
     assert_ne!(fix("a").id(), fix("b").id());
-    let words = Fix { remedy: Remedy::Advice("cargo a".into()), ..fix("a") };
+    let words = FailureFix { remedy: FixRemedy::Advice("cargo a".into()), ..fix("a") };
     assert_ne!(words.id(), fix("a").id());
 }
 
@@ -75,8 +75,8 @@ fn the_same_remedy_is_the_same_fix_whoever_found_it() {
 fn a_lesson_does_not_overwrite_what_was_seen_here() {
     let mut known = after(&[seen("cargo"), tried("a", FixOutcome::Worked)]);
     let mine = known.clone();
-    let failure = Failure { seen: 0, ..mine.failure.clone().unwrap() };
-    let lesson = Observation::Taught { failure, fixes: vec![KnownFix::new(fix("a"), 9)] };
+    let failure = KnownFailure { seen: 0, ..mine.failure.clone().unwrap() };
+    let lesson = MemoryObservation::Taught { failure, fixes: vec![KnownFix::new(fix("a"), 9)] };
     known.apply("repo", "abc", &lesson, 9);
     assert_eq!(known, mine);
 }

@@ -2,12 +2,12 @@
 
 use sqlx::QueryBuilder;
 
-use super::answer::CompleteAnswer;
-use super::read::{parsed, unsigned};
-use super::tx::number;
-use super::{Fault, Store, Tx, on};
-use crate::memory::{Failure, Known, KnownFix, Observation};
-use crate::remember::FailureFilter;
+use super::complete_query::CompleteAnswer;
+use super::read::{decode_json, to_unsigned};
+use super::tx::to_signed;
+use super::{JournalStore, StoreFault, StoreTx, on};
+use crate::memory::{FailureKnowledge, KnownFailure, KnownFix, MemoryObservation};
+use crate::memory_operations::FailureFilter;
 use crate::run::RunId;
 
 /// The key of the advisory lock: an arbitrary number that is used for nothing else.
@@ -17,19 +17,19 @@ const FAILURE: &str = "SELECT state FROM failure WHERE scope = $1 AND signature 
 const FIXES: &str = "SELECT state FROM fix WHERE scope = $1 AND signature = $2 ORDER BY id";
 
 /// An observation with its scope and signature.
-pub(crate) struct Entry {
+pub(crate) struct MemoryEntry {
     pub(crate) scope: String,
     pub(crate) signature: String,
     pub(crate) at_ms: u64,
     pub(crate) run: Option<RunId>,
-    pub(crate) observation: Observation,
+    pub(crate) observation: MemoryObservation,
 }
 
-impl Tx {
+impl StoreTx {
     /// Locks the memory. The result of the fold depends on the order of observations, which is the
     /// order of their ids; the lock makes that the order of commits as well.
-    pub(crate) async fn lock_memory(&mut self) -> Result<(), Fault> {
-        if let Tx::Postgres(tx) = self {
+    pub(crate) async fn lock_memory(&mut self) -> Result<(), StoreFault> {
+        if let StoreTx::Postgres(tx) = self {
             let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(MEMORY_LOCK);
             lock.execute(tx.connection()).await?;
         }
@@ -37,7 +37,11 @@ impl Tx {
     }
 
     /// Returns true if this batch was stored already.
-    pub(crate) async fn has_memory(&mut self, entry: &Entry, batch: &str) -> Result<bool, Fault> {
+    pub(crate) async fn has_memory(
+        &mut self,
+        entry: &MemoryEntry,
+        batch: &str,
+    ) -> Result<bool, StoreFault> {
         const SQL: &str =
             "SELECT count(*) FROM memory WHERE scope = $1 AND signature = $2 AND batch = $3";
         let (count,): (i64,) = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
@@ -50,8 +54,12 @@ impl Tx {
     }
 
     /// Stores an observation and updates the failure and its fixes. The memory must be locked.
-    pub(crate) async fn observe(&mut self, entry: &Entry, batch: &str) -> Result<(), Fault> {
-        let before = self.known(&entry.scope, &entry.signature).await?;
+    pub(crate) async fn store_observation(
+        &mut self,
+        entry: &MemoryEntry,
+        batch: &str,
+    ) -> Result<(), StoreFault> {
+        let before = self.load_knowledge(&entry.scope, &entry.signature).await?;
         let mut known = before.clone();
         known.apply(&entry.scope, &entry.signature, &entry.observation, entry.at_ms);
         const SQL: &str = "INSERT INTO memory (scope, signature, at_ms, run, body, batch) \
@@ -59,7 +67,7 @@ impl Tx {
         on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
             .bind(entry.scope.as_str())
             .bind(entry.signature.as_str())
-            .bind(number(entry.at_ms))
+            .bind(to_signed(entry.at_ms))
             .bind(entry.run.as_ref().map(RunId::as_str))
             .bind(serde_json::json!(entry.observation).to_string())
             .bind(batch)
@@ -69,17 +77,25 @@ impl Tx {
         self.put_known(&before, &known).await
     }
 
-    async fn known(&mut self, scope: &str, signature: &str) -> Result<Known, Fault> {
+    async fn load_knowledge(
+        &mut self,
+        scope: &str,
+        signature: &str,
+    ) -> Result<FailureKnowledge, StoreFault> {
         let failure: Option<(String,)> = on!(self, (conn, sql = FAILURE, FAILURE) => {
             sqlx::query_as(sql).bind(scope).bind(signature).complete_optional(conn).await?
         });
         let fixes: Vec<(String,)> = on!(self, (conn, sql = FIXES, FIXES) => {
             sqlx::query_as(sql).bind(scope).bind(signature).complete_all(conn).await?
         });
-        known_of(signature, failure, &fixes)
+        decode_knowledge(signature, failure, &fixes)
     }
 
-    async fn put_known(&mut self, before: &Known, now: &Known) -> Result<(), Fault> {
+    async fn put_known(
+        &mut self,
+        before: &FailureKnowledge,
+        now: &FailureKnowledge,
+    ) -> Result<(), StoreFault> {
         let Some(failure) = &now.failure else { return Ok(()) };
         if before.failure.as_ref() != Some(failure) {
             self.put_failure(failure).await?;
@@ -102,7 +118,7 @@ impl Tx {
         Ok(())
     }
 
-    async fn put_failure(&mut self, failure: &Failure) -> Result<(), Fault> {
+    async fn put_failure(&mut self, failure: &KnownFailure) -> Result<(), StoreFault> {
         const SQL: &str = "INSERT INTO failure (scope, signature, category, seen, last_ms, state) \
             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (scope, signature) DO UPDATE SET \
             category = excluded.category, seen = excluded.seen, last_ms = excluded.last_ms, \
@@ -111,8 +127,8 @@ impl Tx {
             .bind(failure.scope.as_str())
             .bind(failure.signature.as_str())
             .bind(failure.category.as_str())
-            .bind(number(failure.seen))
-            .bind(number(failure.last_ms))
+            .bind(to_signed(failure.seen))
+            .bind(to_signed(failure.last_ms))
             .bind(serde_json::json!(failure).to_string())
             .execute(conn)
             .await
@@ -120,7 +136,7 @@ impl Tx {
         Ok(())
     }
 
-    async fn put_fix(&mut self, failure: &Failure, fix: &KnownFix) -> Result<(), Fault> {
+    async fn put_fix(&mut self, failure: &KnownFailure, fix: &KnownFix) -> Result<(), StoreFault> {
         const SQL: &str = "INSERT INTO fix (scope, signature, id, state) VALUES ($1, $2, $3, $4) \
             ON CONFLICT (scope, signature, id) DO UPDATE SET state = excluded.state";
         on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
@@ -140,7 +156,7 @@ impl Tx {
         &mut self,
         scope: &str,
         signature: Option<&str>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, StoreFault> {
         const ALL: [&str; 3] = [
             "DELETE FROM memory WHERE scope = $1 AND ($2 IS NULL OR signature = $2)",
             "DELETE FROM fix WHERE scope = $1 AND ($2 IS NULL OR signature = $2)",
@@ -160,23 +176,27 @@ impl Tx {
     }
 }
 
-impl Store {
-    pub(crate) async fn known(&self, scope: &str, signature: &str) -> Result<Known, Fault> {
+impl JournalStore {
+    pub(crate) async fn known(
+        &self,
+        scope: &str,
+        signature: &str,
+    ) -> Result<FailureKnowledge, StoreFault> {
         let failure: Option<(String,)> = on!(self, (conn, sql = FAILURE, FAILURE) => {
             sqlx::query_as(sql).bind(scope).bind(signature).complete_optional(conn).await?
         });
         let fixes: Vec<(String,)> = on!(self, (conn, sql = FIXES, FIXES) => {
             sqlx::query_as(sql).bind(scope).bind(signature).complete_all(conn).await?
         });
-        known_of(signature, failure, &fixes)
+        decode_knowledge(signature, failure, &fixes)
     }
 
     /// Returns failures by descending frequency.
-    pub(crate) async fn failures(
+    pub(crate) async fn list_failures(
         &self,
         filter: &FailureFilter,
         limit: u32,
-    ) -> Result<Vec<Failure>, Fault> {
+    ) -> Result<Vec<KnownFailure>, StoreFault> {
         const SQL: &str = "SELECT signature, state FROM failure WHERE scope = ";
         let rows: Vec<(String, String)> = on!(self, (conn, sql = SQL, SQL) => {
             let mut query = QueryBuilder::new(sql);
@@ -189,31 +209,33 @@ impl Store {
                 query.push(")) = ").push_bind(start.as_str());
             }
             query.push(" ORDER BY seen DESC, signature LIMIT ").push_bind(i64::from(limit));
-            query.push(" OFFSET ").push_bind(number(filter.after));
+            query.push(" OFFSET ").push_bind(to_signed(filter.after));
             query.build_query_as().complete_all(conn).await?
         });
-        rows.iter().map(|(signature, state)| Ok(parsed(signature, "a failure", state)?)).collect()
+        rows.iter()
+            .map(|(signature, state)| Ok(decode_json(signature, "a failure", state)?))
+            .collect()
     }
 
     /// Returns the scopes in the memory, with the number of failures of each.
-    pub(crate) async fn scopes(&self, limit: u32) -> Result<Vec<(String, u64)>, Fault> {
+    pub(crate) async fn list_scopes(&self, limit: u32) -> Result<Vec<(String, u64)>, StoreFault> {
         const SQL: &str = "SELECT scope, count(*) FROM failure GROUP BY scope \
             ORDER BY count(*) DESC, scope LIMIT $1";
         let rows: Vec<(String, i64)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(i64::from(limit))
             .complete_all(conn)
             .await?);
-        Ok(rows.into_iter().map(|(scope, count)| (scope, unsigned(count))).collect())
+        Ok(rows.into_iter().map(|(scope, count)| (scope, to_unsigned(count))).collect())
     }
 
     /// Returns the observations of a signature, oldest first.
-    pub(crate) async fn observations(
+    pub(crate) async fn list_observations(
         &self,
         scope: &str,
         signature: &str,
         after: i64,
         limit: u32,
-    ) -> Result<Vec<(i64, u64, Observation)>, Fault> {
+    ) -> Result<Vec<(i64, u64, MemoryObservation)>, StoreFault> {
         const SQL: &str = "SELECT id, at_ms, body FROM memory \
             WHERE scope = $1 AND signature = $2 AND id > $3 ORDER BY id LIMIT $4";
         let rows: Vec<(i64, i64, String)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
@@ -225,21 +247,22 @@ impl Store {
             .await?);
         rows.iter()
             .map(|(id, at_ms, body)| {
-                Ok((*id, unsigned(*at_ms), parsed(signature, "an observation", body)?))
+                Ok((*id, to_unsigned(*at_ms), decode_json(signature, "an observation", body)?))
             })
             .collect()
     }
 }
 
-fn known_of(
+fn decode_knowledge(
     signature: &str,
     failure: Option<(String,)>,
     fixes: &[(String,)],
-) -> Result<Known, Fault> {
-    let failure = failure.map(|(state,)| parsed(signature, "a failure", &state)).transpose()?;
+) -> Result<FailureKnowledge, StoreFault> {
+    let failure =
+        failure.map(|(state,)| decode_json(signature, "a failure", &state)).transpose()?;
     let fixes = fixes.iter().map(|(state,)| {
-        let fix: KnownFix = parsed(signature, "a fix", state)?;
+        let fix: KnownFix = decode_json(signature, "a fix", state)?;
         Ok((fix.id.clone(), fix))
     });
-    Ok(Known { failure, fixes: fixes.collect::<Result<_, Fault>>()? })
+    Ok(FailureKnowledge { failure, fixes: fixes.collect::<Result<_, StoreFault>>()? })
 }

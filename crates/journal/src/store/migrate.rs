@@ -8,8 +8,8 @@
 use sqlx::sqlite::SqlitePool;
 use sqlx::{Connection, PgConnection, SqliteConnection};
 
-use super::Fault;
-use super::answer::CompleteAnswer;
+use super::StoreFault;
+use super::complete_query::CompleteAnswer;
 use crate::error::JournalError;
 
 const SQLITE: &[&str] = &[
@@ -42,7 +42,7 @@ const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 WHERE xact > 0 AND EXIST
     WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
 
 /// Migrates a SQLite file to the current schema.
-pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> {
+pub(crate) async fn migrate_sqlite(pool: &SqlitePool, place: &str) -> Result<(), StoreFault> {
     let mut tx = pool.begin_with(super::sqlite::BEGIN).await?;
     let tables: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
@@ -59,7 +59,7 @@ pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> 
     }
     sqlx::query(MAKE_VERSIONS).execute(&mut *tx).await?;
     let version: i64 = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await?;
-    let missing: Vec<_> = missing(SQLITE, version, place)?.collect();
+    let missing: Vec<_> = missing_migrations(SQLITE, version, place)?.collect();
     if version > 0 && !missing.is_empty() {
         refuse_damaged(&mut tx, place).await?;
     }
@@ -72,7 +72,7 @@ pub(crate) async fn sqlite(pool: &SqlitePool, place: &str) -> Result<(), Fault> 
 }
 
 /// Checks a file of an older version for damage before it is migrated.
-async fn refuse_damaged(connection: &mut SqliteConnection, place: &str) -> Result<(), Fault> {
+async fn refuse_damaged(connection: &mut SqliteConnection, place: &str) -> Result<(), StoreFault> {
     let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(connection).await?;
     match found.into_iter().map(|(line,)| line).find(|line| line != "ok") {
         Some(what) => Err(JournalError::Damaged { place: place.to_owned(), what }.into()),
@@ -81,7 +81,10 @@ async fn refuse_damaged(connection: &mut SqliteConnection, place: &str) -> Resul
 }
 
 /// Migrates a PostgreSQL schema to the current version. Concurrent callers wait for the lock.
-pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Result<(), Fault> {
+pub(crate) async fn migrate_postgres(
+    connection: &mut PgConnection,
+    place: &str,
+) -> Result<(), StoreFault> {
     let mut tx = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;
     sqlx::query(MAKE_VERSIONS).execute(&mut *tx).await?;
@@ -90,7 +93,7 @@ pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Resu
     if version == 0 && tables > 0 {
         return Err(JournalError::NotAJournal { place: place.to_owned() }.into());
     }
-    for (number, sql) in missing(POSTGRES, version, place)? {
+    for (number, sql) in missing_migrations(POSTGRES, version, place)? {
         sqlx::raw_sql(sql).execute(&mut *tx).await?;
         sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
     }
@@ -100,7 +103,7 @@ pub(crate) async fn postgres(connection: &mut PgConnection, place: &str) -> Resu
 }
 
 /// Returns the migrations still to be applied, with their numbers.
-fn missing(
+fn missing_migrations(
     migrations: &'static [&'static str],
     found: i64,
     place: &str,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, Executor, PgConnection, Postgres, Transaction};
 
-use super::{Fault, migrate, patiently};
+use super::{StoreFault, migrate, retry_open};
 use crate::error::JournalError;
 use crate::limits::{ACQUIRE_TIMEOUT, POSTGRES_CONNECTIONS_MAX};
 
@@ -46,22 +46,22 @@ pub(crate) struct PostgresTx {
 
 impl PostgresStore {
     pub(crate) async fn open(url: &str) -> Result<Self, JournalError> {
-        let place = place_of(url);
+        let place = display_url(url);
         let failed = |error: sqlx::Error| open_error(&place, url, &error);
         let options = PgConnectOptions::from_str(url).map_err(failed)?;
         let options = options.application_name("rep").disable_statement_logging();
         // Connect once without the pool, which would retry for a long time: a wrong address should
         // fail at once.
-        let opened = patiently(is_about_to_pass, || async {
+        let opened = retry_open(is_transient_response, || async {
             let connected = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await;
             let mut first = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-            migrate::postgres(&mut first, &place).await?;
+            migrate::migrate_postgres(&mut first, &place).await?;
             Ok(first.close().await?)
         });
         match opened.await {
             Ok(()) => {}
-            Err(Fault::Sql(error)) => return Err(failed(error)),
-            Err(Fault::Journal(error)) => return Err(error),
+            Err(StoreFault::Sql(error)) => return Err(failed(error)),
+            Err(StoreFault::Journal(error)) => return Err(error),
         }
         let pool = pool_options().max_connections(POSTGRES_CONNECTIONS_MAX);
         Ok(PostgresStore { pool: pool.connect_lazy_with(options.clone()), options })
@@ -71,7 +71,7 @@ impl PostgresStore {
         &self.pool
     }
 
-    pub(crate) async fn begin(&self) -> Result<PostgresTx, Fault> {
+    pub(crate) async fn begin(&self) -> Result<PostgresTx, StoreFault> {
         Ok(PostgresTx { transaction: self.pool.begin().await? })
     }
 
@@ -80,7 +80,7 @@ impl PostgresStore {
     }
 
     /// Opens a separate connection that listens for changes.
-    pub(crate) async fn listener(&self) -> Result<PgListener, sqlx::Error> {
+    pub(crate) async fn open_listener(&self) -> Result<PgListener, sqlx::Error> {
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -108,28 +108,28 @@ impl PostgresTx {
 }
 
 /// Returns true if the error is transient.
-pub(crate) fn may_pass(error: &sqlx::Error) -> bool {
+pub(crate) fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Protocol(_) => true,
         sqlx::Error::BeginFailed => true,
-        error => is_about_to_pass(error),
+        error => is_transient_response(error),
     }
 }
 
 /// Returns true if a server responded with a transient error. A server that cannot be reached is
 /// not included.
-fn is_about_to_pass(error: &sqlx::Error) -> bool {
-    code_of(error).is_some_and(|code| MAY_PASS.contains(&code.as_ref()))
+fn is_transient_response(error: &sqlx::Error) -> bool {
+    error_code(error).is_some_and(|code| MAY_PASS.contains(&code.as_ref()))
 }
 
-fn code_of(error: &sqlx::Error) -> Option<Cow<'_, str>> {
+fn error_code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
     error.as_database_error().and_then(|database| database.code())
 }
 
 /// Returns true if it is certain that nothing was stored. A lost acknowledgement of a commit leaves
 /// that open.
 pub(crate) fn was_rolled_back(error: &sqlx::Error) -> bool {
-    code_of(error).is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
+    error_code(error).is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
 }
 
 fn pool_options() -> PgPoolOptions {
@@ -151,7 +151,7 @@ fn open_error(place: &str, url: &str, error: &sqlx::Error) -> JournalError {
 }
 
 /// Returns the URL without user, password and parameters.
-fn place_of(url: &str) -> String {
+fn display_url(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", ""));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_its_password() {
         let url = "postgres://me:s3cret@db.example:5432/rep?password=0ther&sslmode=disable";
-        assert_eq!(place_of(url), "postgres://db.example:5432/rep");
+        assert_eq!(display_url(url), "postgres://db.example:5432/rep");
         let words = "cannot use s3cret or 0ther".to_owned();
-        let shown = open_error(&place_of(url), url, &sqlx::Error::Protocol(words)).to_string();
+        let shown = open_error(&display_url(url), url, &sqlx::Error::Protocol(words)).to_string();
         assert!(!shown.contains("s3cret") && !shown.contains("0ther"), "{shown}");
         // A name alone is no secret, and may be a part of other words.
         let words = sqlx::Error::Protocol("the time is over".to_owned());

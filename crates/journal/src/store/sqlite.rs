@@ -11,8 +11,8 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
 
-use super::answer::CompleteAnswer;
-use super::{Clock, Fault, migrate, patiently};
+use super::complete_query::CompleteAnswer;
+use super::{JournalClock, StoreFault, migrate, retry_open};
 use crate::error::JournalError;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX};
 
@@ -35,13 +35,13 @@ pub(crate) struct SqliteStore {
     path: Utf8PathBuf,
     writer: SqlitePool,
     reader: SqlitePool,
-    clock: Clock,
-    health: Health,
+    clock: JournalClock,
+    health: SqliteHealth,
 }
 
 /// The result of the damage check of the file.
 #[derive(Default)]
-struct Health {
+struct SqliteHealth {
     /// Set once the file was checked, or is too large to be checked.
     is_checked: AtomicBool,
     /// The first problem found. It stays until the file is opened again.
@@ -51,36 +51,42 @@ struct Health {
 /// A transaction that holds the file's only write lock.
 pub(crate) struct SqliteTx {
     transaction: Transaction<'static, Sqlite>,
-    clock: Clock,
+    clock: JournalClock,
 }
 
 impl SqliteStore {
-    pub(crate) async fn open(path: &Utf8Path, clock: Clock) -> Result<Self, JournalError> {
-        make_private(path).map_err(|error| JournalError::Open {
+    pub(crate) async fn open(path: &Utf8Path, clock: JournalClock) -> Result<Self, JournalError> {
+        create_private_file(path).map_err(|error| JournalError::Open {
             place: path.to_string(),
             why: error.to_string(),
         })?;
         let place = path.as_str();
-        let opened = patiently(is_busy, || async {
+        let opened = retry_open(is_busy, || async {
             let writer = connect_writer(path).await?;
-            migrate::sqlite(&writer, place).await?;
+            migrate::migrate_sqlite(&writer, place).await?;
             Ok(writer)
         });
         let writer = match opened.await {
             Ok(writer) => writer,
-            Err(Fault::Sql(error)) => return Err(open_error(place, error)),
-            Err(Fault::Journal(error)) => return Err(error),
+            Err(StoreFault::Sql(error)) => return Err(open_error(place, error)),
+            Err(StoreFault::Journal(error)) => return Err(error),
         };
         let reader = SqlitePoolOptions::new()
             .max_connections(SQLITE_READERS_MAX)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .test_before_acquire(false)
-            .connect_lazy_with(options(path).pragma("query_only", "on"));
-        Ok(SqliteStore { path: path.to_owned(), writer, reader, clock, health: Health::default() })
+            .connect_lazy_with(connect_options(path).pragma("query_only", "on"));
+        Ok(SqliteStore {
+            path: path.to_owned(),
+            writer,
+            reader,
+            clock,
+            health: SqliteHealth::default(),
+        })
     }
 
     /// Checks the whole file, whatever its size, for damage that SQLite can detect.
-    pub(crate) async fn check(&self) -> Result<(), Fault> {
+    pub(crate) async fn check_damage(&self) -> Result<(), StoreFault> {
         let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(&self.reader).await?;
         let damage = found.into_iter().map(|(line,)| line).find(|line| line != "ok");
         match damage {
@@ -99,13 +105,13 @@ impl SqliteStore {
     }
 
     /// Returns the error for a connection whose thread has ended unexpectedly.
-    pub(crate) fn crashed(&self) -> JournalError {
+    pub(crate) fn crashed_error(&self) -> JournalError {
         JournalError::WorkerCrashed { place: self.path.to_string() }
     }
 
     /// Refuses to write to a damaged file. Unless the file is too large, it is checked before the
     /// first write.
-    async fn require_sound(&self) -> Result<(), Fault> {
+    async fn require_sound(&self) -> Result<(), StoreFault> {
         if let Some(what) = self.health.damage.get() {
             return Err(self.found_damage(what.clone()).into());
         }
@@ -114,7 +120,7 @@ impl SqliteStore {
         }
         let bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         if bytes <= CHECKED_FILE_BYTES_MAX {
-            return self.check().await;
+            return self.check_damage().await;
         }
         self.health.is_checked.store(true, Ordering::Relaxed);
         Ok(())
@@ -125,7 +131,7 @@ impl SqliteStore {
         &self.reader
     }
 
-    pub(crate) async fn begin(&self) -> Result<SqliteTx, Fault> {
+    pub(crate) async fn begin(&self) -> Result<SqliteTx, StoreFault> {
         self.require_sound().await?;
         let transaction = match self.writer.begin_with(BEGIN).await {
             // SQLite rolled back the last transaction by itself, for instance because the disk was
@@ -149,8 +155,8 @@ impl SqliteStore {
     }
 
     /// Opens a connection that only polls for changes of the file.
-    pub(crate) async fn watcher(&self) -> Result<SqliteConnection, sqlx::Error> {
-        options(&self.path).pragma("query_only", "on").connect().await
+    pub(crate) async fn open_watcher(&self) -> Result<SqliteConnection, sqlx::Error> {
+        connect_options(&self.path).pragma("query_only", "on").connect().await
     }
 }
 
@@ -174,21 +180,21 @@ impl SqliteTx {
 
 /// Returns true if the file is corrupt or not a database.
 pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
-    code_of(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+    error_code(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
 }
 
 /// Returns true if another process holds the lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
-    code_of(error).is_some_and(|code| BUSY.contains(&(code & 0xff)))
+    error_code(error).is_some_and(|code| BUSY.contains(&(code & 0xff)))
 }
 
-fn code_of(error: &sqlx::Error) -> Option<i64> {
+fn error_code(error: &sqlx::Error) -> Option<i64> {
     let database = error.as_database_error()?;
     database.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
     database.code()?.parse().ok()
 }
 
-fn options(path: &Utf8Path) -> SqliteConnectOptions {
+fn connect_options(path: &Utf8Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -206,7 +212,7 @@ fn options(path: &Utf8Path) -> SqliteConnectOptions {
 /// Opens the writing connection. Only a first, separate connection switches to write-ahead logging,
 /// because the mode is stored in the file.
 async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
-    let mut first = options(path).journal_mode(SqliteJournalMode::Wal).connect().await?;
+    let mut first = connect_options(path).journal_mode(SqliteJournalMode::Wal).connect().await?;
     first.ping().await?;
     first.close().await?;
     SqlitePoolOptions::new()
@@ -215,7 +221,7 @@ async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        .connect_with(options(path))
+        .connect_with(connect_options(path))
         .await
 }
 
@@ -230,9 +236,9 @@ fn open_error(place: &str, error: sqlx::Error) -> JournalError {
 
 /// Creates the file and its parent folders, readable only by their owner. Existing ones are left as
 /// they are.
-fn make_private(path: &Utf8Path) -> std::io::Result<()> {
+fn create_private_file(path: &Utf8Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_str().is_empty()) {
-        make_folder(folder.as_std_path())?;
+        create_private_folder(folder.as_std_path())?;
     }
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -245,7 +251,7 @@ fn make_private(path: &Utf8Path) -> std::io::Result<()> {
     }
 }
 
-fn make_folder(folder: &Path) -> std::io::Result<()> {
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use sqlx::QueryBuilder;
 
-use super::answer::CompleteAnswer;
+use super::complete_query::CompleteAnswer;
 use super::postgres::PostgresTx;
 use super::sqlite::SqliteTx;
-use super::{Fault, on, postgres_now};
+use super::{StoreFault, on, postgres_now};
 use crate::event::Event;
 use crate::lease::LeaseRow;
-use crate::queue::{Order, Rules, Worker};
+use crate::queue::{ClaimRules, QueueOrder, QueueWorker};
 use crate::run::{Run, RunId, Step};
-use crate::store::read::{RunRow, open_step_of, run_of};
+use crate::store::read::{StoredRunRow, decode_run, decode_step};
 
 /// A write transaction.
-pub(crate) enum Tx {
+pub(crate) enum StoreTx {
     Sqlite(SqliteTx),
     Postgres(PostgresTx),
 }
@@ -40,15 +40,15 @@ pub(crate) struct LeaseTerm<'a> {
 }
 
 /// The conditions a run must meet to be claimed.
-pub(crate) struct Wanted<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) rules: &'a Rules,
+pub(crate) struct ClaimConditions<'a> {
+    pub(crate) worker: &'a QueueWorker,
+    pub(crate) rules: &'a ClaimRules,
     pub(crate) only: Option<&'a RunId>,
     pub(crate) except: &'a BTreeSet<String>,
 }
 
 /// An event with its serialised payload.
-pub(crate) struct Line {
+pub(crate) struct SerialisedEvent {
     pub(crate) event: Event,
     pub(crate) payload: String,
 }
@@ -95,35 +95,35 @@ macro_rules! candidate_postgres {
     };
 }
 
-pub(crate) fn candidate_sqlite(order: Order) -> &'static str {
+pub(crate) fn candidate_sqlite(order: QueueOrder) -> &'static str {
     match order {
-        Order::Fifo => candidate_sqlite!("run_oldest_first", "r.priority DESC, r.number"),
-        Order::NewestFirst => {
+        QueueOrder::Fifo => candidate_sqlite!("run_oldest_first", "r.priority DESC, r.number"),
+        QueueOrder::NewestFirst => {
             candidate_sqlite!("run_newest_first", "r.priority DESC, r.number DESC")
         }
     }
 }
 
-pub(crate) fn candidate_postgres(order: Order) -> &'static str {
+pub(crate) fn candidate_postgres(order: QueueOrder) -> &'static str {
     match order {
-        Order::Fifo => candidate_postgres!("r.priority DESC, r.number"),
-        Order::NewestFirst => candidate_postgres!("r.priority DESC, r.number DESC"),
+        QueueOrder::Fifo => candidate_postgres!("r.priority DESC, r.number"),
+        QueueOrder::NewestFirst => candidate_postgres!("r.priority DESC, r.number DESC"),
     }
 }
 
-impl Tx {
+impl StoreTx {
     /// The wall clock in milliseconds since 1970; `None` on PostgreSQL, which has its own.
     fn now_ms(&self) -> Option<i64> {
         match self {
-            Tx::Sqlite(tx) => Some(tx.now_ms()),
-            Tx::Postgres(_) => None,
+            StoreTx::Sqlite(tx) => Some(tx.now_ms()),
+            StoreTx::Postgres(_) => None,
         }
     }
 
     pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
         match self {
-            Tx::Sqlite(tx) => tx.commit().await,
-            Tx::Postgres(tx) => tx.commit().await,
+            StoreTx::Sqlite(tx) => tx.commit().await,
+            StoreTx::Postgres(tx) => tx.commit().await,
         }
     }
 
@@ -131,21 +131,21 @@ impl Tx {
     /// longer, and a claim in that moment skips the locked run and finds nothing.
     pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
         match self {
-            Tx::Sqlite(tx) => tx.rollback().await,
-            Tx::Postgres(tx) => tx.rollback().await,
+            StoreTx::Sqlite(tx) => tx.rollback().await,
+            StoreTx::Postgres(tx) => tx.rollback().await,
         }
     }
 
     /// Returns a run and locks it until the transaction ends.
-    pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, Fault> {
-        let row: Option<RunRow> = on!(self, (conn, sql =
+    pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, StoreFault> {
+        let row: Option<StoredRunRow> = on!(self, (conn, sql =
             "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1",
             "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r") => sqlx::query_as(sql).bind(id.as_str()).complete_optional(conn).await?);
-        Ok(row.map(|row| run_of(&row)).transpose()?)
+        Ok(row.map(|row| decode_run(&row)).transpose()?)
     }
 
     /// Returns the step in progress of a run.
-    pub(crate) async fn open_step(&mut self, run: &Run) -> Result<Option<Step>, Fault> {
+    pub(crate) async fn open_step(&mut self, run: &Run) -> Result<Option<Step>, StoreFault> {
         let Some(number) = run.open_step else { return Ok(None) };
         const SQL: &str = "SELECT state FROM step WHERE run = $1 AND number = $2";
         let row: Option<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
@@ -153,13 +153,13 @@ impl Tx {
             .bind(i64::from(number))
             .complete_optional(conn)
             .await?);
-        Ok(row.map(|(state,)| open_step_of(run, number, &state)).transpose()?)
+        Ok(row.map(|(state,)| decode_step(run, number, &state)).transpose()?)
     }
 
     /// Locks claiming under limits on concurrent runs. Without the lock, two workers could count
     /// the same runs.
-    pub(crate) async fn lock_caps(&mut self) -> Result<(), Fault> {
-        if let Tx::Postgres(tx) = self {
+    pub(crate) async fn lock_caps(&mut self) -> Result<(), StoreFault> {
+        if let StoreTx::Postgres(tx) = self {
             let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(CAP_LOCK);
             lock.execute(tx.connection()).await?;
         }
@@ -167,7 +167,7 @@ impl Tx {
     }
 
     /// Returns the number of running runs.
-    pub(crate) async fn running(&mut self) -> Result<u64, Fault> {
+    pub(crate) async fn running(&mut self) -> Result<u64, StoreFault> {
         const SQL: &str = "SELECT count(*) FROM run WHERE status = 'running'";
         let (count,): (i64,) =
             on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_one(conn).await?);
@@ -175,7 +175,10 @@ impl Tx {
     }
 
     /// Returns and locks the next run in the queue that meets the conditions.
-    pub(crate) async fn candidate(&mut self, wanted: &Wanted<'_>) -> Result<Option<RunRow>, Fault> {
+    pub(crate) async fn next_candidate(
+        &mut self,
+        wanted: &ClaimConditions<'_>,
+    ) -> Result<Option<StoredRunRow>, StoreFault> {
         let now_ms = self.now_ms();
         let kinds = serde_json::json!(wanted.worker.kinds).to_string();
         let labels = serde_json::json!(wanted.worker.labels).to_string();
@@ -195,7 +198,10 @@ impl Tx {
 
     /// Returns and locks the run of a lease, or `None` if the lease has changed since it was read
     /// or another process is putting the run back.
-    pub(crate) async fn unchanged(&mut self, lease: &LeaseRow) -> Result<Option<RunRow>, Fault> {
+    pub(crate) async fn lock_unchanged_lease(
+        &mut self,
+        lease: &LeaseRow,
+    ) -> Result<Option<StoredRunRow>, StoreFault> {
         macro_rules! unchanged {
             ($lock:literal) => {
                 concat!(
@@ -218,12 +224,12 @@ impl Tx {
     }
 
     /// Inserts a run. Returns false if a run with this id exists.
-    pub(crate) async fn insert_run(&mut self, run: &mut Run) -> Result<bool, Fault> {
+    pub(crate) async fn insert_run(&mut self, run: &mut Run) -> Result<bool, StoreFault> {
         const RUN: &str = "INSERT INTO run (id, kind, name, workspace, labels, priority, status, seq, token, \
             not_before_ms, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
             ON CONFLICT (id) DO NOTHING";
         const REQUEST: &str = "INSERT INTO request (run, body) VALUES ($1, $2)";
-        let state = state_of(run);
+        let state = serialise_state(run);
         let added = on!(self, (conn, sql = RUN, RUN) => sqlx::query(sql)
             .bind(run.id.as_str())
             .bind(run.kind.as_str())
@@ -232,9 +238,9 @@ impl Tx {
             .bind(serde_json::json!(run.labels).to_string())
             .bind(i64::from(run.priority))
             .bind(run.status.as_str())
-            .bind(number(run.seq))
-            .bind(number(run.token))
-            .bind(number(run.not_before_ms))
+            .bind(to_signed(run.seq))
+            .bind(to_signed(run.token))
+            .bind(to_signed(run.not_before_ms))
             .bind(state)
             .execute(conn)
             .await?
@@ -256,8 +262,8 @@ impl Tx {
         &mut self,
         run: &mut Run,
         lease: LeaseChange<'_>,
-    ) -> Result<(), Fault> {
-        let (now_ms, state) = (self.now_ms(), state_of(run));
+    ) -> Result<(), StoreFault> {
+        let (now_ms, state) = (self.now_ms(), serialise_state(run));
         let (change, term) = match lease {
             LeaseChange::Keep => (0_i64, None),
             LeaseChange::End => (1, None),
@@ -285,14 +291,14 @@ impl Tx {
             update!(postgres_now!("$9"), " RETURNING pg_notify('rep_journal', id)")) => sqlx::query(sql)
                 .bind(run.id.as_str())
                 .bind(run.status.as_str())
-                .bind(number(run.seq))
-                .bind(number(run.token))
+                .bind(to_signed(run.seq))
+                .bind(to_signed(run.token))
                 .bind(run.worker.as_deref())
-                .bind(number(run.not_before_ms))
+                .bind(to_signed(run.not_before_ms))
                 .bind(state)
                 .bind(change)
                 .bind(now_ms)
-                .bind(term.map(|term| millis(term.length)))
+                .bind(term.map(|term| duration_millis(term.length)))
                 .bind(term.and_then(|term| term.boot))
                 .bind(term.map(|term| term.boot_until_ms))
                 .execute(conn)
@@ -302,8 +308,8 @@ impl Tx {
     }
 
     /// Notifies listeners of a new run.
-    pub(crate) async fn notify(&mut self, id: &RunId) -> Result<(), Fault> {
-        if let Tx::Postgres(tx) = self {
+    pub(crate) async fn notify_new_run(&mut self, id: &RunId) -> Result<(), StoreFault> {
+        if let StoreTx::Postgres(tx) = self {
             let notify = sqlx::query("SELECT pg_notify('rep_journal', $1)").bind(id.as_str());
             notify.execute(tx.connection()).await?;
         }
@@ -311,7 +317,11 @@ impl Tx {
     }
 
     /// Renews the lease of a locked run.
-    pub(crate) async fn renew(&mut self, id: &RunId, term: LeaseTerm<'_>) -> Result<(), Fault> {
+    pub(crate) async fn renew_lease(
+        &mut self,
+        id: &RunId,
+        term: LeaseTerm<'_>,
+    ) -> Result<(), StoreFault> {
         let now_ms = self.now_ms();
         macro_rules! renew {
             ($now:expr) => {
@@ -326,7 +336,7 @@ impl Tx {
         on!(self, (conn, sql = renew!("$2"), renew!(postgres_now!("$2"))) => sqlx::query(sql)
             .bind(id.as_str())
             .bind(now_ms)
-            .bind(millis(term.length))
+            .bind(duration_millis(term.length))
             .bind(term.boot)
             .bind(term.boot_until_ms)
             .execute(conn)
@@ -336,7 +346,7 @@ impl Tx {
     }
 
     /// Inserts or updates a step.
-    pub(crate) async fn put_step(&mut self, step: &Step) -> Result<(), Fault> {
+    pub(crate) async fn put_step(&mut self, step: &Step) -> Result<(), StoreFault> {
         const SQL: &str = "INSERT INTO step (run, number, status, state) VALUES ($1, $2, $3, $4) \
             ON CONFLICT (run, number) DO UPDATE SET status = excluded.status, state = excluded.state";
         let status = serde_json::json!(step.status);
@@ -352,7 +362,7 @@ impl Tx {
     }
 
     /// Deletes a run and everything that belongs to it.
-    pub(crate) async fn delete_run(&mut self, id: &RunId) -> Result<(), Fault> {
+    pub(crate) async fn delete_run(&mut self, id: &RunId) -> Result<(), StoreFault> {
         const ALL: [&str; 4] = [
             "DELETE FROM event WHERE run = $1",
             "DELETE FROM step WHERE run = $1",
@@ -369,14 +379,18 @@ impl Tx {
         Ok(())
     }
 
-    pub(crate) async fn insert_events(&mut self, lines: &[Line], batch: &str) -> Result<(), Fault> {
+    pub(crate) async fn insert_events(
+        &mut self,
+        lines: &[SerialisedEvent],
+        batch: &str,
+    ) -> Result<(), StoreFault> {
         const SQL: &str = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) ";
         on!(self, (conn, sql = SQL, SQL) => QueryBuilder::new(sql)
             .push_values(lines, |mut row, line| {
                 row.push_bind(line.event.run.as_str())
-                    .push_bind(number(line.event.seq))
+                    .push_bind(to_signed(line.event.seq))
                     .push_bind(i64::from(line.event.v))
-                    .push_bind(number(line.event.at_ms))
+                    .push_bind(to_signed(line.event.at_ms))
                     .push_bind(line.event.payload.name())
                     .push_bind(line.payload.as_str())
                     .push_bind(batch);
@@ -394,11 +408,11 @@ impl Tx {
         run: &RunId,
         seq: u64,
         batch: &str,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, StoreFault> {
         const SQL: &str = "SELECT count(*) FROM event WHERE run = $1 AND seq = $2 AND batch = $3";
         let (count,): (i64,) = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(run.as_str())
-            .bind(number(seq))
+            .bind(to_signed(seq))
             .bind(batch)
             .complete_one(conn)
             .await?);
@@ -407,16 +421,16 @@ impl Tx {
 }
 
 /// Converts a number for the store; both stores have only signed integers.
-pub(crate) fn number(value: u64) -> i64 {
+pub(crate) fn to_signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn millis(length: Duration) -> i64 {
+pub(crate) fn duration_millis(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Serialises a run without its request, which is stored separately.
-fn state_of(run: &mut Run) -> String {
+fn serialise_state(run: &mut Run) -> String {
     let request = std::mem::take(&mut run.request);
     let state = serde_json::json!(run).to_string();
     run.request = request;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use repertoire_journal::{Cursor, Event, Journal, JournalError, RunStatus, Target};
+use repertoire_journal::{Event, EventCursor, Journal, JournalError, RunStatus, Target};
 use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use crate::every_test;
@@ -61,9 +61,9 @@ async fn open(url: &str) -> Result<Journal, JournalError> {
 }
 
 /// So many events of the tail. Transactions of other tests hold it up a little.
-async fn tail(journal: &Journal, from: Cursor, count: usize) -> (Vec<Event>, Cursor) {
+async fn tail(journal: &Journal, from: EventCursor, count: usize) -> (Vec<Event>, EventCursor) {
     loop {
-        let (events, at) = journal.events_all(from, 10).await.unwrap();
+        let (events, at) = journal.list_all_events(from, 10).await.unwrap();
         if events.len() >= count {
             return (events, at);
         }
@@ -120,7 +120,7 @@ async fn the_end_of_a_lease_is_shown_by_the_servers_clock() {
     let lease = claim(&journal, &worker("w")).await.lease;
     let until = journal.lease_until(&lease.run).await.unwrap().unwrap();
     assert!(until > 1_700_000_000_000, "{until}");
-    assert_eq!(journal.reap().await.unwrap(), []);
+    assert_eq!(journal.requeue_expired().await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -132,10 +132,10 @@ async fn a_copy_that_was_restored_on_another_server_is_shown_whole() {
     // The first event has a number that this server has reached, too.
     let far = "UPDATE event SET xact = CASE seq WHEN 1 THEN 5 ELSE 4000000000000 END";
     tamper(&Target::Url(url.clone()), far).await;
-    assert_eq!(journal.events_all(Default::default(), 10).await.unwrap().0.len(), 1);
+    assert_eq!(journal.list_all_events(Default::default(), 10).await.unwrap().0.len(), 1);
     let restored = open(&url).await.unwrap();
     let second = restored.create(new_run("second")).await.unwrap().id;
-    let (events, _) = tail(&restored, Cursor::default(), 3).await;
+    let (events, _) = tail(&restored, EventCursor::default(), 3).await;
     let seen: Vec<_> = events.into_iter().map(|event| (event.run, event.seq)).collect();
     assert_eq!(seen, [(first.clone(), 1), (first, 2), (second, 1)]);
 }
@@ -145,7 +145,7 @@ async fn what_commits_late_is_not_missed_by_a_tail() {
     let Some(url) = database().await else { return };
     let journal = open(&url).await.unwrap();
     let first = journal.create(new_run("first")).await.unwrap().id;
-    let (_, start) = tail(&journal, Cursor::default(), 1).await;
+    let (_, start) = tail(&journal, EventCursor::default(), 1).await;
     // An event of a transaction that is still open has the lower number.
     let mut slow = connect(&url).await;
     let mut open = slow.begin().await.unwrap();
@@ -154,7 +154,7 @@ async fn what_commits_late_is_not_missed_by_a_tail() {
     sqlx::raw_sql(late).execute(&mut *open).await.unwrap();
     let second = journal.create(new_run("second")).await.unwrap().id;
     assert_eq!(journal.events(&second, 0, 0).await.unwrap().len(), 1);
-    let (early, at) = journal.events_all(start, 10).await.unwrap();
+    let (early, at) = journal.list_all_events(start, 10).await.unwrap();
     assert_eq!((early, at), (Vec::new(), start));
     // Whoever begins now sees what is still to come.
     let now = journal.last_cursor().await.unwrap();
@@ -184,12 +184,12 @@ async fn a_lost_answer_to_a_commit_doubles_nothing_and_loses_nothing() {
             journal.append(&lease, vec![started(step), finished(step)]).await.unwrap();
         }
         proxy.lose(loss);
-        journal.heartbeat(&lease).await.unwrap();
+        journal.renew_lease(&lease).await.unwrap();
         let cancel = repertoire_journal::Command::Cancel { by: "me".into() };
         proxy.lose(loss);
         journal.order(&run.id, cancel).await.unwrap();
         proxy.lose(loss);
-        journal.release(&lease, "bye").await.unwrap();
+        journal.release_run(&lease, "bye").await.unwrap();
         assert_eq!(proxy.lost(), 8, "{loss:?}");
         let run = journal.run(&run.id).await.unwrap().unwrap();
         assert_eq!((run.status, run.steps, run.seq), (RunStatus::Cancelled, 3, 11), "{loss:?}");
@@ -202,7 +202,7 @@ async fn a_lost_answer_to_a_commit_doubles_nothing_and_loses_nothing() {
 async fn a_server_that_is_killed_loses_nothing_that_it_acknowledged() {
     let Some(mut server) = Server::start(&["fsync=off"]) else { return };
     let journal = open(&server.url("postgres")).await.unwrap();
-    let mut changes = journal.changes();
+    let mut changes = journal.subscribe_changes();
     journal.create(new_run("r")).await.unwrap();
     let lease = claim(&journal, &worker("w")).await.lease;
     let mut step = 0;

@@ -73,7 +73,7 @@ async fn a_page_that_is_damaged_later_says_so() {
     }
     repertoire_text::fs::write_atomic(&path, &bytes).unwrap();
     let error = match open(&path).await {
-        Ok(journal) => journal.find("last").await.unwrap_err(),
+        Ok(journal) => journal.find_run("last").await.unwrap_err(),
         Err(error) => error,
     };
     assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
@@ -230,7 +230,7 @@ async fn a_damaged_database_is_never_written() {
     assert!(journal.run(&first).await.unwrap().is_some());
     let claim = journal.claim(&suite::worker("w"), &Default::default()).await.map(drop);
     let create = journal.create(new_run("third")).await.map(drop);
-    for refused in [claim, create, journal.check().await] {
+    for refused in [claim, create, journal.check_damage().await] {
         let Err(error @ JournalError::Damaged { .. }) = refused else { panic!("{refused:?}") };
         let text = error.to_string();
         assert!(text.contains("nothing is written") && text.contains(".recover"), "{text}");
@@ -277,6 +277,6 @@ async fn events_that_are_out_of_order_are_damage() {
     let journal = open(&path).await.unwrap();
     let read = journal.events(&lease.run, 0, 0).await;
     assert!(matches!(read, Err(JournalError::Damaged { .. })), "{read:?}");
-    let written = journal.heartbeat(&lease).await;
+    let written = journal.renew_lease(&lease).await;
     assert!(matches!(written, Err(JournalError::Damaged { .. })), "{written:?}");
 }

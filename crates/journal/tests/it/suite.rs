@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use repertoire_journal::event::StepOutcome;
-use repertoire_journal::run::{Limits, Spent};
-use repertoire_journal::{Claimed, Journal, NewRun, Payload, Rules, RunId, Target, Worker};
+use repertoire_journal::run::{Limits, RunUsage};
+use repertoire_journal::{
+    ClaimRules, ClaimedRun, Journal, NewRun, Payload, QueueWorker, RunId, Target,
+};
 use serde_json::Value;
 
 pub(crate) mod append;
@@ -44,8 +46,8 @@ impl Place {
     }
 }
 
-pub(crate) fn worker(name: &str) -> Worker {
-    Worker {
+pub(crate) fn worker(name: &str) -> QueueWorker {
+    QueueWorker {
         name: name.into(),
         labels: Default::default(),
         kinds: ["plan".to_owned()].into(),
@@ -54,8 +56,8 @@ pub(crate) fn worker(name: &str) -> Worker {
 }
 
 /// Whose leases run out at once.
-pub(crate) fn doomed(name: &str) -> Worker {
-    Worker { lease: Duration::ZERO, ..worker(name) }
+pub(crate) fn doomed(name: &str) -> QueueWorker {
+    QueueWorker { lease: Duration::ZERO, ..worker(name) }
 }
 
 pub(crate) fn new_run(name: &str) -> NewRun {
@@ -71,12 +73,12 @@ pub(crate) fn new_run(name: &str) -> NewRun {
     }
 }
 
-pub(crate) async fn claim(journal: &Journal, who: &Worker) -> Claimed {
-    journal.claim(who, &Rules::default()).await.unwrap().expect("there is a run")
+pub(crate) async fn claim(journal: &Journal, who: &QueueWorker) -> ClaimedRun {
+    journal.claim(who, &ClaimRules::default()).await.unwrap().expect("there is a run")
 }
 
 /// A run that this worker has just taken.
-pub(crate) async fn claimed(journal: &Journal, who: &Worker) -> Claimed {
+pub(crate) async fn claimed(journal: &Journal, who: &QueueWorker) -> ClaimedRun {
     journal.create(new_run("a run")).await.unwrap();
     claim(journal, who).await
 }
@@ -99,7 +101,7 @@ pub(crate) fn finished(step: u32) -> Payload {
         outcome: StepOutcome::Ok,
         reason: None,
         head: Some("def".into()),
-        spent: Spent { cost_micro_usd: 5, input_tokens: 10, ..Spent::default() },
+        spent: RunUsage { cost_micro_usd: 5, input_tokens: 10, ..RunUsage::default() },
         result: serde_json::json!({ "files": 3 }),
     }
 }
@@ -119,7 +121,7 @@ pub(crate) async fn names(journal: &Journal, id: &RunId) -> Vec<&'static str> {
 
 /// Replaying the run gives what is stored.
 pub(crate) async fn agrees(journal: &Journal, id: &RunId) {
-    let replayed = journal.replay(id).await.unwrap();
+    let replayed = journal.replay_run(id).await.unwrap();
     assert_eq!(replayed.differences, []);
     assert_eq!(replayed.events, journal.run(id).await.unwrap().unwrap().seq);
 }

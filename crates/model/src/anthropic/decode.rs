@@ -3,21 +3,21 @@
 use serde_json::Value;
 
 use super::STRUCTURED_OUTPUT;
-use crate::error::Error;
-use crate::fault;
+use crate::error::ModelError;
+use crate::error_parsing;
 use crate::limits::TOOL_CALLS_MAX;
-use crate::name::Service;
-use crate::request::{Request, ResponseFormat};
-use crate::response::{Delta, StopReason, Usage};
+use crate::name::ModelService;
+use crate::request::{ModelRequest, ResponseFormat};
+use crate::response::{ResponseDelta, StopReason, TokenUsage};
 
 /// Converts events to deltas.
 #[derive(Clone, Debug, Default)]
-pub struct Decoder {
+pub struct AnthropicDecoder {
     /// True if a call of [`STRUCTURED_OUTPUT`] is the answer.
     shaped: bool,
     /// Text that is held back until it is known whether it is the answer or text around it.
     held: String,
-    blocks: Vec<Block>,
+    blocks: Vec<ToolUseBlock>,
     calls: usize,
     answered: bool,
     stop: Option<String>,
@@ -25,23 +25,26 @@ pub struct Decoder {
 }
 
 #[derive(Clone, Debug)]
-struct Block {
+struct ToolUseBlock {
     index: usize,
-    kind: Kind,
+    kind: ToolUseKind,
     /// Arguments that came with the start of the block; used only if no deltas follow.
     initial: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ToolUseKind {
     Call,
     Answer,
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     /// Creates a decoder for the answer to a request.
-    pub fn new(request: &Request<'_>) -> Self {
-        Decoder { shaped: request.format != ResponseFormat::Text, ..Decoder::default() }
+    pub fn new(request: &ModelRequest<'_>) -> Self {
+        AnthropicDecoder {
+            shaped: request.format != ResponseFormat::Text,
+            ..AnthropicDecoder::default()
+        }
     }
 
     /// Returns true once the server has ended the stream.
@@ -59,25 +62,33 @@ impl Decoder {
     /// # Errors
     ///
     /// Returns the server's error, or [`Error::Protocol`] if the data is not JSON.
-    pub fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
-        let event: Value = fault::parse(Service::Anthropic, data)?;
+    pub fn decode_event(
+        &mut self,
+        data: &str,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
+        let event: Value = error_parsing::parse_json(ModelService::Anthropic, data)?;
         match event["type"].as_str() {
-            Some("message_start") => usage(&event["message"]["usage"], out),
+            Some("message_start") => push_usage(&event["message"]["usage"], out),
             Some("content_block_start") => {
-                self.start(index_of(&event), &event["content_block"], out)?;
+                self.start_block(index_of(&event), &event["content_block"], out)?;
             }
-            Some("content_block_delta") => self.delta(index_of(&event), &event["delta"], out),
+            Some("content_block_delta") => {
+                self.decode_delta(index_of(&event), &event["delta"], out)
+            }
             Some("content_block_stop") => self.stop_block(index_of(&event), out),
             Some("message_delta") => {
-                usage(&event["usage"], out);
+                push_usage(&event["usage"], out);
                 if let Some(reason) = event["delta"]["stop_reason"].as_str() {
                     self.stop = Some(reason.to_owned());
                 }
             }
             Some("message_stop") => self.finish(out)?,
-            Some("error") => return Err(fault::in_stream(Service::Anthropic, &event["error"])),
+            Some("error") => {
+                return Err(error_parsing::stream_error(ModelService::Anthropic, &event["error"]));
+            }
             _ if !event["error"].is_null() => {
-                return Err(fault::in_stream(Service::Anthropic, &event["error"]));
+                return Err(error_parsing::stream_error(ModelService::Anthropic, &event["error"]));
             }
             _ => {}
         }
@@ -89,13 +100,17 @@ impl Decoder {
     /// # Errors
     ///
     /// The same as for [`event`](Self::event).
-    pub fn answer(&mut self, answer: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
+    pub fn answer(
+        &mut self,
+        answer: &Value,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
         if !answer["error"].is_null() {
-            return Err(fault::in_stream(Service::Anthropic, &answer["error"]));
+            return Err(error_parsing::stream_error(ModelService::Anthropic, &answer["error"]));
         }
-        usage(&answer["usage"], out);
+        push_usage(&answer["usage"], out);
         for (index, block) in answer["content"].as_array().into_iter().flatten().enumerate() {
-            self.start(index, block, out)?;
+            self.start_block(index, block, out)?;
             self.stop_block(index, out);
         }
         self.stop = answer["stop_reason"].as_str().map(str::to_owned);
@@ -107,20 +122,20 @@ impl Decoder {
     /// # Errors
     ///
     /// Returns [`Error::BrokenOff`] if the model had not ended the answer.
-    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), Error> {
+    pub fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
         let Some(reason) = self.stop.clone() else {
-            return Err(Error::BrokenOff { service: Service::Anthropic });
+            return Err(ModelError::BrokenOff { service: ModelService::Anthropic });
         };
-        self.release(out);
+        self.release_held_text(out);
         self.done = true;
-        out.push(Delta::Stop(self.reason(&reason)));
+        out.push(ResponseDelta::Stop(self.stop_reason(&reason)));
         Ok(())
     }
 
-    fn reason(&self, reason: &str) -> StopReason {
+    fn stop_reason(&self, reason: &str) -> StopReason {
         match reason {
             "end_turn" | "stop_sequence" => StopReason::EndTurn,
             "tool_use" if self.answered && self.calls == 0 => StopReason::EndTurn,
@@ -131,16 +146,21 @@ impl Decoder {
         }
     }
 
-    fn start(&mut self, index: usize, block: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
+    fn start_block(
+        &mut self,
+        index: usize,
+        block: &Value,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
         match block["type"].as_str() {
-            Some("text") => self.text(string_field(block, "text"), out),
+            Some("text") => self.push_or_hold_text(string_field(block, "text"), out),
             Some("thinking") => {
                 // Push it even if the text is hidden: the signature that follows belongs to it.
-                out.push(Delta::Thinking(string_field(block, "thinking")));
-                push_text(out, string_field(block, "signature"), Delta::ThinkingSignature);
+                out.push(ResponseDelta::Thinking(string_field(block, "thinking")));
+                push_text(out, string_field(block, "signature"), ResponseDelta::ThinkingSignature);
             }
             Some("redacted_thinking") => {
-                out.push(Delta::RedactedThinking(string_field(block, "data")))
+                out.push(ResponseDelta::RedactedThinking(string_field(block, "data")))
             }
             Some("tool_use") => self.start_call(index, block, out)?,
             _ => {}
@@ -152,49 +172,53 @@ impl Decoder {
         &mut self,
         index: usize,
         block: &Value,
-        out: &mut Vec<Delta>,
-    ) -> Result<(), Error> {
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
         if self.blocks.len() >= TOOL_CALLS_MAX {
             let message = format!("an answer with more than {TOOL_CALLS_MAX} calls of tools");
-            return Err(Error::Protocol { service: Service::Anthropic, message });
+            return Err(ModelError::Protocol { service: ModelService::Anthropic, message });
         }
         let name = block["name"].as_str().unwrap_or_default();
         let input = block["input"].as_object().filter(|input| !input.is_empty());
         let initial = input.map(|_| block["input"].to_string());
-        let kind = if self.shaped && name == STRUCTURED_OUTPUT { Kind::Answer } else { Kind::Call };
-        self.blocks.push(Block { index, kind, initial });
+        let kind = if self.shaped && name == STRUCTURED_OUTPUT {
+            ToolUseKind::Answer
+        } else {
+            ToolUseKind::Call
+        };
+        self.blocks.push(ToolUseBlock { index, kind, initial });
         match kind {
-            Kind::Answer => {
+            ToolUseKind::Answer => {
                 self.answered = true;
-                push_text(out, std::mem::take(&mut self.held), Delta::Thinking);
+                push_text(out, std::mem::take(&mut self.held), ResponseDelta::Thinking);
             }
-            Kind::Call => {
+            ToolUseKind::Call => {
                 self.calls += 1;
-                self.release(out);
+                self.release_held_text(out);
                 let id = block["id"].as_str().unwrap_or_default().to_owned();
-                out.push(Delta::ToolCallStart { index, id, name: name.to_owned() });
+                out.push(ResponseDelta::ToolCallStart { index, id, name: name.to_owned() });
             }
         }
         Ok(())
     }
 
-    fn delta(&mut self, index: usize, delta: &Value, out: &mut Vec<Delta>) {
+    fn decode_delta(&mut self, index: usize, delta: &Value, out: &mut Vec<ResponseDelta>) {
         match delta["type"].as_str() {
-            Some("text_delta") => self.text(string_field(delta, "text"), out),
+            Some("text_delta") => self.push_or_hold_text(string_field(delta, "text"), out),
             Some("thinking_delta") => {
-                push_text(out, string_field(delta, "thinking"), Delta::Thinking)
+                push_text(out, string_field(delta, "thinking"), ResponseDelta::Thinking)
             }
             Some("signature_delta") => {
-                push_text(out, string_field(delta, "signature"), Delta::ThinkingSignature)
+                push_text(out, string_field(delta, "signature"), ResponseDelta::ThinkingSignature)
             }
             Some("input_json_delta") => {
-                self.arguments(index, string_field(delta, "partial_json"), out)
+                self.push_arguments(index, string_field(delta, "partial_json"), out)
             }
             _ => {}
         }
     }
 
-    fn arguments(&mut self, index: usize, json: String, out: &mut Vec<Delta>) {
+    fn push_arguments(&mut self, index: usize, json: String, out: &mut Vec<ResponseDelta>) {
         let Some(block) = self.blocks.iter_mut().rev().find(|block| block.index == index) else {
             return;
         };
@@ -203,29 +227,29 @@ impl Decoder {
         }
         block.initial = None;
         out.push(match block.kind {
-            Kind::Call => Delta::ToolCallArguments { index, json },
-            Kind::Answer => Delta::Text(json),
+            ToolUseKind::Call => ResponseDelta::ToolCallArguments { index, json },
+            ToolUseKind::Answer => ResponseDelta::Text(json),
         });
     }
 
-    fn stop_block(&mut self, index: usize, out: &mut Vec<Delta>) {
+    fn stop_block(&mut self, index: usize, out: &mut Vec<ResponseDelta>) {
         let block = self.blocks.iter_mut().rev().find(|block| block.index == index);
         if let Some(json) = block.and_then(|block| block.initial.take()) {
-            self.arguments(index, json, out);
+            self.push_arguments(index, json, out);
         }
     }
 
-    fn text(&mut self, text: String, out: &mut Vec<Delta>) {
+    fn push_or_hold_text(&mut self, text: String, out: &mut Vec<ResponseDelta>) {
         match (self.shaped, self.answered) {
-            (false, _) => push_text(out, text, Delta::Text),
+            (false, _) => push_text(out, text, ResponseDelta::Text),
             (true, false) => self.held.push_str(&text),
-            (true, true) => push_text(out, text, Delta::Thinking),
+            (true, true) => push_text(out, text, ResponseDelta::Thinking),
         }
     }
 
     /// Emits held text that turned out to be regular text.
-    fn release(&mut self, out: &mut Vec<Delta>) {
-        push_text(out, std::mem::take(&mut self.held), Delta::Text);
+    fn release_held_text(&mut self, out: &mut Vec<ResponseDelta>) {
+        push_text(out, std::mem::take(&mut self.held), ResponseDelta::Text);
     }
 }
 
@@ -233,21 +257,25 @@ fn index_of(event: &Value) -> usize {
     event["index"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or_default()
 }
 
-fn push_text(out: &mut Vec<Delta>, text: String, make: impl FnOnce(String) -> Delta) {
+fn push_text(
+    out: &mut Vec<ResponseDelta>,
+    text: String,
+    make: impl FnOnce(String) -> ResponseDelta,
+) {
     if !text.is_empty() {
         out.push(make(text));
     }
 }
 
-fn usage(usage: &Value, out: &mut Vec<Delta>) {
-    let usage = Usage {
+fn push_usage(usage: &Value, out: &mut Vec<ResponseDelta>) {
+    let usage = TokenUsage {
         input_tokens: token_count(usage, "input_tokens"),
         output_tokens: token_count(usage, "output_tokens"),
         cache_read_tokens: token_count(usage, "cache_read_input_tokens"),
         cache_write_tokens: token_count(usage, "cache_creation_input_tokens"),
     };
-    if usage != Usage::default() {
-        out.push(Delta::Usage(usage));
+    if usage != TokenUsage::default() {
+        out.push(ResponseDelta::Usage(usage));
     }
 }
 

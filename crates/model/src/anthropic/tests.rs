@@ -1,9 +1,9 @@
 use super::*;
-use crate::error::Error;
-use crate::message::{Message, ToolCall, UserPart};
-use crate::name::{ModelName, Service};
-use crate::request::Sampling;
-use crate::response::{Assembler, Delta, Response, StopReason, Usage};
+use crate::error::ModelError;
+use crate::message::{ModelMessage, ToolCall, UserPart};
+use crate::name::{ModelName, ModelService};
+use crate::request::SamplingParams;
+use crate::response::{ModelResponse, ResponseAssembler, ResponseDelta, StopReason, TokenUsage};
 
 fn model(name: &str) -> ModelName {
     format!("anthropic/{name}").parse().unwrap()
@@ -47,10 +47,10 @@ fn shown(body: &Value) -> String {
 fn a_whole_conversation_is_put_in_order() {
     let name = model("claude-haiku-4-5");
     let messages = [
-        Message::system("Be brief."),
-        Message::system("Be kind."),
-        Message::user("List the files."),
-        Message::Assistant {
+        ModelMessage::system("Be brief."),
+        ModelMessage::system("Be kind."),
+        ModelMessage::user("List the files."),
+        ModelMessage::Assistant {
             content: vec![
                 AssistantPart::Thinking { text: "hm".into(), signature: Some("sig".into()) },
                 AssistantPart::Thinking { text: "not signed".into(), signature: None },
@@ -61,18 +61,18 @@ fn a_whole_conversation_is_put_in_order() {
                 call("c", ""),
             ],
         },
-        Message::User {
+        ModelMessage::User {
             content: vec![
                 UserPart::Text { text: "Hurry.".into() },
                 UserPart::ToolResult(result("a", false)),
                 UserPart::ToolResult(result("b", true)),
             ],
         },
-        Message::results(vec![ToolResult { text: String::new(), ..result("c", false) }]),
-        Message::system("Little time is left."),
+        ModelMessage::tool_results(vec![ToolResult { text: String::new(), ..result("c", false) }]),
+        ModelMessage::system("Little time is left."),
     ];
     let tools = [tool("bash"), tool("read")];
-    let request = Request { tools: &tools, ..Request::new(&name, &messages) };
+    let request = ModelRequest { tools: &tools, ..ModelRequest::new(&name, &messages) };
     insta::assert_snapshot!(shown(&body(&request, 64_000, true)), @r#"
     model: "claude-haiku-4-5"
     max_tokens: 64000
@@ -90,21 +90,25 @@ fn a_whole_conversation_is_put_in_order() {
 #[test]
 fn without_caching_there_are_no_marks() {
     let name = model("claude-haiku-4-5");
-    let messages = [Message::system("Be brief."), Message::user("Hello.")];
+    let messages = [ModelMessage::system("Be brief."), ModelMessage::user("Hello.")];
     let tools = [tool("bash")];
-    let request =
-        Request { tools: &tools, caching: Caching::Off, ..Request::new(&name, &messages) };
+    let request = ModelRequest {
+        tools: &tools,
+        caching: PromptCaching::Off,
+        ..ModelRequest::new(&name, &messages)
+    };
     assert!(!body(&request, 1, true).to_string().contains("cache_control"));
 }
 
 #[test]
 fn a_long_conversation_has_four_marks() {
     let name = model("claude-haiku-4-5");
-    let turn = || [Message::user("Hello."), Message::assistant("Yes?")];
-    let messages: Vec<_> =
-        std::iter::once(Message::system("Be brief.")).chain((0..5).flat_map(|_| turn())).collect();
+    let turn = || [ModelMessage::user("Hello."), ModelMessage::assistant("Yes?")];
+    let messages: Vec<_> = std::iter::once(ModelMessage::system("Be brief."))
+        .chain((0..5).flat_map(|_| turn()))
+        .collect();
     let tools = [tool("bash")];
-    let request = Request { tools: &tools, ..Request::new(&name, &messages) };
+    let request = ModelRequest { tools: &tools, ..ModelRequest::new(&name, &messages) };
     let body = body(&request, 1, true);
     assert_eq!(body.to_string().matches("cache_control").count(), 4);
     let marked = |at: usize| !body["messages"][at]["content"][0]["cache_control"].is_null();
@@ -116,11 +120,12 @@ fn a_turn_with_nothing_to_send_joins_its_neighbours() {
     let name = model("claude-haiku-4-5");
     let thoughts = AssistantPart::Thinking { text: "hm".into(), signature: None };
     let messages = [
-        Message::user("One."),
-        Message::Assistant { content: vec![thoughts] },
-        Message::user("Two."),
+        ModelMessage::user("One."),
+        ModelMessage::Assistant { content: vec![thoughts] },
+        ModelMessage::user("Two."),
     ];
-    let request = Request { caching: Caching::Off, ..Request::new(&name, &messages) };
+    let request =
+        ModelRequest { caching: PromptCaching::Off, ..ModelRequest::new(&name, &messages) };
     insta::assert_snapshot!(shown(&body(&request, 8, false)), @r#"
     model: "claude-haiku-4-5"
     max_tokens: 8
@@ -131,7 +136,7 @@ fn a_turn_with_nothing_to_send_joins_its_neighbours() {
 
 /// The fields that decide how a model thinks and what it may call.
 #[track_caller]
-fn check_mode(request: &Request<'_>, expect: Value) {
+fn check_mode(request: &ModelRequest<'_>, expect: Value) {
     let body = body(request, 8000, true);
     let fields = ["max_tokens", "thinking", "output_config", "temperature", "top_p", "tool_choice"];
     let found: Map<String, Value> = fields
@@ -144,11 +149,15 @@ fn check_mode(request: &Request<'_>, expect: Value) {
 #[test]
 fn thinking_takes_a_budget_or_an_effort_and_no_sampling() {
     let (old, new, other) = (model("claude-haiku-4-5"), model("claude-opus-5-5"), model("glm-5"));
-    let sampling = Sampling { temperature: Some(1.5), top_p: Some(0.9) };
-    let request = |model, thinking| Request { thinking, sampling, ..Request::new(model, &[]) };
-    let budget = Thinking::Budget;
+    let sampling = SamplingParams { temperature: Some(1.5), top_p: Some(0.9) };
+    let request =
+        |model, thinking| ModelRequest { thinking, sampling, ..ModelRequest::new(model, &[]) };
+    let budget = ThinkingMode::Budget;
     let enabled = |tokens| json!({ "type": "enabled", "budget_tokens": tokens });
-    check_mode(&request(&old, Thinking::Off), json!({ "max_tokens": 8000, "temperature": 1.0 }));
+    check_mode(
+        &request(&old, ThinkingMode::Off),
+        json!({ "max_tokens": 8000, "temperature": 1.0 }),
+    );
     check_mode(
         &request(&old, budget(4000)),
         json!({ "max_tokens": 8000, "thinking": enabled(4000) }),
@@ -161,7 +170,7 @@ fn thinking_takes_a_budget_or_an_effort_and_no_sampling() {
         &request(&other, budget(5)),
         json!({ "max_tokens": 8000, "thinking": enabled(1024) }),
     );
-    check_mode(&request(&new, Thinking::Off), json!({ "max_tokens": 8000 }));
+    check_mode(&request(&new, ThinkingMode::Off), json!({ "max_tokens": 8000 }));
     check_mode(
         &request(&new, budget(10_000)),
         json!({
@@ -176,7 +185,8 @@ fn thinking_takes_a_budget_or_an_effort_and_no_sampling() {
 fn a_shape_is_forced_only_where_it_is_all_that_is_asked_for() {
     let (old, new) = (model("claude-haiku-4-5"), model("claude-sonnet-5-5"));
     let tools = [tool("bash")];
-    let shaped = |model| Request { format: ResponseFormat::Json, ..Request::new(model, &[]) };
+    let shaped =
+        |model| ModelRequest { format: ResponseFormat::Json, ..ModelRequest::new(model, &[]) };
     let forced = |name: &str| {
         let choice = json!({ "type": "tool", "name": name });
         json!({ "max_tokens": 8000, "tool_choice": choice })
@@ -184,27 +194,28 @@ fn a_shape_is_forced_only_where_it_is_all_that_is_asked_for() {
     let free = json!({ "max_tokens": 8000 });
     check_mode(&shaped(&old), forced(STRUCTURED_OUTPUT));
     check_mode(&shaped(&new), free.clone());
-    check_mode(&Request { tools: &tools, ..shaped(&old) }, free.clone());
-    let none = Request { tools: &tools, tool_choice: ToolChoice::None, ..shaped(&old) };
+    check_mode(&ModelRequest { tools: &tools, ..shaped(&old) }, free.clone());
+    let none = ModelRequest { tools: &tools, tool_choice: ToolChoice::None, ..shaped(&old) };
     check_mode(&none, forced(STRUCTURED_OUTPUT));
-    let none = Request { format: ResponseFormat::Text, ..none };
+    let none = ModelRequest { format: ResponseFormat::Text, ..none };
     check_mode(&none, json!({ "max_tokens": 8000, "tool_choice": { "type": "none" } }));
     let bash = || ToolChoice::Tool("bash".into());
-    let request = Request::new(&old, &[]);
-    check_mode(&Request { tools: &tools, tool_choice: bash(), ..request }, forced("bash"));
-    let request = Request::new(&new, &[]);
-    check_mode(&Request { tools: &tools, tool_choice: bash(), ..request }, free);
+    let request = ModelRequest::new(&old, &[]);
+    check_mode(&ModelRequest { tools: &tools, tool_choice: bash(), ..request }, forced("bash"));
+    let request = ModelRequest::new(&new, &[]);
+    check_mode(&ModelRequest { tools: &tools, tool_choice: bash(), ..request }, free);
 }
 
-fn decode(format: ResponseFormat, events: &[Value]) -> Result<Response, Error> {
+fn decode(format: ResponseFormat, events: &[Value]) -> Result<ModelResponse, ModelError> {
     let name = model("claude-haiku-4-5");
-    let mut decoder = Decoder::new(&Request { format, ..Request::new(&name, &[]) });
+    let mut decoder =
+        AnthropicDecoder::new(&ModelRequest { format, ..ModelRequest::new(&name, &[]) });
     let mut out = Vec::new();
     for event in events {
-        decoder.event(&event.to_string(), &mut out)?;
+        decoder.decode_event(&event.to_string(), &mut out)?;
     }
     decoder.finish(&mut out)?;
-    let mut assembler = Assembler::default();
+    let mut assembler = ResponseAssembler::default();
     out.iter().for_each(|delta| assembler.push(delta));
     Ok(assembler.finish().unwrap())
 }
@@ -240,7 +251,7 @@ fn unknown_events_are_passed_over_and_a_missing_end_is_forgiven() {
         stop("end_turn"),
     ];
     let response = decode(ResponseFormat::Text, &events).unwrap();
-    assert_eq!(response.message, Message::assistant("hi"));
+    assert_eq!(response.message, ModelMessage::assistant("hi"));
 }
 
 #[test]
@@ -254,7 +265,7 @@ fn thoughts_that_are_kept_from_us_keep_their_signature() {
     ];
     let response = decode(ResponseFormat::Text, &events).unwrap();
     let part = AssistantPart::Thinking { text: String::new(), signature: Some("sig".into()) };
-    assert_eq!(response.message, Message::Assistant { content: vec![part] });
+    assert_eq!(response.message, ModelMessage::Assistant { content: vec![part] });
 }
 
 #[test]
@@ -283,21 +294,22 @@ fn an_answer_in_plain_text_where_a_shape_was_offered_is_kept() {
 
 #[test]
 fn errors_in_a_stream_have_their_kind() {
-    let service = Service::Anthropic;
+    let service = ModelService::Anthropic;
     let failed = |kind: &str| {
         let error = json!({ "type": kind, "message": "m" });
         decode(ResponseFormat::Text, &[json!({ "type": "error", "error": error })]).unwrap_err()
     };
     let message = || "m".to_owned();
     let retry_after_ms = None;
-    let server = Error::Server { service, status: 0, message: message(), retry_after_ms };
+    let server = ModelError::Server { service, status: 0, message: message(), retry_after_ms };
     assert_eq!(failed("overloaded_error"), server);
     assert_eq!(failed("api_error"), server);
-    let limited = Error::RateLimited { service, status: 429, message: message(), retry_after_ms };
+    let limited =
+        ModelError::RateLimited { service, status: 429, message: message(), retry_after_ms };
     assert_eq!(failed("rate_limit_error"), limited);
-    let refused = Error::Rejected { service, status: 400, message: message() };
+    let refused = ModelError::Rejected { service, status: 400, message: message() };
     assert_eq!(failed("invalid_request_error"), refused);
-    let locked = Error::Unauthorised { service, status: 401, message: message() };
+    let locked = ModelError::Unauthorised { service, status: 401, message: message() };
     assert_eq!(failed("authentication_error"), locked);
 }
 
@@ -316,8 +328,12 @@ fn later_usage_replaces_earlier() {
     });
     let start = json!({ "type": "message_start", "message": { "usage": usage } });
     let response = decode(ResponseFormat::Text, &[start, end]).unwrap();
-    let usage =
-        Usage { input_tokens: 5, output_tokens: 40, cache_read_tokens: 7, cache_write_tokens: 2 };
+    let usage = TokenUsage {
+        input_tokens: 5,
+        output_tokens: 40,
+        cache_read_tokens: 7,
+        cache_write_tokens: 2,
+    };
     assert_eq!(response.usage, usage);
 }
 
@@ -325,13 +341,13 @@ fn later_usage_replaces_earlier() {
 fn too_many_calls_are_refused() {
     let starts: Vec<_> = (0..300).map(|index| tool_start(index, "bash")).collect();
     let error = decode(ResponseFormat::Text, &starts).unwrap_err();
-    assert!(matches!(error, Error::Protocol { .. }), "{error}");
+    assert!(matches!(error, ModelError::Protocol { .. }), "{error}");
 }
 
 #[test]
 fn a_whole_answer_gives_the_same_pieces() {
     let name = model("claude-haiku-4-5");
-    let mut decoder = Decoder::new(&Request::new(&name, &[]));
+    let mut decoder = AnthropicDecoder::new(&ModelRequest::new(&name, &[]));
     let mut out = Vec::new();
     let content = json!([
         { "type": "text", "text": "hi" },
@@ -341,10 +357,10 @@ fn a_whole_answer_gives_the_same_pieces() {
     decoder.answer(&answer, &mut out).unwrap();
     let json = r#"{"command":"ls"}"#.to_owned();
     let expect = [
-        Delta::Text("hi".into()),
-        Delta::ToolCallStart { index: 1, id: "t".into(), name: "bash".into() },
-        Delta::ToolCallArguments { index: 1, json },
-        Delta::Stop(StopReason::ToolUse),
+        ResponseDelta::Text("hi".into()),
+        ResponseDelta::ToolCallStart { index: 1, id: "t".into(), name: "bash".into() },
+        ResponseDelta::ToolCallArguments { index: 1, json },
+        ResponseDelta::Stop(StopReason::ToolUse),
     ];
     assert_eq!(out, expect);
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::error::Error;
-use crate::fault;
+use crate::error::ModelError;
+use crate::error_parsing;
 use crate::limits::TOOL_CALLS_MAX;
-use crate::name::Service;
-use crate::request::Request;
-use crate::response::{Delta, StopReason, Usage};
+use crate::name::ModelService;
+use crate::request::ModelRequest;
+use crate::response::{ResponseDelta, StopReason, TokenUsage};
 
 /// Converts chunks to deltas.
 ///
@@ -15,18 +15,18 @@ use crate::response::{Delta, StopReason, Usage};
 /// index, with arguments as text or as an object, and some send `stop` instead of `tool_calls`. The
 /// decoder accepts all variants.
 #[derive(Clone, Debug)]
-pub struct Decoder {
-    service: Service,
+pub struct ChatDecoder {
+    service: ModelService,
     /// The number of calls earlier in the conversation, so that generated ids are unique.
     calls_before: usize,
-    calls: Vec<Call>,
+    calls: Vec<ChatToolCall>,
     refused: bool,
     stop: Option<String>,
     done: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Call {
+struct ChatToolCall {
     /// The server's index, if it sent one.
     index: Option<u64>,
     id: String,
@@ -35,11 +35,11 @@ struct Call {
     started: bool,
 }
 
-impl Decoder {
+impl ChatDecoder {
     /// Creates a decoder for the answer to a request.
-    pub fn new(request: &Request<'_>) -> Self {
+    pub fn new(request: &ModelRequest<'_>) -> Self {
         let calls = request.messages.iter().map(|message| message.tool_calls().count());
-        Decoder {
+        ChatDecoder {
             service: request.model.service,
             calls_before: calls.sum(),
             calls: Vec::new(),
@@ -64,12 +64,16 @@ impl Decoder {
     /// # Errors
     ///
     /// Returns the server's error, or [`Error::Protocol`] if the data is not JSON.
-    pub fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
+    pub fn decode_event(
+        &mut self,
+        data: &str,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
         if data.trim() == "[DONE]" {
             return self.finish(out);
         }
-        let chunk: Value = fault::parse(self.service, data)?;
-        self.take(&chunk, "delta", out)
+        let chunk: Value = error_parsing::parse_json(self.service, data)?;
+        self.decode_chunk(&chunk, "delta", out)
     }
 
     /// Decodes a complete (not streamed) answer.
@@ -77,8 +81,12 @@ impl Decoder {
     /// # Errors
     ///
     /// The same as for [`event`](Self::event).
-    pub fn answer(&mut self, answer: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
-        self.take(answer, "message", out)?;
+    pub fn answer(
+        &mut self,
+        answer: &Value,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
+        self.decode_chunk(answer, "message", out)?;
         self.finish(out)
     }
 
@@ -87,19 +95,19 @@ impl Decoder {
     /// # Errors
     ///
     /// Returns [`Error::BrokenOff`] if the model had not ended the answer.
-    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), Error> {
+    pub fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
         let Some(reason) = &self.stop else {
-            return Err(Error::BrokenOff { service: self.service });
+            return Err(ModelError::BrokenOff { service: self.service });
         };
-        out.push(Delta::Stop(self.reason(reason)));
+        out.push(ResponseDelta::Stop(self.stop_reason(reason)));
         self.done = true;
         Ok(())
     }
 
-    fn reason(&self, reason: &str) -> StopReason {
+    fn stop_reason(&self, reason: &str) -> StopReason {
         let called = self.calls.iter().any(|call| call.started);
         match reason {
             _ if self.refused => StopReason::Refusal,
@@ -113,15 +121,20 @@ impl Decoder {
 
     /// Decodes a chunk or an answer. `field` holds the content: `delta` in a chunk, `message` in a
     /// complete answer.
-    fn take(&mut self, chunk: &Value, field: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
+    fn decode_chunk(
+        &mut self,
+        chunk: &Value,
+        field: &str,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
         if !chunk["error"].is_null() {
-            return Err(fault::in_stream(self.service, &chunk["error"]));
+            return Err(error_parsing::stream_error(self.service, &chunk["error"]));
         }
-        usage(&chunk["usage"], out);
+        push_usage(&chunk["usage"], out);
         let choice = &chunk["choices"][0];
-        self.words(&choice[field], out);
+        self.decode_text(&choice[field], out);
         for call in choice[field]["tool_calls"].as_array().into_iter().flatten() {
-            self.call(call, out)?;
+            self.decode_call(call, out)?;
         }
         if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             self.stop = Some(reason.to_owned());
@@ -129,24 +142,28 @@ impl Decoder {
         Ok(())
     }
 
-    fn words(&mut self, words: &Value, out: &mut Vec<Delta>) {
+    fn decode_text(&mut self, words: &Value, out: &mut Vec<ResponseDelta>) {
         let text = |field: &str| words[field].as_str().filter(|text| !text.is_empty());
         if let Some(thoughts) = text("reasoning_content").or_else(|| text("reasoning")) {
-            out.push(Delta::Thinking(thoughts.to_owned()));
+            out.push(ResponseDelta::Thinking(thoughts.to_owned()));
         }
         if let Some(more) = text("content") {
-            out.push(Delta::Text(more.to_owned()));
+            out.push(ResponseDelta::Text(more.to_owned()));
         }
         if let Some(refusal) = text("refusal") {
             self.refused = true;
-            out.push(Delta::Text(refusal.to_owned()));
+            out.push(ResponseDelta::Text(refusal.to_owned()));
         }
     }
 
-    fn call(&mut self, piece: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
+    fn decode_call(
+        &mut self,
+        piece: &Value,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
         let function = &piece["function"];
         let name = function["name"].as_str().unwrap_or_default();
-        let at = self.place(piece, name)?;
+        let at = self.find_or_add_call(piece, name)?;
         let ordinal = self.calls_before + at;
         let call = &mut self.calls[at];
         let mut arguments = arguments_of(&function["arguments"]);
@@ -160,21 +177,21 @@ impl Decoder {
                 call.id = format!("call_{ordinal}");
             }
             let (id, name) = (call.id.clone(), name.to_owned());
-            out.push(Delta::ToolCallStart { index: at, id, name });
+            out.push(ResponseDelta::ToolCallStart { index: at, id, name });
             arguments.insert_str(0, &std::mem::take(&mut call.early));
         }
         if !arguments.is_empty() {
-            out.push(Delta::ToolCallArguments { index: at, json: arguments });
+            out.push(ResponseDelta::ToolCallArguments { index: at, json: arguments });
         }
         Ok(())
     }
 
     /// Finds or adds the call to which a piece belongs. A new id starts a new call regardless of
     /// the index, because some servers send the same index for all calls.
-    fn place(&mut self, piece: &Value, name: &str) -> Result<usize, Error> {
+    fn find_or_add_call(&mut self, piece: &Value, name: &str) -> Result<usize, ModelError> {
         let id = piece["id"].as_str().unwrap_or_default();
         let index = piece["index"].as_u64();
-        let is_same = |call: &Call| match (index, id.is_empty()) {
+        let is_same = |call: &ChatToolCall| match (index, id.is_empty()) {
             (Some(_), true) => call.index == index,
             (Some(_), false) => call.index == index && (call.id.is_empty() || call.id == id),
             (None, false) => call.id == id,
@@ -188,9 +205,9 @@ impl Decoder {
         }
         if self.calls.len() >= TOOL_CALLS_MAX {
             let message = format!("an answer with more than {TOOL_CALLS_MAX} calls of tools");
-            return Err(Error::Protocol { service: self.service, message });
+            return Err(ModelError::Protocol { service: self.service, message });
         }
-        self.calls.push(Call { index, id: id.to_owned(), ..Call::default() });
+        self.calls.push(ChatToolCall { index, id: id.to_owned(), ..ChatToolCall::default() });
         Ok(self.calls.len() - 1)
     }
 }
@@ -206,13 +223,13 @@ fn arguments_of(arguments: &Value) -> String {
 
 /// Decodes the usage. Cached tokens are included in the prompt tokens. Only some servers report
 /// cache writes.
-fn usage(usage: &Value, out: &mut Vec<Delta>) {
+fn push_usage(usage: &Value, out: &mut Vec<ResponseDelta>) {
     let Some(prompt) = usage["prompt_tokens"].as_u64() else {
         return;
     };
     let detail = |field: &str| usage["prompt_tokens_details"][field].as_u64().unwrap_or_default();
     let (read, written) = (detail("cached_tokens"), detail("cache_write_tokens"));
-    out.push(Delta::Usage(Usage {
+    out.push(ResponseDelta::Usage(TokenUsage {
         input_tokens: prompt.saturating_sub(read).saturating_sub(written),
         output_tokens: usage["completion_tokens"].as_u64().unwrap_or_default(),
         cache_read_tokens: read,

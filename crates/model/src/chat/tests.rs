@@ -1,9 +1,9 @@
 use super::*;
-use crate::error::Error;
-use crate::message::{Message, ToolResult, UserPart};
+use crate::error::ModelError;
+use crate::message::{ModelMessage, ToolResult, UserPart};
 use crate::name::ModelName;
-use crate::request::Sampling;
-use crate::response::{Assembler, Response, StopReason, Usage};
+use crate::request::SamplingParams;
+use crate::response::{ModelResponse, ResponseAssembler, StopReason, TokenUsage};
 
 fn model(name: &str) -> ModelName {
     name.parse().unwrap()
@@ -17,13 +17,13 @@ fn call(id: &str, arguments: &str) -> AssistantPart {
     })
 }
 
-fn conversation() -> Vec<Message> {
+fn conversation() -> Vec<ModelMessage> {
     let result = |id: &str| ToolResult { call_id: id.into(), text: "out".into(), is_error: false };
     vec![
-        Message::system("Be brief."),
-        Message::system("Be kind."),
-        Message::user("List the files."),
-        Message::Assistant {
+        ModelMessage::system("Be brief."),
+        ModelMessage::system("Be kind."),
+        ModelMessage::user("List the files."),
+        ModelMessage::Assistant {
             content: vec![
                 AssistantPart::Thinking { text: "hm".into(), signature: Some("sig".into()) },
                 AssistantPart::Text { text: String::new() },
@@ -32,17 +32,17 @@ fn conversation() -> Vec<Message> {
                 call("c", ""),
             ],
         },
-        Message::User {
+        ModelMessage::User {
             content: vec![
                 UserPart::Text { text: "Hurry.".into() },
                 UserPart::ToolResult(result("a")),
                 UserPart::ToolResult(result("b")),
             ],
         },
-        Message::results(vec![result("c")]),
-        Message::system("Little time is left."),
-        Message::Assistant { content: vec![] },
-        Message::assistant("Two files."),
+        ModelMessage::tool_results(vec![result("c")]),
+        ModelMessage::system("Little time is left."),
+        ModelMessage::Assistant { content: vec![] },
+        ModelMessage::assistant("Two files."),
     ]
 }
 
@@ -69,12 +69,12 @@ fn a_whole_conversation_is_put_in_order() {
         description: "Runs it.".into(),
         parameters: json!({ "type": "object" }),
     }];
-    let request = Request {
+    let request = ModelRequest {
         tools: &tools,
         max_tokens: Some(500),
-        thinking: Thinking::Budget(9000),
-        sampling: Sampling { temperature: Some(0.5), top_p: Some(0.9) },
-        ..Request::new(&name, &messages)
+        thinking: ThinkingMode::Budget(9000),
+        sampling: SamplingParams { temperature: Some(0.5), top_p: Some(0.9) },
+        ..ModelRequest::new(&name, &messages)
     };
     insta::assert_snapshot!(shown(&body(&request, u32::MAX, true)), @r#"
     model: "qwen3:8b"
@@ -99,12 +99,12 @@ fn a_whole_conversation_is_put_in_order() {
 fn openai_is_told_what_only_it_understands() {
     let name = model("openai/gpt-5.4");
     let schema = json!({ "type": "object" });
-    let request = Request {
+    let request = ModelRequest {
         max_tokens: Some(500_000),
-        thinking: Thinking::Budget(9000),
-        sampling: Sampling { temperature: Some(0.5), top_p: Some(0.9) },
+        thinking: ThinkingMode::Budget(9000),
+        sampling: SamplingParams { temperature: Some(0.5), top_p: Some(0.9) },
         format: ResponseFormat::Schema { name: "a name!".into(), schema },
-        ..Request::new(&name, &[])
+        ..ModelRequest::new(&name, &[])
     };
     insta::assert_snapshot!(shown(&body(&request, 128_000, false)), @r#"
     model: "gpt-5.4"
@@ -120,7 +120,7 @@ fn budgets_become_efforts() {
     for (tokens, expect) in
         [(1, "low"), (2048, "low"), (2049, "medium"), (16_384, "medium"), (16_385, "high")]
     {
-        assert_eq!(effort(tokens), expect);
+        assert_eq!(effort_level(tokens), expect);
     }
 }
 
@@ -130,7 +130,7 @@ fn a_choice_of_tools_needs_tools() {
     let tools =
         [ToolSpec { name: "bash".into(), description: String::new(), parameters: json!({}) }];
     let choice = |tools, tool_choice| {
-        let request = Request { tools, tool_choice, ..Request::new(&name, &[]) };
+        let request = ModelRequest { tools, tool_choice, ..ModelRequest::new(&name, &[]) };
         body(&request, 1, true).get("tool_choice").cloned()
     };
     assert_eq!(choice(&[], ToolChoice::None), None);
@@ -140,16 +140,16 @@ fn a_choice_of_tools_needs_tools() {
     assert_eq!(choice(&tools, ToolChoice::Tool("bash".into())), Some(bash));
 }
 
-fn decode(chunks: &[Value]) -> Result<Response, Error> {
+fn decode(chunks: &[Value]) -> Result<ModelResponse, ModelError> {
     let name = model("compat/m");
     let messages = conversation();
-    let mut decoder = Decoder::new(&Request::new(&name, &messages));
+    let mut decoder = ChatDecoder::new(&ModelRequest::new(&name, &messages));
     let mut out = Vec::new();
     for chunk in chunks {
-        decoder.event(&chunk.to_string(), &mut out)?;
+        decoder.decode_event(&chunk.to_string(), &mut out)?;
     }
     decoder.finish(&mut out)?;
-    let mut assembler = Assembler::default();
+    let mut assembler = ResponseAssembler::default();
     out.iter().for_each(|delta| assembler.push(delta));
     Ok(assembler.finish().unwrap())
 }
@@ -256,30 +256,34 @@ fn thoughts_and_usage_are_read() {
     .unwrap();
     let thoughts = AssistantPart::Thinking { text: "hm, yes".into(), signature: None };
     let text = AssistantPart::Text { text: "hi".into() };
-    assert_eq!(response.message, Message::Assistant { content: vec![thoughts, text] });
-    let usage =
-        Usage { input_tokens: 30, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 10 };
+    assert_eq!(response.message, ModelMessage::Assistant { content: vec![thoughts, text] });
+    let usage = TokenUsage {
+        input_tokens: 30,
+        output_tokens: 7,
+        cache_read_tokens: 60,
+        cache_write_tokens: 10,
+    };
     assert_eq!(response.usage, usage);
 }
 
 #[test]
 fn an_answer_without_a_reason_to_stop_is_broken_off() {
     let error = decode(&[delta(json!({ "content": "hi" }))]).unwrap_err();
-    assert_eq!(error, Error::BrokenOff { service: Service::Compat });
+    assert_eq!(error, ModelError::BrokenOff { service: ModelService::Compat });
 }
 
 #[test]
 fn errors_in_a_stream_have_their_kind() {
     let failed = |error: Value| decode(&[json!({ "error": error })]).unwrap_err();
     let limited = failed(json!({ "code": 429, "message": "slow down" }));
-    assert!(matches!(limited, Error::RateLimited { status: 429, .. }), "{limited:?}");
+    assert!(matches!(limited, ModelError::RateLimited { status: 429, .. }), "{limited:?}");
     let server = failed(json!({ "code": 502, "message": "upstream" }));
-    assert!(matches!(server, Error::Server { status: 502, .. }), "{server:?}");
-    assert!(matches!(failed(json!("plain words")), Error::Server { .. }));
+    assert!(matches!(server, ModelError::Server { status: 502, .. }), "{server:?}");
+    assert!(matches!(failed(json!("plain words")), ModelError::Server { .. }));
     let quota = failed(json!({ "type": "insufficient_quota", "message": "pay" }));
-    assert!(matches!(quota, Error::UsageLimit { .. }), "{quota:?}");
+    assert!(matches!(quota, ModelError::UsageLimit { .. }), "{quota:?}");
     let long = failed(json!({ "code": "context_length_exceeded", "message": "shorter" }));
-    assert!(matches!(long, Error::ContextTooLong { .. }), "{long:?}");
+    assert!(matches!(long, ModelError::ContextTooLong { .. }), "{long:?}");
 }
 
 #[test]
@@ -287,10 +291,10 @@ fn a_shape_is_told_in_words_where_tools_and_a_forced_shape_exclude_each_other() 
     let format = ResponseFormat::Schema { name: "x".into(), schema: json!({ "type": "object" }) };
     let tools =
         [ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({}) }];
-    let messages = [Message::system("Be brief."), Message::user("Go.")];
+    let messages = [ModelMessage::system("Be brief."), ModelMessage::user("Go.")];
     let sent = |name: &str, tools: &[ToolSpec]| {
         let (name, format) = (model(name), format.clone());
-        body(&Request { tools, format, ..Request::new(&name, &messages) }, 9, false)
+        body(&ModelRequest { tools, format, ..ModelRequest::new(&name, &messages) }, 9, false)
     };
     let told = sent("compat/llama3", &tools);
     assert!(told["response_format"].is_null());

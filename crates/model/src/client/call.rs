@@ -9,140 +9,150 @@ use reqwest::{RequestBuilder, Response, Url};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::{DeltaStream, Timeouts};
-use crate::error::{Error, Phase};
+use super::{CallTimeouts, DeltaStream};
+use crate::error::{ModelError, Phase};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX};
-use crate::name::Service;
-use crate::response::Delta;
-use crate::secret::Secret;
-use crate::transport::{Transport, deepest};
-use crate::{anthropic, chat, fault};
+use crate::name::ModelService;
+use crate::response::ResponseDelta;
+use crate::secret::ApiSecret;
+use crate::transport::{HttpTransport, innermost_error};
+use crate::{anthropic, chat, error_parsing};
 
 mod events;
 
 /// The data of a call, owned so that it does not borrow the request or the client.
-pub(super) struct Call {
-    pub(super) service: Service,
+pub(super) struct ModelCallRequest {
+    pub(super) service: ModelService,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: String,
-    pub(super) key: Option<Secret>,
-    pub(super) decoder: Decoder,
+    pub(super) key: Option<ApiSecret>,
+    pub(super) decoder: StreamDecoder,
     pub(super) streaming: bool,
-    pub(super) timeouts: Timeouts,
+    pub(super) timeouts: CallTimeouts,
     pub(super) clock: fn() -> u64,
-    pub(super) transport: Transport,
+    pub(super) transport: HttpTransport,
 }
 
 /// The decoder of either protocol.
-pub(super) enum Decoder {
-    Anthropic(anthropic::Decoder),
-    Chat(chat::Decoder),
+pub(super) enum StreamDecoder {
+    Anthropic(anthropic::AnthropicDecoder),
+    Chat(chat::ChatDecoder),
 }
 
-impl Decoder {
-    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), Error> {
+impl StreamDecoder {
+    fn decode_event(&mut self, data: &str, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         match self {
-            Decoder::Anthropic(decoder) => decoder.event(data, out),
-            Decoder::Chat(decoder) => decoder.event(data, out),
+            StreamDecoder::Anthropic(decoder) => decoder.decode_event(data, out),
+            StreamDecoder::Chat(decoder) => decoder.decode_event(data, out),
         }
     }
 
-    fn answer(&mut self, answer: &Value, out: &mut Vec<Delta>) -> Result<(), Error> {
+    fn decode_answer(
+        &mut self,
+        answer: &Value,
+        out: &mut Vec<ResponseDelta>,
+    ) -> Result<(), ModelError> {
         match self {
-            Decoder::Anthropic(decoder) => decoder.answer(answer, out),
-            Decoder::Chat(decoder) => decoder.answer(answer, out),
+            StreamDecoder::Anthropic(decoder) => decoder.answer(answer, out),
+            StreamDecoder::Chat(decoder) => decoder.answer(answer, out),
         }
     }
 
-    fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), Error> {
+    fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         match self {
-            Decoder::Anthropic(decoder) => decoder.finish(out),
-            Decoder::Chat(decoder) => decoder.finish(out),
+            StreamDecoder::Anthropic(decoder) => decoder.finish(out),
+            StreamDecoder::Chat(decoder) => decoder.finish(out),
         }
     }
 
     fn is_done(&self) -> bool {
         match self {
-            Decoder::Anthropic(decoder) => decoder.is_done(),
-            Decoder::Chat(decoder) => decoder.is_done(),
+            StreamDecoder::Anthropic(decoder) => decoder.is_done(),
+            StreamDecoder::Chat(decoder) => decoder.is_done(),
         }
     }
 
     fn is_complete(&self) -> bool {
         match self {
-            Decoder::Anthropic(decoder) => decoder.is_complete(),
-            Decoder::Chat(decoder) => decoder.is_complete(),
+            StreamDecoder::Anthropic(decoder) => decoder.is_complete(),
+            StreamDecoder::Chat(decoder) => decoder.is_complete(),
         }
     }
 }
 
-impl Call {
+impl ModelCallRequest {
     /// Returns the deltas of the answer. The request is sent when the stream is first polled.
     pub(super) fn start(self) -> DeltaStream {
         let key = self.key.clone();
-        let tidy = move |error: Error| error.map_message(|text| fault::tidy(text, key.as_ref()));
-        let pieces = stream::once(self.open()).flat_map(|opened| match opened {
+        let tidy = move |error: ModelError| {
+            error.map_message(|text| error_parsing::clean_message(text, key.as_ref()))
+        };
+        let pieces = stream::once(self.open_stream()).flat_map(|opened| match opened {
             Ok(pieces) => pieces,
             Err(error) => stream::once(std::future::ready(Err(error))).boxed(),
         });
         pieces.map(move |piece| piece.map_err(&tidy)).boxed()
     }
 
-    async fn open(mut self) -> Result<DeltaStream, Error> {
-        let timers = Timers::start(self.service, self.timeouts);
+    async fn open_stream(mut self) -> Result<DeltaStream, ModelError> {
+        let timers = CallTimers::start(self.service, self.timeouts);
         let client =
-            self.transport.client(&self.url).map_err(|message| self.no_connection(message))?;
+            self.transport.client(&self.url).map_err(|message| self.connection_error(message))?;
         let request = client.post(self.url.clone()).headers(std::mem::take(&mut self.headers));
         let request = request.body(std::mem::take(&mut self.body));
         let response = self.send(request, &timers).await?;
         let status = response.status().as_u16();
         let kind = content_type(&response);
-        let mut reader = Reader { response, timers, bytes: 0 };
+        let mut reader = ResponseReader { response, timers, bytes: 0 };
         if !(200..300).contains(&status) {
-            return Err(self.refusal(status, reader).await);
+            return Err(self.status_error(status, reader).await);
         }
         if kind.contains("html") {
             let message =
                 "a web page; is the address the one of the programming interface?".to_owned();
-            return Err(Error::Protocol { service: self.service, message });
+            return Err(ModelError::Protocol { service: self.service, message });
         }
         if self.streaming && !kind.contains("json") {
-            return Ok(events::pieces(self.service, reader.chunks(), self.decoder).boxed());
+            return Ok(events::decode_stream(self.service, reader.chunks(), self.decoder).boxed());
         }
-        let text = reader.text(ANSWER_BYTES_MAX).await?;
+        let text = reader.read_text(ANSWER_BYTES_MAX).await?;
         let mut out = Vec::new();
-        let ended = fault::parse(self.service, &text)
-            .and_then(|answer| self.decoder.answer(&answer, &mut out));
+        let ended = error_parsing::parse_json(self.service, &text)
+            .and_then(|answer| self.decoder.decode_answer(&answer, &mut out));
         Ok(stream::iter(out.into_iter().map(Ok).chain(ended.err().map(Err))).boxed())
     }
 
-    async fn send(&self, request: RequestBuilder, timers: &Timers) -> Result<Response, Error> {
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        timers: &CallTimers,
+    ) -> Result<Response, ModelError> {
         let phase = if self.streaming { Some(Phase::Headers) } else { None };
-        match timers.watch(phase, request.send()).await? {
+        match timers.with_timeout(phase, request.send()).await? {
             Ok(response) => Ok(response),
             Err(error) if error.is_connect() && error.is_timeout() => {
                 let waited_ms = self.timeouts.connect_ms;
-                Err(self.no_connection(format!("no answer within {waited_ms} ms")))
+                Err(self.connection_error(format!("no answer within {waited_ms} ms")))
             }
-            Err(error) => Err(self.no_connection(deepest(&error.without_url()))),
+            Err(error) => Err(self.connection_error(innermost_error(&error.without_url()))),
         }
     }
 
-    fn no_connection(&self, message: String) -> Error {
+    fn connection_error(&self, message: String) -> ModelError {
         let mut url = self.url.clone();
         // These only fail for URLs that cannot have a user name or password.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.set_query(None);
-        Error::Connection { service: self.service, url: url.to_string(), message }
+        ModelError::Connection { service: self.service, url: url.to_string(), message }
     }
 
     /// Converts an error status to an error. If the body cannot be read, the message stays empty.
-    async fn refusal(&self, status: u16, mut reader: Reader) -> Error {
+    async fn status_error(&self, status: u16, mut reader: ResponseReader) -> ModelError {
         let headers = reader.response.headers().clone();
-        let body = reader.text(ERROR_BODY_BYTES_MAX).await.unwrap_or_default();
-        fault::of_status(self.service, status, &headers, &body, (self.clock)())
+        let body = reader.read_text(ERROR_BODY_BYTES_MAX).await.unwrap_or_default();
+        error_parsing::status_error(self.service, status, &headers, &body, (self.clock)())
     }
 }
 
@@ -152,65 +162,69 @@ fn content_type(response: &Response) -> String {
 }
 
 /// The timeouts of a call in progress.
-struct Timers {
-    service: Service,
-    timeouts: Timeouts,
+struct CallTimers {
+    service: ModelService,
+    timeouts: CallTimeouts,
     deadline: Instant,
 }
 
-impl Timers {
-    fn start(service: Service, timeouts: Timeouts) -> Self {
+impl CallTimers {
+    fn start(service: ModelService, timeouts: CallTimeouts) -> Self {
         let deadline = Instant::now() + Duration::from_millis(timeouts.absolute_ms);
-        Timers { service, timeouts, deadline }
+        CallTimers { service, timeouts, deadline }
     }
 
     /// Waits for a future. Without a phase, only the timeout of the whole call applies.
-    async fn watch<F: Future>(&self, phase: Option<Phase>, sign: F) -> Result<F::Output, Error> {
+    async fn with_timeout<F: Future>(
+        &self,
+        phase: Option<Phase>,
+        sign: F,
+    ) -> Result<F::Output, ModelError> {
         let idle = Instant::now() + Duration::from_millis(self.timeouts.idle_ms);
         let stalls = phase.filter(|_| idle < self.deadline);
         let until = if stalls.is_some() { idle } else { self.deadline };
         let service = self.service;
         timeout_at(until, sign).await.map_err(|_| match stalls {
-            Some(phase) => Error::Stalled { service, phase, waited_ms: self.timeouts.idle_ms },
-            None => Error::TimedOut { service, limit_ms: self.timeouts.absolute_ms },
+            Some(phase) => ModelError::Stalled { service, phase, waited_ms: self.timeouts.idle_ms },
+            None => ModelError::TimedOut { service, limit_ms: self.timeouts.absolute_ms },
         })
     }
 }
 
 /// Reads the body of a response within limits of time and size.
-struct Reader {
+struct ResponseReader {
     response: Response,
-    timers: Timers,
+    timers: CallTimers,
     bytes: usize,
 }
 
-impl Reader {
+impl ResponseReader {
     /// The remaining bytes, as a stream that ends with its first error.
-    fn chunks(self) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+    fn chunks(self) -> impl Stream<Item = Result<Bytes, ModelError>> + Send {
         stream::unfold(Some(self), |reader| async move {
             let mut reader = reader?;
-            let next = reader.chunk().await.transpose()?;
+            let next = reader.next_chunk().await.transpose()?;
             let rest = next.is_ok().then_some(reader);
             Some((next, rest))
         })
     }
 
-    async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         let service = self.timers.service;
-        let chunk = self.timers.watch(Some(Phase::Stream), self.response.chunk()).await?;
-        let chunk = chunk.map_err(|_| Error::BrokenOff { service })?;
+        let chunk = self.timers.with_timeout(Some(Phase::Stream), self.response.chunk()).await?;
+        let chunk = chunk.map_err(|_| ModelError::BrokenOff { service })?;
         self.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len());
         if self.bytes > ANSWER_BYTES_MAX {
             let message = format!("an answer of more than {ANSWER_BYTES_MAX} bytes");
-            return Err(Error::Protocol { service, message });
+            return Err(ModelError::Protocol { service, message });
         }
         Ok(chunk)
     }
 
     /// The remaining bytes as text, truncated to `bytes_max`.
-    async fn text(&mut self, bytes_max: usize) -> Result<String, Error> {
+    async fn read_text(&mut self, bytes_max: usize) -> Result<String, ModelError> {
         let mut text = Vec::new();
-        while let Some(chunk) = self.chunk().await? {
+        while let Some(chunk) = self.next_chunk().await? {
             text.extend_from_slice(&chunk);
             if text.len() >= bytes_max {
                 text.truncate(bytes_max);

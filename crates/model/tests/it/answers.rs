@@ -1,10 +1,13 @@
 //! Answers as they should be.
 
 use repertoire_model::{
-    AssistantPart, Caching, Endpoint, Endpoints, Error, Message, Request, ResponseFormat, Service,
-    StopReason, Timeouts, ToolSpec, Usage,
+    AssistantPart, CallTimeouts, ModelEndpoint, ModelEndpoints, ModelError, ModelMessage,
+    ModelRequest, ModelService, PromptCaching, ResponseFormat, StopReason, TokenUsage, ToolSpec,
 };
-use repertoire_scripted::{Fault, Script, Server, ToolUse, Turn, Usage as Claimed};
+use repertoire_scripted::{
+    ModelFault, ModelScript, ScriptedServer, ScriptedToolUse, ScriptedTurn,
+    ScriptedUsage as Claimed,
+};
 use serde_json::json;
 
 use crate::support::{KEY, STREAMED, WAYS, answer, ask, client, model, patient, pieces};
@@ -18,11 +21,11 @@ async fn text_and_usage_arrive() {
             cache_read_tokens: 30,
             cache_write_tokens: 0,
         };
-        let turn = Turn::text("Grüße, and all the best to you!").with_usage(claimed);
+        let turn = ScriptedTurn::text("Grüße, and all the best to you!").with_usage(claimed);
         let response = answer(turn, way).await.unwrap();
-        assert_eq!(response.message, Message::assistant("Grüße, and all the best to you!"));
+        assert_eq!(response.message, ModelMessage::assistant("Grüße, and all the best to you!"));
         assert_eq!(response.stop, StopReason::EndTurn);
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: 70,
             output_tokens: 9,
             cache_read_tokens: 30,
@@ -35,9 +38,9 @@ async fn text_and_usage_arrive() {
 #[tokio::test]
 async fn several_calls_arrive_with_their_arguments() {
     for way in WAYS {
-        let turn = Turn::tools(vec![
-            ToolUse::new("bash", json!({ "command": "ls -l" })),
-            ToolUse::new("read", json!({})),
+        let turn = ScriptedTurn::tools(vec![
+            ScriptedToolUse::new("bash", json!({ "command": "ls -l" })),
+            ScriptedToolUse::new("read", json!({})),
         ])
         .and_text("I look.");
         let response = answer(turn, way).await.unwrap();
@@ -45,18 +48,19 @@ async fn several_calls_arrive_with_their_arguments() {
         assert_eq!(response.stop, StopReason::ToolUse);
         let calls: Vec<_> = response.message.tool_calls().collect();
         assert_eq!(calls.len(), 2, "{way:?}");
-        assert_eq!(calls[0].parsed().unwrap(), json!({ "command": "ls -l" }));
+        assert_eq!(calls[0].parse_arguments().unwrap(), json!({ "command": "ls -l" }));
         assert_eq!((calls[1].name.as_str(), calls[1].id.as_str()), ("read", "call_0_1"));
-        assert_eq!(calls[1].parsed().unwrap(), json!({}));
+        assert_eq!(calls[1].parse_arguments().unwrap(), json!({}));
     }
 }
 
 #[tokio::test]
 async fn thoughts_arrive_and_anthropic_signs_them() {
     for way in WAYS {
-        let response = answer(Turn::thinking("hm, hm, and hm").and_text("yes"), way).await.unwrap();
-        let Message::Assistant { content } = &response.message else { panic!("an answer") };
-        let signature = (way.0 == Service::Anthropic).then(|| "c2ln".to_owned());
+        let response =
+            answer(ScriptedTurn::thinking("hm, hm, and hm").and_text("yes"), way).await.unwrap();
+        let ModelMessage::Assistant { content } = &response.message else { panic!("an answer") };
+        let signature = (way.0 == ModelService::Anthropic).then(|| "c2ln".to_owned());
         let thoughts = AssistantPart::Thinking { text: "hm, hm, and hm".into(), signature };
         assert_eq!(content[0], thoughts, "{way:?}");
     }
@@ -65,18 +69,20 @@ async fn thoughts_arrive_and_anthropic_signs_them() {
 #[tokio::test]
 async fn a_limit_that_was_reached_is_told() {
     for (way, reason) in WAYS.into_iter().zip(["max_tokens", "max_tokens", "length", "length"]) {
-        let response = answer(Turn::text("and then").with_stop(reason), way).await.unwrap();
+        let response = answer(ScriptedTurn::text("and then").with_stop(reason), way).await.unwrap();
         assert_eq!(response.stop, StopReason::MaxTokens);
     }
 }
 
 #[tokio::test]
 async fn requests_carry_the_key_and_go_to_the_right_place() {
-    let server = Server::start(Script::new().turn(Turn::text("ok")).repeat_last()).await;
+    let server =
+        ScriptedServer::start(ModelScript::new().turn(ScriptedTurn::text("ok")).repeat_last())
+            .await;
     let client = client(&server, patient());
-    for service in Service::ALL {
-        let messages = [Message::system("be brief"), Message::user("hello")];
-        ask(&client, &Request::new(&model(service), &messages)).await.unwrap();
+    for service in ModelService::ALL {
+        let messages = [ModelMessage::system("be brief"), ModelMessage::user("hello")];
+        ask(&client, &ModelRequest::new(&model(service), &messages)).await.unwrap();
     }
     let [anthropic, openai, compat] = server.requests().try_into().unwrap();
     assert_eq!(anthropic.path, "/v1/messages");
@@ -94,22 +100,27 @@ async fn requests_carry_the_key_and_go_to_the_right_place() {
 
 #[tokio::test]
 async fn addresses_may_be_written_in_several_ways() {
-    let server = Server::start(Script::new().turn(Turn::text("ok")).repeat_last()).await;
+    let server =
+        ScriptedServer::start(ModelScript::new().turn(ScriptedTurn::text("ok")).repeat_last())
+            .await;
     for (service, end) in [
-        (Service::Anthropic, ""),
-        (Service::Anthropic, "/"),
-        (Service::Anthropic, "/v1"),
-        (Service::Anthropic, "/v1/"),
-        (Service::Compat, "/v1"),
-        (Service::Compat, "/v1/"),
-        (Service::Compat, ""),
+        (ModelService::Anthropic, ""),
+        (ModelService::Anthropic, "/"),
+        (ModelService::Anthropic, "/v1"),
+        (ModelService::Anthropic, "/v1/"),
+        (ModelService::Compat, "/v1"),
+        (ModelService::Compat, "/v1/"),
+        (ModelService::Compat, ""),
     ] {
-        let endpoint = Endpoint { base_url: format!("{}{end}", server.url()), key: None };
-        let endpoints =
-            Endpoints { anthropic: Some(endpoint.clone()), openai: None, compat: Some(endpoint) };
-        let client = repertoire_model::Client::new(endpoints, patient());
-        let messages = [Message::user("hello")];
-        let response = ask(&client, &Request::new(&model(service), &messages)).await;
+        let endpoint = ModelEndpoint { base_url: format!("{}{end}", server.url()), key: None };
+        let endpoints = ModelEndpoints {
+            anthropic: Some(endpoint.clone()),
+            openai: None,
+            compat: Some(endpoint),
+        };
+        let client = repertoire_model::ModelClient::new(endpoints, patient());
+        let messages = [ModelMessage::user("hello")];
+        let response = ask(&client, &ModelRequest::new(&model(service), &messages)).await;
         assert_eq!(response.map(|response| response.message.text()), Ok("ok".to_owned()), "{end}");
     }
 }
@@ -124,10 +135,12 @@ async fn what_is_not_set_up_is_told_without_a_call() {
             "openai is not set up: its address `host` begins with neither http:// nor https://",
         ),
     ] {
-        let openai = base_url.map(|base_url| Endpoint { base_url: base_url.to_owned(), key: None });
-        let endpoints = Endpoints { openai, ..Endpoints::default() };
-        let client = repertoire_model::Client::new(endpoints, Timeouts::default());
-        let error = ask(&client, &Request::new(&model(Service::OpenAi), &[])).await.unwrap_err();
+        let openai =
+            base_url.map(|base_url| ModelEndpoint { base_url: base_url.to_owned(), key: None });
+        let endpoints = ModelEndpoints { openai, ..ModelEndpoints::default() };
+        let client = repertoire_model::ModelClient::new(endpoints, CallTimeouts::default());
+        let error =
+            ask(&client, &ModelRequest::new(&model(ModelService::OpenAi), &[])).await.unwrap_err();
         assert_eq!(error.to_string(), expect);
     }
 }
@@ -136,13 +149,14 @@ async fn what_is_not_set_up_is_told_without_a_call() {
 async fn an_answer_of_a_given_shape_is_text() {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let format = ResponseFormat::Schema { name: "count".into(), schema };
-    let turn = Turn::text("Here it is:").and_tool("structured_output", json!({ "n": 3 }));
+    let turn = ScriptedTurn::text("Here it is:").and_tool("structured_output", json!({ "n": 3 }));
     for streaming in [true, false] {
-        let server = Server::start(Script::new().turn(turn.clone())).await;
+        let server = ScriptedServer::start(ModelScript::new().turn(turn.clone())).await;
         let client = client(&server, patient()).with_streaming(streaming);
-        let messages = [Message::user("count")];
-        let name = model(Service::Anthropic);
-        let request = Request { format: format.clone(), ..Request::new(&name, &messages) };
+        let messages = [ModelMessage::user("count")];
+        let name = model(ModelService::Anthropic);
+        let request =
+            ModelRequest { format: format.clone(), ..ModelRequest::new(&name, &messages) };
         let response = ask(&client, &request).await.unwrap();
         assert_eq!(response.message.text(), r#"{"n":3}"#);
         assert_eq!(response.stop, StopReason::EndTurn);
@@ -154,19 +168,22 @@ async fn an_answer_of_a_given_shape_is_text() {
 
 #[tokio::test]
 async fn the_request_is_read_before_the_stream_is() {
-    let server = Server::start(Script::new().turn(Turn::text("ok"))).await;
+    let server = ScriptedServer::start(ModelScript::new().turn(ScriptedTurn::text("ok"))).await;
     let client = client(&server, patient());
     let stream = {
-        let name = model(Service::Compat);
-        let messages = vec![Message::user("hello")];
+        let name = model(ModelService::Compat);
+        let messages = vec![ModelMessage::user("hello")];
         let tools = vec![ToolSpec {
             name: "bash".into(),
             description: "Runs a command.".into(),
             parameters: json!({ "type": "object" }),
         }];
-        let request =
-            Request { tools: &tools, caching: Caching::Off, ..Request::new(&name, &messages) };
-        repertoire_model::Provider::stream(&client, &request)
+        let request = ModelRequest {
+            tools: &tools,
+            caching: PromptCaching::Off,
+            ..ModelRequest::new(&name, &messages)
+        };
+        repertoire_model::ModelProvider::stream(&client, &request)
     };
     let pieces: Vec<_> = futures_util::StreamExt::collect(stream).await;
     assert!(pieces.iter().all(Result::is_ok));
@@ -176,12 +193,13 @@ async fn the_request_is_read_before_the_stream_is() {
 #[tokio::test]
 async fn pieces_come_while_the_model_still_writes() {
     for (service, _) in STREAMED {
-        let turn = Turn::text("one two three four five six seven eight nine ten");
-        let turn = turn.with_fault(Fault::Slow { ms_per_event: 2 });
-        let server = Server::start(Script::new().turn(turn)).await;
-        let messages = [Message::user("count")];
+        let turn = ScriptedTurn::text("one two three four five six seven eight nine ten");
+        let turn = turn.with_fault(ModelFault::Slow { ms_per_event: 2 });
+        let server = ScriptedServer::start(ModelScript::new().turn(turn)).await;
+        let messages = [ModelMessage::user("count")];
         let (pieces, end) =
-            pieces(&client(&server, patient()), &Request::new(&model(service), &messages)).await;
+            pieces(&client(&server, patient()), &ModelRequest::new(&model(service), &messages))
+                .await;
         assert_eq!(end, Ok(()));
         assert!(pieces.len() > 4, "{pieces:?}");
     }
@@ -189,22 +207,31 @@ async fn pieces_come_while_the_model_still_writes() {
 
 #[tokio::test]
 async fn a_used_up_script_is_a_failure_of_the_server() {
-    let server = Server::start(Script::new()).await;
-    let messages = [Message::user("hello")];
-    let error =
-        ask(&client(&server, patient()), &Request::new(&model(Service::Compat), &messages)).await;
-    let Err(Error::Server { status: 500, message, .. }) = error else { panic!("{error:?}") };
+    let server = ScriptedServer::start(ModelScript::new()).await;
+    let messages = [ModelMessage::user("hello")];
+    let error = ask(
+        &client(&server, patient()),
+        &ModelRequest::new(&model(ModelService::Compat), &messages),
+    )
+    .await;
+    let Err(ModelError::Server { status: 500, message, .. }) = error else { panic!("{error:?}") };
     assert_eq!(message, "the script has no more turns");
 }
 
 #[tokio::test]
 async fn answers_are_computed_from_requests() {
-    let echo = Turn::respond(|request| Turn::text(request.last_user_text().to_uppercase()));
-    let server = Server::start(Script::new().turn(echo).repeat_last()).await;
+    let echo = ScriptedTurn::respond(|request| {
+        ScriptedTurn::text(request.last_user_text().to_uppercase())
+    });
+    let server = ScriptedServer::start(ModelScript::new().turn(echo).repeat_last()).await;
     let client = client(&server, patient());
-    for service in Service::ALL {
-        let messages = [Message::user("one"), Message::assistant("two"), Message::user("three")];
-        let response = ask(&client, &Request::new(&model(service), &messages)).await.unwrap();
+    for service in ModelService::ALL {
+        let messages = [
+            ModelMessage::user("one"),
+            ModelMessage::assistant("two"),
+            ModelMessage::user("three"),
+        ];
+        let response = ask(&client, &ModelRequest::new(&model(service), &messages)).await.unwrap();
         assert_eq!(response.message.text(), "THREE");
     }
 }
@@ -212,11 +239,13 @@ async fn answers_are_computed_from_requests() {
 #[tokio::test]
 async fn a_connection_is_used_again_after_an_answer() {
     for (service, streaming) in WAYS {
-        let server = Server::start(Script::new().turn(Turn::text("ok")).repeat_last()).await;
+        let server =
+            ScriptedServer::start(ModelScript::new().turn(ScriptedTurn::text("ok")).repeat_last())
+                .await;
         let client = client(&server, patient()).with_streaming(streaming);
-        let messages = [Message::user("hello")];
+        let messages = [ModelMessage::user("hello")];
         for _ in 0..5 {
-            ask(&client, &Request::new(&model(service), &messages)).await.unwrap();
+            ask(&client, &ModelRequest::new(&model(service), &messages)).await.unwrap();
         }
         assert_eq!(server.connections(), 1, "{service} {streaming}");
     }
@@ -224,14 +253,15 @@ async fn a_connection_is_used_again_after_an_answer() {
 
 #[tokio::test]
 async fn a_stream_that_is_dropped_ends_the_call() {
-    let slow = Turn::text("x".repeat(5000)).with_fault(Fault::Slow { ms_per_event: 5 });
-    let script = Script::new().turn(slow).turn(Turn::text("ok"));
-    let server = Server::start(script).await;
+    let slow =
+        ScriptedTurn::text("x".repeat(5000)).with_fault(ModelFault::Slow { ms_per_event: 5 });
+    let script = ModelScript::new().turn(slow).turn(ScriptedTurn::text("ok"));
+    let server = ScriptedServer::start(script).await;
     let client = client(&server, patient());
-    let name = model(Service::Anthropic);
-    let messages = [Message::user("hello")];
-    let request = Request::new(&name, &messages);
-    let mut stream = repertoire_model::Provider::stream(&client, &request);
+    let name = model(ModelService::Anthropic);
+    let messages = [ModelMessage::user("hello")];
+    let request = ModelRequest::new(&name, &messages);
+    let mut stream = repertoire_model::ModelProvider::stream(&client, &request);
     assert!(futures_util::StreamExt::next(&mut stream).await.unwrap().is_ok());
     drop(stream);
     assert_eq!(ask(&client, &request).await.unwrap().message.text(), "ok");
@@ -241,7 +271,7 @@ async fn a_stream_that_is_dropped_ends_the_call() {
 #[tokio::test]
 async fn a_whole_answer_to_a_request_for_a_stream_is_understood() {
     let body = r#"{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}"#;
-    let turn = Turn::fail(Fault::status(200, body));
-    let response = answer(turn, (Service::Compat, true)).await.unwrap();
+    let turn = ScriptedTurn::fail(ModelFault::status(200, body));
+    let response = answer(turn, (ModelService::Compat, true)).await.unwrap();
     assert_eq!(response.message.text(), "whole");
 }

@@ -2,52 +2,54 @@
 
 use futures_util::StreamExt;
 use repertoire_model::{
-    Assembler, Client, Delta, Endpoint, Endpoints, Error, Message, ModelName, Provider, Request,
-    Response, Secret, Service, Timeouts,
+    ApiSecret, CallTimeouts, ModelClient, ModelEndpoint, ModelEndpoints, ModelError, ModelMessage,
+    ModelName, ModelProvider, ModelRequest, ModelResponse, ModelService, ResponseAssembler,
+    ResponseDelta,
 };
-use repertoire_scripted::{Script, Server, Turn};
+use repertoire_scripted::{ModelScript, ScriptedServer, ScriptedTurn};
 
 pub(crate) const KEY: &str = "sk-secret-of-the-test";
 
 /// A way of asking: a protocol, streamed or not.
-pub(crate) type Way = (Service, bool);
+pub(crate) type Way = (ModelService, bool);
 
 pub(crate) const WAYS: [Way; 4] = [
-    (Service::Anthropic, true),
-    (Service::Anthropic, false),
-    (Service::Compat, true),
-    (Service::Compat, false),
+    (ModelService::Anthropic, true),
+    (ModelService::Anthropic, false),
+    (ModelService::Compat, true),
+    (ModelService::Compat, false),
 ];
 
-pub(crate) const STREAMED: [Way; 2] = [(Service::Anthropic, true), (Service::Compat, true)];
+pub(crate) const STREAMED: [Way; 2] =
+    [(ModelService::Anthropic, true), (ModelService::Compat, true)];
 
-pub(crate) fn model(service: Service) -> ModelName {
+pub(crate) fn model(service: ModelService) -> ModelName {
     format!("{service}/test-model").parse().expect("a name")
 }
 
 /// Long enough for a busy machine; tests that wait for a limit set it themselves.
-pub(crate) fn patient() -> Timeouts {
-    Timeouts { connect_ms: 5_000, idle_ms: 20_000, absolute_ms: 30_000 }
+pub(crate) fn patient() -> CallTimeouts {
+    CallTimeouts { connect_ms: 5_000, idle_ms: 20_000, absolute_ms: 30_000 }
 }
 
-pub(crate) fn client(server: &Server, timeouts: Timeouts) -> Client {
-    let key = Some(Secret::new(KEY));
-    let chat = Endpoint { base_url: format!("{}/v1", server.url()), key: key.clone() };
-    let endpoints = Endpoints {
-        anthropic: Some(Endpoint { base_url: server.url(), key }),
+pub(crate) fn client(server: &ScriptedServer, timeouts: CallTimeouts) -> ModelClient {
+    let key = Some(ApiSecret::new(KEY));
+    let chat = ModelEndpoint { base_url: format!("{}/v1", server.url()), key: key.clone() };
+    let endpoints = ModelEndpoints {
+        anthropic: Some(ModelEndpoint { base_url: server.url(), key }),
         openai: Some(chat.clone()),
         compat: Some(chat),
     };
-    Client::new(endpoints, timeouts).with_clock(|| NOW_MS)
+    ModelClient::new(endpoints, timeouts).with_clock(|| NOW_MS)
 }
 
 pub(crate) const NOW_MS: u64 = 1_800_000_000_000;
 
 /// All pieces of the answer, and how it ended.
 pub(crate) async fn pieces(
-    client: &Client,
-    request: &Request<'_>,
-) -> (Vec<Delta>, Result<(), Error>) {
+    client: &ModelClient,
+    request: &ModelRequest<'_>,
+) -> (Vec<ResponseDelta>, Result<(), ModelError>) {
     let mut stream = client.stream(request);
     let mut pieces = Vec::new();
     while let Some(piece) = stream.next().await {
@@ -62,26 +64,32 @@ pub(crate) async fn pieces(
     (pieces, Ok(()))
 }
 
-pub(crate) async fn ask(client: &Client, request: &Request<'_>) -> Result<Response, Error> {
+pub(crate) async fn ask(
+    client: &ModelClient,
+    request: &ModelRequest<'_>,
+) -> Result<ModelResponse, ModelError> {
     let (pieces, end) = pieces(client, request).await;
     end?;
-    let mut assembler = Assembler::default();
+    let mut assembler = ResponseAssembler::default();
     pieces.iter().for_each(|piece| assembler.push(piece));
     Ok(assembler.finish().expect("a stream without an error ends with a stop"))
 }
 
 /// Asks a server with this one turn in this way.
-pub(crate) async fn answer(turn: Turn, (service, streaming): Way) -> Result<Response, Error> {
+pub(crate) async fn answer(
+    turn: ScriptedTurn,
+    (service, streaming): Way,
+) -> Result<ModelResponse, ModelError> {
     answer_within(turn, (service, streaming), patient()).await
 }
 
 pub(crate) async fn answer_within(
-    turn: Turn,
+    turn: ScriptedTurn,
     (service, streaming): Way,
-    timeouts: Timeouts,
-) -> Result<Response, Error> {
-    let server = Server::start(Script::new().turn(turn)).await;
+    timeouts: CallTimeouts,
+) -> Result<ModelResponse, ModelError> {
+    let server = ScriptedServer::start(ModelScript::new().turn(turn)).await;
     let client = client(&server, timeouts).with_streaming(streaming);
-    let messages = [Message::user("hello")];
-    ask(&client, &Request::new(&model(service), &messages)).await
+    let messages = [ModelMessage::user("hello")];
+    ask(&client, &ModelRequest::new(&model(service), &messages)).await
 }

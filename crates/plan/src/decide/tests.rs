@@ -1,11 +1,11 @@
 //! The sequence of steps, driven by hand.
 
 use camino::Utf8Path;
-use repertoire_journal::run::Spent;
+use repertoire_journal::run::RunUsage;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::keeper;
+use crate::plan_sync;
 
 const PLAN: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
 
@@ -24,7 +24,7 @@ impl Loop {
         let request = PlanRequest { plan: "PLAN.md".into(), ..PlanRequest::default() };
         let (state, told) = (PlanState::default(), Vec::new());
         let mut one = Loop { request, state, text: text.to_owned(), steps: 0, told };
-        one.tell(keeper::first_read(text, Utf8Path::new("PLAN.md")));
+        one.tell(plan_sync::first_read(text, Utf8Path::new("PLAN.md")));
         one
     }
 
@@ -33,9 +33,13 @@ impl Loop {
         self.told.push(payload);
     }
 
-    fn next(&self) -> Next {
-        let text = keeper::with_marks(&self.text, Utf8Path::new("PLAN.md"), &self.state);
-        next(&self.state, &document::parse(&text, Utf8Path::new("PLAN.md")), &self.request)
+    fn next(&self) -> PlanDecision {
+        let text = plan_sync::with_marks(&self.text, Utf8Path::new("PLAN.md"), &self.state);
+        decide_next(
+            &self.state,
+            &document::parse_plan(&text, Utf8Path::new("PLAN.md")),
+            &self.request,
+        )
     }
 
     /// Performs the next step with this outcome. Returns its name and the events that followed.
@@ -49,10 +53,10 @@ impl Loop {
 
     fn take(&mut self, outcome: StepOutcome, reason: Option<String>, result: Value) -> String {
         let (kind, task, after) = match self.next() {
-            Next::Implement { task } => (Kind::Implementation, task, None),
-            Next::Verify { task, after } => (Kind::Verification, task, Some(after)),
-            Next::Recover { task, after } => (Kind::Recovery, task, Some(after)),
-            Next::Review { task } => (Kind::Review, task, None),
+            PlanDecision::Implement { task } => (PlanStepKind::Implementation, task, None),
+            PlanDecision::Verify { task, after } => (PlanStepKind::Verification, task, Some(after)),
+            PlanDecision::Recover { task, after } => (PlanStepKind::Recovery, task, Some(after)),
+            PlanDecision::Review { task } => (PlanStepKind::Review, task, None),
             other => return format!("{other:?}"),
         };
         self.steps += 1;
@@ -69,9 +73,9 @@ impl Loop {
             detail,
         });
         let head = Some(format!("c{step}"));
-        let spent = Spent::default();
+        let spent = RunUsage::default();
         self.tell(Payload::StepFinished { step, outcome, reason, head, spent, result });
-        let concluded = conclude(&self.state, &self.request);
+        let concluded = conclude_step(&self.state, &self.request);
         let mut said = format!("{} {name}", kind.as_str());
         for payload in concluded {
             self.tell(payload.clone());
@@ -174,7 +178,7 @@ fn a_task_that_used_up_its_attempts_is_failed_and_not_picked_again() {
     one.ok();
     one.ok();
     assert!(
-        matches!(one.next(), Next::Wait { reason } if reason.contains("\"Write the parser\" is failed"))
+        matches!(one.next(), PlanDecision::Wait { reason } if reason.contains("\"Write the parser\" is failed"))
     );
     one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
     assert_eq!(one.ok(), "implementation Write the parser");
@@ -246,7 +250,10 @@ fn failures_in_a_row_end_a_run() {
         one.ok();
         one.red(&number.to_string());
     }
-    assert_eq!(one.next(), Next::Fail { reason: "max_consecutive_failures:verification:3".into() });
+    assert_eq!(
+        one.next(),
+        PlanDecision::Fail { reason: "max_consecutive_failures:verification:3".into() }
+    );
 }
 
 #[test]
@@ -263,7 +270,7 @@ fn a_step_that_was_stopped_or_cut_short_is_done_again_and_counts_for_nothing() {
 fn a_step_that_kills_its_worker_again_and_again_waits_for_a_person() {
     let mut one = Loop::new("- [ ] A\n");
     for step in 1..=INTERRUPTIONS_MAX {
-        let Next::Implement { task } = one.next() else { panic!("{:?}", one.next()) };
+        let PlanDecision::Implement { task } = one.next() else { panic!("{:?}", one.next()) };
         one.state.apply(&Payload::StepStarted {
             step,
             kind: "implementation".into(),
@@ -275,14 +282,14 @@ fn a_step_that_kills_its_worker_again_and_again_waits_for_a_person() {
         });
         one.state.apply(&Payload::StepInterrupted { step, reason: "gone".into() });
     }
-    assert!(matches!(one.next(), Next::Wait { .. }));
+    assert!(matches!(one.next(), PlanDecision::Wait { .. }));
 }
 
 #[test]
 fn final_checks_that_kill_their_worker_again_and_again_wait_for_a_person() {
     let mut one = Loop::new("- [R] A\n");
     for step in 1..=INTERRUPTIONS_MAX {
-        assert!(matches!(one.next(), Next::Verify { task: None, .. }), "{:?}", one.next());
+        assert!(matches!(one.next(), PlanDecision::Verify { task: None, .. }), "{:?}", one.next());
         one.state.apply(&Payload::StepStarted {
             step,
             kind: "verification".into(),
@@ -294,9 +301,9 @@ fn final_checks_that_kill_their_worker_again_and_again_wait_for_a_person() {
         });
         one.state.apply(&Payload::StepInterrupted { step, reason: "gone".into() });
     }
-    assert!(matches!(one.next(), Next::Wait { .. }), "{:?}", one.next());
+    assert!(matches!(one.next(), PlanDecision::Wait { .. }), "{:?}", one.next());
     one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
-    assert!(matches!(one.next(), Next::Verify { .. }));
+    assert!(matches!(one.next(), PlanDecision::Verify { .. }));
 }
 
 #[test]
@@ -309,20 +316,22 @@ fn a_task_that_the_file_has_lost_is_not_done() {
         one.state.apply(&Payload::TaskMarked { task, mark, reason });
     }
     assert!(
-        matches!(one.next(), Next::Wait { reason } if reason.contains("\"Write the printer\" is open, but no longer in the plan"))
+        matches!(one.next(), PlanDecision::Wait { reason } if reason.contains("\"Write the printer\" is open, but no longer in the plan"))
     );
 }
 
 #[test]
 fn work_on_a_task_that_its_agent_calls_blocked_does_not_make_it_done() {
     let mut one = Loop::new("- [ ] A\n");
-    let Next::Implement { task: Some(task) } = one.next() else { panic!() };
+    let PlanDecision::Implement { task: Some(task) } = one.next() else { panic!() };
     one.ok();
     let (mark, reason) = ("blocked".to_owned(), "no key".to_owned());
     one.state.apply(&Payload::TaskMarked { task, mark, reason });
-    assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"A\" is blocked")));
+    assert!(
+        matches!(one.next(), PlanDecision::Wait { reason } if reason.contains("\"A\" is blocked"))
+    );
     one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
-    assert!(matches!(one.next(), Next::Wait { .. }));
+    assert!(matches!(one.next(), PlanDecision::Wait { .. }));
     one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
     assert_eq!(one.ok(), "implementation A");
 }
@@ -331,7 +340,7 @@ fn work_on_a_task_that_its_agent_calls_blocked_does_not_make_it_done() {
 fn what_its_author_holds_back_is_tried_only_if_it_is_named() {
     let mut one = Loop::new("- [R] A\n- [~] B\n");
     one.state.apply(&Payload::RunRetried { by: "me".into(), tasks: Vec::new() });
-    assert!(matches!(one.next(), Next::Wait { .. }));
+    assert!(matches!(one.next(), PlanDecision::Wait { .. }));
     let tasks = vec![one.state.order[1].clone()];
     one.state.apply(&Payload::RunRetried { by: "me".into(), tasks });
     assert_eq!(one.ok(), "implementation B");
@@ -359,7 +368,7 @@ fn a_person_who_resumes_grants_as_many_rounds_again() {
     for _ in 0..4 {
         one.ok();
     }
-    assert_eq!(one.next(), Next::Fail { reason: "iteration_limit_reached:2".into() });
+    assert_eq!(one.next(), PlanDecision::Fail { reason: "iteration_limit_reached:2".into() });
     one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
     assert_eq!(one.ok(), "implementation Write the printer");
 }
@@ -379,32 +388,40 @@ fn one_task_is_enough_if_one_was_asked_for() {
     for _ in 0..4 {
         one.ok();
     }
-    assert!(matches!(one.next(), Next::Pause { reason } if reason.contains("Write the parser")));
+    assert!(
+        matches!(one.next(), PlanDecision::Pause { reason } if reason.contains("Write the parser"))
+    );
     // Resuming allows one more.
     one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
     for _ in 0..4 {
         one.ok();
     }
-    assert!(matches!(one.next(), Next::Pause { reason } if reason.contains("Write the printer")));
+    assert!(
+        matches!(one.next(), PlanDecision::Pause { reason } if reason.contains("Write the printer"))
+    );
 }
 
 #[test]
 fn a_plan_without_tasks_is_worked_on_once_and_then_somebody_has_to_look() {
     let mut one = Loop::new("Just do it.\n");
-    assert_eq!(one.next(), Next::Implement { task: None });
+    assert_eq!(one.next(), PlanDecision::Implement { task: None });
     one.ok();
     one.ok();
     one.ok();
     one.ok();
-    assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("cannot be told")));
+    assert!(
+        matches!(one.next(), PlanDecision::Wait { reason } if reason.contains("cannot be told"))
+    );
     one.state.apply(&Payload::RunResumed { by: "me".into(), limits: None });
-    assert_eq!(one.next(), Next::Implement { task: None });
+    assert_eq!(one.next(), PlanDecision::Implement { task: None });
 }
 
 #[test]
 fn blocked_tasks_keep_a_run_from_being_complete() {
     let one = Loop::new("- [R] A\n- [~] B\n");
-    assert!(matches!(one.next(), Next::Wait { reason } if reason.contains("\"B\" is blocked")));
+    assert!(
+        matches!(one.next(), PlanDecision::Wait { reason } if reason.contains("\"B\" is blocked"))
+    );
 }
 
 /// The possible outcomes of a step.
@@ -435,24 +452,24 @@ proptest::proptest! {
         let mut last_was_green = false;
         let end = loop {
             let next = one.next();
-            if !matches!(next, Next::Implement { .. } | Next::Verify { .. } | Next::Review { .. }) {
+            if !matches!(next, PlanDecision::Implement { .. } | PlanDecision::Verify { .. } | PlanDecision::Review { .. }) {
                 break next;
             }
             // When the list of outcomes is used up, everything succeeds, and the run still has to
             // end.
             let (outcome, result) = outcome(outcomes.next().unwrap_or(11));
             last_was_green = outcome == StepOutcome::Ok
-                && matches!(next, Next::Verify { after: After::Everything, .. });
+                && matches!(next, PlanDecision::Verify { after: VerifiedAfter::Everything, .. });
             let said = one.step(outcome, result);
             if said.contains("RUN_WAITING") {
-                break Next::Wait { reason: said };
+                break PlanDecision::Wait { reason: said };
             }
             proptest::prop_assert!(one.steps < 400, "it goes on and on: {next:?}");
         };
-        if end == Next::Complete {
-            let done = |mark: Mark| match mark {
-                Mark::Reviewed | Mark::ManualQa => true,
-                Mark::Implemented => !review,
+        if end == PlanDecision::Complete {
+            let done = |mark: TaskMark| match mark {
+                TaskMark::Reviewed | TaskMark::ManualQa => true,
+                TaskMark::Implemented => !review,
                 _ => false,
             };
             proptest::prop_assert!(one.state.tasks.values().all(|task| done(task.mark)));
@@ -482,7 +499,7 @@ proptest::proptest! {
 #[test]
 fn red_checks_are_mended_once_before_an_agent_is_asked_again() {
     let mut one = Loop::new(PLAN);
-    one.request.improve = Some(crate::Improve::default());
+    one.request.improve = Some(crate::RecoverySettings::default());
     let changed = json!({ "changed": true });
     one.step(StepOutcome::Ok, changed.clone());
     // A task with failed checks is not reopened before recovery was tried.
@@ -492,30 +509,30 @@ fn red_checks_are_mended_once_before_an_agent_is_asked_again() {
     assert_eq!(one.step(StepOutcome::Ok, changed), "implementation Write the parser");
     assert_eq!(one.fail("red", json!({})), "verification Write the parser");
     assert_eq!(one.step(StepOutcome::SentBack, json!({})), "recovery Write the parser [open]");
-    assert!(matches!(one.next(), Next::Implement { .. }), "{:?}", one.next());
+    assert!(matches!(one.next(), PlanDecision::Implement { .. }), "{:?}", one.next());
 }
 
 #[test]
 fn what_mended_the_checks_is_itself_checked() {
     let mut one = Loop::new(PLAN);
-    one.request.improve = Some(crate::Improve::default());
+    one.request.improve = Some(crate::RecoverySettings::default());
     one.step(StepOutcome::Ok, json!({ "changed": true }));
     one.fail("red", json!({}));
     one.step(StepOutcome::Ok, json!({}));
     let verified = one.step(StepOutcome::Ok, json!({ "green": true }));
     assert_eq!(verified, "verification Write the parser [implemented]");
-    assert!(matches!(one.next(), Next::Review { .. }), "{:?}", one.next());
+    assert!(matches!(one.next(), PlanDecision::Review { .. }), "{:?}", one.next());
 }
 
 #[test]
 fn a_recovery_that_was_put_off_or_cut_short_is_tried_again_but_not_for_ever() {
     let mut one = Loop::new(PLAN);
-    one.request.improve = Some(crate::Improve::default());
+    one.request.improve = Some(crate::RecoverySettings::default());
     one.step(StepOutcome::Ok, json!({ "changed": true }));
     for _ in 0..crate::limits::RECOVER_CUT_SHORT_MAX {
         assert_eq!(one.fail("red", json!({})), "verification Write the parser");
         assert_eq!(one.step(StepOutcome::Stopped, json!({})), "recovery Write the parser");
     }
     assert_eq!(one.fail("red", json!({})), "verification Write the parser [open]");
-    assert!(matches!(one.next(), Next::Implement { .. }), "{:?}", one.next());
+    assert!(matches!(one.next(), PlanDecision::Implement { .. }), "{:?}", one.next());
 }

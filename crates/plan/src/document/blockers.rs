@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BlockedOn, Plan, Section};
+use super::{BlockerTarget, PlanDocument, PlanSection};
 use crate::limits::PLAN_BLOCKERS_MAX;
 
 /// Minimum number of characters for a prefix of a task's text to identify it.
@@ -13,20 +13,20 @@ const NAMED_MAX: usize = 50;
 const RANGE_MAX: u32 = 200;
 
 /// Resolves every blocker of a plan. A blocker that names several targets becomes several blockers.
-pub(super) fn resolve(plan: &mut Plan) {
-    let names = Names::of(plan);
+pub(super) fn resolve_blockers(plan: &mut PlanDocument) {
+    let names = BlockerNames::from_plan(plan);
     let mut left = PLAN_BLOCKERS_MAX;
-    let mut resolve = |blockers: &mut Vec<super::Blocker>| {
+    let mut resolve = |blockers: &mut Vec<super::TaskBlocker>| {
         let mut out = Vec::with_capacity(blockers.len());
         for blocker in blockers.drain(..) {
-            let mut targets = names.find(&blocker.text);
+            let mut targets = names.find_targets(&blocker.text);
             // An unresolved blocker blocks forever, so that nothing starts too early.
             if targets.is_empty() || targets.len() > left {
                 targets.clear();
-                targets.push(BlockedOn::Nothing);
+                targets.push(BlockerTarget::Nothing);
             }
             left = left.saturating_sub(targets.len());
-            out.extend(targets.into_iter().map(|on| super::Blocker { on, ..blocker.clone() }));
+            out.extend(targets.into_iter().map(|on| super::TaskBlocker { on, ..blocker.clone() }));
         }
         *blockers = out;
     };
@@ -35,25 +35,28 @@ pub(super) fn resolve(plan: &mut Plan) {
 }
 
 /// All names that blockers can refer to, in lower case.
-struct Names {
-    labels: BTreeMap<String, Vec<BlockedOn>>,
-    texts: BTreeMap<String, Vec<BlockedOn>>,
-    sections: BTreeMap<String, Vec<BlockedOn>>,
+struct BlockerNames {
+    labels: BTreeMap<String, Vec<BlockerTarget>>,
+    texts: BTreeMap<String, Vec<BlockerTarget>>,
+    sections: BTreeMap<String, Vec<BlockerTarget>>,
 }
 
-impl Names {
-    fn of(plan: &Plan) -> Self {
-        let mut names =
-            Names { labels: BTreeMap::new(), texts: BTreeMap::new(), sections: BTreeMap::new() };
+impl BlockerNames {
+    fn from_plan(plan: &PlanDocument) -> Self {
+        let mut names = BlockerNames {
+            labels: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            sections: BTreeMap::new(),
+        };
         for task in &plan.tasks {
-            let on = BlockedOn::Task(task.id.clone());
+            let on = BlockerTarget::Task(task.id.clone());
             for label in [Some(task.id.as_str()), task.label.as_deref()].into_iter().flatten() {
-                let known = names.labels.entry(folded(label)).or_default();
+                let known = names.labels.entry(fold_text(label)).or_default();
                 if known.len() < NAMED_MAX + 1 && !known.contains(&on) {
                     known.push(on.clone());
                 }
             }
-            let twins = names.texts.entry(folded(&task.text)).or_default();
+            let twins = names.texts.entry(fold_text(&task.text)).or_default();
             if twins.len() < NAMED_MAX + 1 {
                 twins.push(on);
             }
@@ -61,14 +64,14 @@ impl Names {
         for (at, section) in plan.sections.iter().enumerate() {
             let names_of = section_names(section);
             for name in names_of {
-                names.sections.entry(name).or_default().push(BlockedOn::Section(at));
+                names.sections.entry(name).or_default().push(BlockerTarget::Section(at));
             }
         }
         names
     }
 
-    fn find(&self, text: &str) -> Vec<BlockedOn> {
-        let wanted = folded(text.trim_start_matches('#'));
+    fn find_targets(&self, text: &str) -> Vec<BlockerTarget> {
+        let wanted = fold_text(text.trim_start_matches('#'));
         let bare = wanted
             .strip_prefix("task ")
             .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
@@ -80,22 +83,22 @@ impl Names {
                 }
             }
         }
-        if let Some(found) = phase_of(&wanted).and_then(|phase| self.sections.get(&phase)) {
+        if let Some(found) = normalise_phase(&wanted).and_then(|phase| self.sections.get(&phase)) {
             return found.clone();
         }
-        let range = self.range(&wanted);
+        let range = self.find_range(&wanted);
         if !range.is_empty() {
             return range;
         }
-        self.prefixed(&wanted)
+        self.find_by_prefix(&wanted)
     }
 
     /// The only task or section whose text starts with this prefix.
-    fn prefixed(&self, wanted: &str) -> Vec<BlockedOn> {
+    fn find_by_prefix(&self, wanted: &str) -> Vec<BlockerTarget> {
         if wanted.chars().count() < PREFIX_CHARS_MIN {
             return Vec::new();
         }
-        let matching = |names: &BTreeMap<String, Vec<BlockedOn>>| {
+        let matching = |names: &BTreeMap<String, Vec<BlockerTarget>>| {
             let mut found =
                 names.range(wanted.to_owned()..).take_while(|(name, _)| name.starts_with(wanted));
             match (found.next(), found.next()) {
@@ -108,7 +111,7 @@ impl Names {
     }
 
     /// Resolves `t001-t004` to all existing tasks in the range. Empty if one of the ends does not exist.
-    fn range(&self, wanted: &str) -> Vec<BlockedOn> {
+    fn find_range(&self, wanted: &str) -> Vec<BlockerTarget> {
         let ends = ["..", "–", "-", " to "].iter().find_map(|sign| wanted.split_once(sign));
         let Some((from, to)) = ends.map(|(from, to)| (from.trim(), to.trim())) else {
             return Vec::new();
@@ -143,8 +146,8 @@ fn split_label(label: &str) -> Option<(String, usize, u32)> {
 }
 
 /// The names of a section: its title, the title without its number, and the number.
-fn section_names(section: &Section) -> Vec<String> {
-    let title = folded(&section.title);
+fn section_names(section: &PlanSection) -> Vec<String> {
+    let title = fold_text(&section.title);
     let mut names = vec![title.clone()];
     if let Some(phase) = section.phase {
         names.extend([format!("phase {phase}"), phase.to_string()]);
@@ -175,7 +178,7 @@ fn section_names(section: &Section) -> Vec<String> {
 }
 
 /// Normalises `phase-2`, `phase 2 (setup)` and `phase 2 complete` to `phase 2`.
-fn phase_of(wanted: &str) -> Option<String> {
+fn normalise_phase(wanted: &str) -> Option<String> {
     let rest = wanted.strip_prefix("phase")?.trim_start_matches([' ', '-', '_']);
     let number: String = rest.chars().take_while(char::is_ascii_digit).take(6).collect();
     let after = &rest[number.len()..];
@@ -183,6 +186,6 @@ fn phase_of(wanted: &str) -> Option<String> {
         .then(|| format!("phase {}", number.trim_start_matches('0')))
 }
 
-fn folded(text: &str) -> String {
+fn fold_text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

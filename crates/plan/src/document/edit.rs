@@ -2,12 +2,12 @@
 
 use camino::Utf8Path;
 
-use super::{Mark, Plan, Task, TaskId, parse};
+use super::{PlanDocument, PlanTask, TaskId, TaskMark, parse_plan};
 use crate::limits::PLAN_NOTE_BYTES_MAX;
 
 /// The reason why a plan was not changed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EditError {
+pub enum PlanEditError {
     /// The plan has no such task, or no longer has it.
     #[error("the plan has no task `{id}`")]
     UnknownTask { id: TaskId },
@@ -19,9 +19,9 @@ pub enum EditError {
 }
 
 /// Sets the box of a task.
-pub fn mark(text: &str, id: &TaskId, mark: Mark) -> Result<String, EditError> {
-    let plan = parse(text, Utf8Path::new(""));
-    let task = find(&plan, id)?;
+pub fn mark_task(text: &str, id: &TaskId, mark: TaskMark) -> Result<String, PlanEditError> {
+    let plan = parse_plan(text, Utf8Path::new(""));
+    let task = find_task(&plan, id)?;
     if task.mark == mark && task.at.known {
         return Ok(text.to_owned());
     }
@@ -30,8 +30,12 @@ pub fn mark(text: &str, id: &TaskId, mark: Mark) -> Result<String, EditError> {
 }
 
 /// Sets the box of every task for which `mark_of` returns a mark.
-pub fn mark_all(text: &str, path: &Utf8Path, mark_of: impl Fn(&Task) -> Option<Mark>) -> String {
-    let plan = parse(text, path);
+pub fn mark_tasks(
+    text: &str,
+    path: &Utf8Path,
+    mark_of: impl Fn(&PlanTask) -> Option<TaskMark>,
+) -> String {
+    let plan = parse_plan(text, path);
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     // Tasks are in file order.
@@ -49,12 +53,12 @@ pub fn mark_all(text: &str, path: &Utf8Path, mark_of: impl Fn(&Task) -> Option<M
 
 /// Adds a note as a nested item below a task, after the author's own lines, with the file's indentation and line
 /// ending. The note becomes a single line, and never a task or a blocker.
-pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditError> {
-    let plan = parse(text, Utf8Path::new(""));
-    let task = find(&plan, id)?;
-    let note = one_line(note);
+pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, PlanEditError> {
+    let plan = parse_plan(text, Utf8Path::new(""));
+    let task = find_task(&plan, id)?;
+    let note = to_one_line(note);
     if note.is_empty() {
-        return Err(EditError::EmptyNote);
+        return Err(PlanEditError::EmptyNote);
     }
     let ending = line_ending(text);
     let before = task_facts(&plan);
@@ -62,7 +66,7 @@ pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditEr
         for prefix in ["", "note: "] {
             let line = format!("{ending}{}- {prefix}{note}", task.at.nested);
             let edited = format!("{}{line}{}", &text[..place], &text[place..]);
-            let after = parse(&edited, Utf8Path::new(""));
+            let after = parse_plan(&edited, Utf8Path::new(""));
             let shown = after.task(id).is_some_and(|task| task.details.contains(&note));
             let sections = after.sections.len() == plan.sections.len();
             // A code block swallows a note inserted into it, and only its text shows this.
@@ -72,24 +76,24 @@ pub fn append_note(text: &str, id: &TaskId, note: &str) -> Result<String, EditEr
             }
         }
     }
-    Err(EditError::NoPlace { id: id.clone() })
+    Err(PlanEditError::NoPlace { id: id.clone() })
 }
 
 /// The facts about every task that a note must not change.
-fn task_facts(plan: &Plan) -> Vec<(TaskId, Mark, String, usize, usize)> {
-    let facts = |task: &Task| {
+fn task_facts(plan: &PlanDocument) -> Vec<(TaskId, TaskMark, String, usize, usize)> {
+    let facts = |task: &PlanTask| {
         let (blockers, hints) = (task.blocked_by.len(), task.hints.len());
         (task.id.clone(), task.mark, task.text.clone(), blockers, hints + task.spec_refs.len())
     };
     plan.tasks.iter().map(facts).collect()
 }
 
-fn find<'a>(plan: &'a Plan, id: &TaskId) -> Result<&'a Task, EditError> {
-    plan.task(id).ok_or_else(|| EditError::UnknownTask { id: id.clone() })
+fn find_task<'a>(plan: &'a PlanDocument, id: &TaskId) -> Result<&'a PlanTask, PlanEditError> {
+    plan.task(id).ok_or_else(|| PlanEditError::UnknownTask { id: id.clone() })
 }
 
 /// Puts the note on one line and cuts it to [`PLAN_NOTE_BYTES_MAX`].
-fn one_line(note: &str) -> String {
+fn to_one_line(note: &str) -> String {
     let (note, _) = repertoire_text::invisible::removed(note);
     let mut note = note.split_whitespace().collect::<Vec<_>>().join(" ");
     if note.len() > PLAN_NOTE_BYTES_MAX {
@@ -113,7 +117,7 @@ fn line_ending(text: &str) -> &'static str {
 
 /// Returns true if the last line that contains the note is in an open code fence.
 fn is_in_code(details: &str, note: &str) -> bool {
-    let mut open: Option<super::lines::Fence> = None;
+    let mut open: Option<super::lines::CodeFence> = None;
     let mut inside = false;
     for line in details.lines() {
         let body = line.trim_start();
@@ -123,7 +127,7 @@ fn is_in_code(details: &str, note: &str) -> bool {
         open = match open {
             Some(fence) if fence.is_closed_by(body) => None,
             Some(fence) => Some(fence),
-            None => super::lines::Fence::opened_by(body),
+            None => super::lines::CodeFence::opened_by(body),
         };
     }
     inside

@@ -4,24 +4,24 @@ use std::ops::Range;
 
 use repertoire_text::source::Span;
 
-use super::Priority;
-use super::keys::{after_blocked, label_refs, split_refs};
-use super::labels::label;
-use super::opaque::{Kind, Opaque};
-use super::specs::spec_refs;
+use super::TaskPriority;
+use super::labels::parse_label;
+use super::metadata::{find_blocker_refs, parse_label_refs, split_refs};
+use super::opaque::{OpaqueKind, OpaqueParts};
+use super::specs::find_spec_refs;
 
 /// A text of several lines of the file, joined.
 #[derive(Debug, Default)]
-pub(super) struct Paragraph {
+pub(super) struct PlanParagraph {
     /// The lines without their indentation, joined by line breaks.
     pub(super) text: String,
     /// The start of each line: the offset in `text`, and in the file.
     starts: Vec<(usize, usize)>,
 }
 
-impl Paragraph {
+impl PlanParagraph {
     /// Adds a line that starts at this byte of the file.
-    pub(super) fn push(&mut self, at: usize, line: &str) {
+    pub(super) fn push_line(&mut self, at: usize, line: &str) {
         if !self.starts.is_empty() {
             self.text.push('\n');
         }
@@ -31,7 +31,7 @@ impl Paragraph {
     }
 
     /// Maps a range of the text to a span of the file.
-    pub(super) fn span(&self, range: &Range<usize>) -> Span {
+    pub(super) fn file_span(&self, range: &Range<usize>) -> Span {
         let map = |at: usize| {
             let next = self.starts.partition_point(|(start, _)| *start <= at);
             let (start, file) = self.starts[..next].last().copied().unwrap_or_default();
@@ -46,13 +46,13 @@ impl Paragraph {
 
 /// The parsed text of a task or heading.
 #[derive(Debug, Default)]
-pub(super) struct Inline {
+pub(super) struct InlineText {
     pub(super) label: Option<String>,
     /// The text without metadata.
     pub(super) text: String,
     /// The same without hints; the id is derived from it.
     pub(super) normal: String,
-    pub(super) priority: Option<Priority>,
+    pub(super) priority: Option<TaskPriority>,
     pub(super) parallel: bool,
     pub(super) story: Option<String>,
     pub(super) blockers: Vec<(String, Range<usize>)>,
@@ -62,57 +62,57 @@ pub(super) struct Inline {
 }
 
 /// Parses the text of a task.
-pub(super) fn of_task(text: &str) -> Inline {
-    let mut scan = Scan::new(text);
-    scan.head();
-    scan.asides();
-    scan.hints();
-    scan.notes();
-    scan.out.refs = spec_refs(text, &scan.opaque);
+pub(super) fn parse_task_text(text: &str) -> InlineText {
+    let mut scan = InlineScanner::new(text);
+    scan.scan_head();
+    scan.scan_asides();
+    scan.scan_hints();
+    scan.cut_notes();
+    scan.out.refs = find_spec_refs(text, &scan.opaque);
     scan.finish()
 }
 
 /// Parses the text of a heading.
-pub(super) fn of_heading(text: &str) -> Inline {
-    let mut scan = Scan::new(text);
-    scan.asides();
+pub(super) fn parse_heading_text(text: &str) -> InlineText {
+    let mut scan = InlineScanner::new(text);
+    scan.scan_asides();
     scan.finish()
 }
 
 /// The words that begin a note at the end of a task.
 const NOTES: [&str; 7] = ["note", "failed", "done", "blocked", "skipped", "reviewed", "waiting"];
 
-struct Scan<'a> {
+struct InlineScanner<'a> {
     text: &'a str,
     /// The text in lower case, with the same byte offsets.
     lower: String,
-    opaque: Opaque,
+    opaque: OpaqueParts,
     /// Ranges that are not part of the task's own text.
     cuts: Vec<Range<usize>>,
     /// Ranges in brackets, including the brackets.
     groups: Vec<Range<usize>>,
-    out: Inline,
+    out: InlineText,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> InlineScanner<'a> {
     fn new(text: &'a str) -> Self {
-        let opaque = Opaque::of(text);
-        let comments = opaque.parts.iter().filter(|(_, kind)| *kind == Kind::Comment);
+        let opaque = OpaqueParts::find_parts(text);
+        let comments = opaque.parts.iter().filter(|(_, kind)| *kind == OpaqueKind::Comment);
         let cuts = comments.map(|(range, _)| range.clone()).collect();
-        let groups = groups(text, &opaque);
+        let groups = bracket_groups(text, &opaque);
         let lower = text.to_ascii_lowercase();
-        Scan { text, lower, opaque, cuts, groups, out: Inline::default() }
+        InlineScanner { text, lower, opaque, cuts, groups, out: InlineText::default() }
     }
 
     /// Parses label, tags and priority at the start.
-    fn head(&mut self) {
+    fn scan_head(&mut self) {
         let mut at = 0;
         loop {
             let rest = &self.text[at..];
             let blanks = rest.len() - rest.trim_start().len();
             at += blanks;
             let rest = &self.text[at..];
-            let used = match (&self.out.label, label(rest)) {
+            let used = match (&self.out.label, parse_label(rest)) {
                 (None, Some(found)) => {
                     self.out.label = Some(found.label);
                     // A label within bold text keeps the bold markers.
@@ -123,7 +123,7 @@ impl<'a> Scan<'a> {
                     }
                     continue;
                 }
-                _ => self.tag(rest),
+                _ => self.scan_tag(rest),
             };
             if used == 0 {
                 break;
@@ -134,7 +134,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Parses `[P]`, `[US1]` or a bare priority at the start. Returns its length in bytes.
-    fn tag(&mut self, rest: &str) -> usize {
+    fn scan_tag(&mut self, rest: &str) -> usize {
         if let Some(inner) = rest.strip_prefix('[')
             && let Some(end) = inner.bytes().take(8).position(|byte| byte == b']')
             && !inner[end + 1..].starts_with('(')
@@ -164,20 +164,20 @@ impl<'a> Scan<'a> {
         if separated.len() == after.len() && !after.is_empty() {
             return 0;
         }
-        self.out.priority = Priority::named(priority);
+        self.out.priority = TaskPriority::from_word(priority);
         rest.len() - separated.len()
     }
 
     /// Parses priorities and blockers in brackets or after a keyword, anywhere in the text.
-    fn asides(&mut self) {
+    fn scan_asides(&mut self) {
         for group in self.groups.clone() {
             let inner = group.start + 1..group.end - 1;
             let trimmed = self.lower[inner.clone()].trim();
             let start = trimmed.as_ptr() as usize - self.lower.as_ptr() as usize;
-            if let Some(priority) = priority_of(trimmed) {
+            if let Some(priority) = parse_priority(trimmed) {
                 self.out.priority = self.out.priority.or(Some(priority));
                 self.cuts.push(group);
-            } else if let Some((refs, _)) = after_blocked(trimmed) {
+            } else if let Some((refs, _)) = find_blocker_refs(trimmed) {
                 let from = start + refs;
                 self.out.blockers.extend(split_refs(&self.text[from..inner.end], from));
                 self.cuts.push(group);
@@ -186,7 +186,7 @@ impl<'a> Scan<'a> {
         let mut at = 0;
         while let Some(found) = self.lower[at..].find(['b', 'd', 'p', '!']) {
             let start = at + found;
-            at = match self.key_word(start) {
+            at = match self.scan_keyword(start) {
                 Some(end) => {
                     let from = self.text[..start]
                         .trim_end_matches([' ', '\n', ',', ';', '-', '–', '—', '|'])
@@ -200,7 +200,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Parses a keyword at this offset, outside of brackets and code. Returns the end of its value.
-    fn key_word(&mut self, at: usize) -> Option<usize> {
+    fn scan_keyword(&mut self, at: usize) -> Option<usize> {
         let lower = &self.lower[at..];
         let candidate =
             ["blocked", "depend", "priority", "!"].iter().any(|key| lower.starts_with(key));
@@ -208,26 +208,26 @@ impl<'a> Scan<'a> {
         if !candidate || before.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_') {
             return None;
         }
-        if self.opaque.at(at).is_some() || self.is_grouped(at) {
+        if self.opaque.kind_at(at).is_some() || self.is_grouped(at) {
             return None;
         }
         if let Some(rest) = lower.strip_prefix("priority:").or_else(|| lower.strip_prefix('!')) {
             let word = rest.trim_start_matches(' ');
             let length = word.bytes().take_while(u8::is_ascii_alphanumeric).count();
             let is_sign = lower.starts_with('!');
-            let known = Priority::named(&word[..length])
+            let known = TaskPriority::from_word(&word[..length])
                 .filter(|_| !is_sign || word.len() == rest.len())?;
             self.out.priority = self.out.priority.or(Some(known));
             return Some(self.text.len() - word.len() + length);
         }
-        let (refs, has_colon) = after_blocked(lower)?;
+        let (refs, has_colon) = find_blocker_refs(lower)?;
         let from = at + refs;
         let rest = &self.text[from..];
         let (found, used) = if has_colon {
             let end = list_end(rest);
             (split_refs(&rest[..end], from), end)
         } else {
-            label_refs(rest, from)
+            parse_label_refs(rest, from)
         };
         if !has_colon && found.is_empty() {
             return None;
@@ -242,10 +242,10 @@ impl<'a> Scan<'a> {
     }
 
     /// Cuts off notes at the end: `(note: …)`, or `— failed: …`.
-    fn notes(&mut self) {
+    fn cut_notes(&mut self) {
         for dash in ["— ", "– ", "-- ", " - "] {
             for (at, _) in self.lower.match_indices(dash) {
-                if is_note(&self.lower[at + dash.len()..]) && self.opaque.at(at).is_none() {
+                if is_note(&self.lower[at + dash.len()..]) && self.opaque.kind_at(at).is_none() {
                     self.cuts.push(at..self.text.len());
                     break;
                 }
@@ -254,7 +254,7 @@ impl<'a> Scan<'a> {
         // Ignore ranges that are already cut, and hints, between a note and the end.
         let hints = self.out.hints.iter().map(|(_, range)| range.clone());
         let passed: Vec<Range<usize>> = self.cuts.iter().cloned().chain(hints).collect();
-        let mut passed = merged(&passed);
+        let mut passed = merge_ranges(&passed);
         let mut end = self.text.trim_end().len();
         for group in self.groups.iter().rev() {
             while let Some(cut) = passed.pop_if(|cut| cut.end >= end) {
@@ -272,7 +272,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Finds hints such as `@skill-name`, but not mail addresses, packages or files.
-    fn hints(&mut self) {
+    fn scan_hints(&mut self) {
         for (at, _) in self.text.match_indices('@') {
             let before = self.text[..at].chars().next_back();
             if !before.is_none_or(|c| c.is_whitespace() || "([{,;:\"'`—–*_".contains(c)) {
@@ -296,23 +296,23 @@ impl<'a> Scan<'a> {
                 continue;
             }
             let range = at..at + 1 + name.len();
-            match self.opaque.at(at) {
+            match self.opaque.kind_at(at) {
                 None => self.out.hints.push((name.to_owned(), range)),
-                Some(Kind::Code) => {
+                Some(OpaqueKind::Code) => {
                     // Report a hint in backticks only if it is the entire code span.
                     let alone = before == Some('`') && after.starts_with('`');
                     if alone {
                         self.out.coded_hints.push(range);
                     }
                 }
-                Some(Kind::Link | Kind::Angle | Kind::Comment) => {}
+                Some(OpaqueKind::Link | OpaqueKind::Angle | OpaqueKind::Comment) => {}
             }
         }
     }
 
-    fn finish(mut self) -> Inline {
-        let cuts = merged(&self.cuts);
-        self.out.text = without(self.text, &cuts);
+    fn finish(mut self) -> InlineText {
+        let cuts = merge_ranges(&self.cuts);
+        self.out.text = remove_ranges(self.text, &cuts);
         let is_cut = |at: usize| {
             let next = cuts.partition_point(|cut| cut.start <= at);
             cuts[..next].last().is_some_and(|cut| cut.contains(&at))
@@ -321,7 +321,7 @@ impl<'a> Scan<'a> {
         self.out.hints.retain(|(_, range)| !is_cut(range.start));
         let hints = self.out.hints.iter().map(|(_, range)| range.clone());
         let all: Vec<Range<usize>> = self.cuts.iter().cloned().chain(hints).collect();
-        self.out.normal = without(self.text, &merged(&all));
+        self.out.normal = remove_ranges(self.text, &merge_ranges(&all));
         self.out.blockers.sort_by_key(|(_, range)| range.start);
         self.out
     }
@@ -348,7 +348,7 @@ fn is_p(word: &str) -> bool {
 }
 
 /// Parses `p1`, `priority: high`, `high priority`.
-fn priority_of(inner: &str) -> Option<Priority> {
+fn parse_priority(inner: &str) -> Option<TaskPriority> {
     let is_p = |word: &str| matches!(word, "p0" | "p1" | "p2" | "p3");
     let word = match inner {
         inner if is_p(inner) => inner,
@@ -358,11 +358,11 @@ fn priority_of(inner: &str) -> Option<Priority> {
             .or_else(|| inner.strip_suffix(" priority"))?
             .trim(),
     };
-    Priority::named(word)
+    TaskPriority::from_word(word)
 }
 
 /// Finds ranges in round or square brackets: the innermost ones, without links.
-fn groups(text: &str, opaque: &Opaque) -> Vec<Range<usize>> {
+fn bracket_groups(text: &str, opaque: &OpaqueParts) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut open: Option<(usize, u8)> = None;
     let mut parts = opaque.parts.iter().peekable();
@@ -399,7 +399,7 @@ fn list_end(text: &str) -> usize {
 }
 
 /// Sorts ranges and merges those that overlap or touch.
-fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+fn merge_ranges(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut ranges = ranges.to_vec();
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut out: Vec<Range<usize>> = Vec::new();
@@ -413,7 +413,7 @@ fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
 }
 
 /// Removes ranges from a text and collapses whitespace.
-fn without(text: &str, cuts: &[Range<usize>]) -> String {
+fn remove_ranges(text: &str, cuts: &[Range<usize>]) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut at = 0;
     for cut in cuts {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Format, Mark, Plan, Priority, Progress, Task, TaskId};
+use super::{PlanDocument, PlanFormat, PlanTask, TaskId, TaskMark, TaskMarkCounts, TaskPriority};
 
 /// The output of `rep plan status --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -13,11 +13,11 @@ pub struct PlanStatusJson {
     /// The plan's title.
     pub title: Option<String>,
     /// The conventions the plan follows.
-    pub format: Format,
+    pub format: PlanFormat,
     /// The reason why the tasks cannot be determined, if they cannot.
     pub fallback: Option<String>,
     /// The number of tasks with each mark.
-    pub progress: Progress,
+    pub progress: TaskMarkCounts,
     /// The task that comes next.
     pub next: Option<TaskId>,
     /// The sections that have tasks.
@@ -42,7 +42,7 @@ pub struct SectionJson {
     /// The section's blockers, as written.
     pub blocked_by: Vec<String>,
     /// The number of its own tasks with each mark.
-    pub progress: Progress,
+    pub progress: TaskMarkCounts,
 }
 
 /// A task.
@@ -55,13 +55,13 @@ pub struct TaskJson {
     /// The text of the task.
     pub text: String,
     /// The mark in the task's box.
-    pub mark: Mark,
+    pub mark: TaskMark,
     /// The title of the section the task is in.
     pub section: Option<String>,
     /// The task this one is nested in.
     pub parent: Option<TaskId>,
     /// The task's priority.
-    pub priority: Priority,
+    pub priority: TaskPriority,
     /// The task's blockers, as written.
     pub blocked_by: Vec<String>,
     /// The reasons why the task cannot be chosen now.
@@ -81,7 +81,7 @@ pub struct TaskJson {
 }
 
 impl TaskJson {
-    pub fn of(plan: &Plan, task: &Task, waits_for: Vec<String>) -> Self {
+    pub fn from_task(plan: &PlanDocument, task: &PlanTask, waits_for: Vec<String>) -> Self {
         TaskJson {
             id: task.id.clone(),
             label: task.label.clone(),
@@ -104,10 +104,10 @@ impl TaskJson {
 
 impl PlanStatusJson {
     /// Builds the status of a plan from the task that comes next and the number of errors found in it.
-    pub fn of(plan: &Plan, next: Option<TaskId>, errors: usize) -> Self {
+    pub fn from_plan(plan: &PlanDocument, next: Option<TaskId>, errors: usize) -> Self {
         let sections = plan.sections.iter().enumerate().filter_map(|(at, section)| {
             let own = plan.tasks.iter().filter(|task| task.section == Some(at));
-            let progress = Progress::of(own.clone());
+            let progress = TaskMarkCounts::count_tasks(own.clone());
             own.clone().next().map(|_| SectionJson {
                 title: section.title.clone(),
                 phase: section.phase,
@@ -116,8 +116,8 @@ impl PlanStatusJson {
                 progress,
             })
         });
-        let waits = |task: &Task| match task.mark {
-            Mark::Open => plan.waits_for(&task.id),
+        let waits = |task: &PlanTask| match task.mark {
+            TaskMark::Open => plan.blocking_reasons(&task.id),
             _ => Vec::new(),
         };
         PlanStatusJson {
@@ -125,10 +125,14 @@ impl PlanStatusJson {
             title: plan.title.clone(),
             format: plan.format,
             fallback: plan.fallback.clone(),
-            progress: plan.progress(),
+            progress: plan.count_marks(),
             next,
             sections: sections.collect(),
-            tasks: plan.tasks.iter().map(|task| TaskJson::of(plan, task, waits(task))).collect(),
+            tasks: plan
+                .tasks
+                .iter()
+                .map(|task| TaskJson::from_task(plan, task, waits(task)))
+                .collect(),
             ignored_boxes: plan.sections.iter().map(|section| section.ignored_boxes).sum(),
             errors,
         }

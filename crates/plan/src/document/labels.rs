@@ -1,7 +1,7 @@
 //! Parses labels that authors give their tasks.
 
 /// A label and its range.
-pub(super) struct Label {
+pub(super) struct TaskLabel {
     /// The label as written.
     pub(super) label: String,
     /// The range of the text that the label takes up, with its separator.
@@ -10,7 +10,7 @@ pub(super) struct Label {
 }
 
 /// Parses a label at the start of a text: `T001`, `1.2`, `Task 3:`, `AUTH-7:`, also in bold.
-pub(super) fn label(text: &str) -> Option<Label> {
+pub(super) fn parse_label(text: &str) -> Option<TaskLabel> {
     let stars = if text.starts_with("**") { 2 } else { 0 };
     let body = &text[stars..];
     let (length, separators_wanted) = label_length(body)?;
@@ -32,7 +32,11 @@ pub(super) fn label(text: &str) -> Option<Label> {
     }
     let remaining = dash.unwrap_or(colon).trim_start();
     let label = body[..length].to_owned();
-    Some(Label { label, from: if bold_ends { 0 } else { stars }, to: text.len() - remaining.len() })
+    Some(TaskLabel {
+        label,
+        from: if bold_ends { 0 } else { stars },
+        to: text.len() - remaining.len(),
+    })
 }
 
 /// The length of a label in bytes, and true if it counts as one only when a separator follows.
@@ -44,7 +48,7 @@ fn label_length(text: &str) -> Option<(usize, bool)> {
         }
     }
     if text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("task ")) {
-        let number = numbers(&text[5..])?;
+        let number = dotted_number_length(&text[5..])?;
         return Some((5 + number.0, true));
     }
     let capitals =
@@ -57,7 +61,7 @@ fn label_length(text: &str) -> Option<(usize, bool)> {
         let length = capitals + 1 + count_digits(rest);
         return text[length..].starts_with([':', '*']).then_some((length, true));
     }
-    let (length, dotted) = numbers(text)?;
+    let (length, dotted) = dotted_number_length(text)?;
     Some((length, !dotted))
 }
 
@@ -66,7 +70,7 @@ fn count_digits(text: &str) -> usize {
 }
 
 /// Parses `1`, `1.2`, `1.2.3`. Returns the length in bytes, and true if there is a dot in it.
-fn numbers(text: &str) -> Option<(usize, bool)> {
+fn dotted_number_length(text: &str) -> Option<(usize, bool)> {
     let mut at = 0;
     let mut parts = 0;
     loop {

@@ -3,20 +3,20 @@
 
 use std::ops::Range;
 
-use super::Mark;
+use super::TaskMark;
 
 /// A line without its line break.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct PlanLine<'a> {
     /// Byte offset in the file.
     pub(super) start: usize,
     /// The text without `\n` or `\r\n`.
     pub(super) text: &'a str,
 }
 
-impl Line<'_> {
+impl PlanLine<'_> {
     /// Byte offset of the end of the line, before its line break.
-    pub(super) fn end(&self) -> usize {
+    pub(super) fn end_offset(&self) -> usize {
         self.start + self.text.len()
     }
 
@@ -26,19 +26,19 @@ impl Line<'_> {
 }
 
 /// Splits a text into lines, without a leading byte order mark.
-pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
+pub(super) fn split_lines(text: &str) -> Vec<PlanLine<'_>> {
     let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut out = Vec::new();
     for piece in text[start..].split_inclusive('\n') {
         let line = piece.strip_suffix('\n').unwrap_or(piece);
-        out.push(Line { start, text: line.strip_suffix('\r').unwrap_or(line) });
+        out.push(PlanLine { start, text: line.strip_suffix('\r').unwrap_or(line) });
         start += piece.len();
     }
     out
 }
 
 /// The columns and bytes of leading whitespace of a text that starts at `column`.
-pub(super) fn indent(text: &str, column: usize) -> (usize, usize) {
+pub(super) fn measure_indent(text: &str, column: usize) -> (usize, usize) {
     let mut columns = column;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -52,7 +52,7 @@ pub(super) fn indent(text: &str, column: usize) -> (usize, usize) {
 
 /// The marker of a list item.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bullet {
+pub(super) struct ListBullet {
     /// The column of the marker.
     pub(super) column: usize,
     /// The column of the content.
@@ -61,16 +61,16 @@ pub(super) struct Bullet {
     pub(super) content: usize,
 }
 
-impl Bullet {
+impl ListBullet {
     /// The column from which a line belongs to the item. Two columns are enough, even for `1.`, which many authors
     /// indent by two.
-    pub(super) fn inside(&self) -> usize {
+    pub(super) fn content_margin(&self) -> usize {
         self.content_column.min(self.column + 2)
     }
 }
 
 /// Parses a bullet at a byte and column of a line.
-pub(super) fn bullet(line: &str, at: usize, column: usize) -> Option<Bullet> {
+pub(super) fn parse_bullet(line: &str, at: usize, column: usize) -> Option<ListBullet> {
     let rest = line.get(at..)?;
     let sign = match rest.bytes().next()? {
         b'-' | b'*' | b'+' => 1,
@@ -82,7 +82,7 @@ pub(super) fn bullet(line: &str, at: usize, column: usize) -> Option<Bullet> {
         _ => return None,
     };
     let after = &rest[sign..];
-    let (content_column, blanks) = indent(after, column + sign);
+    let (content_column, blanks) = measure_indent(after, column + sign);
     if blanks == 0 {
         return None;
     }
@@ -90,13 +90,13 @@ pub(super) fn bullet(line: &str, at: usize, column: usize) -> Option<Bullet> {
         1..=4 => content_column,
         _ => column + sign + 1,
     };
-    Some(Bullet { column, content_column, content: at + sign + blanks })
+    Some(ListBullet { column, content_column, content: at + sign + blanks })
 }
 
 /// A checkbox at the start of an item.
 #[derive(Clone, Debug)]
 pub(super) struct CheckBox {
-    pub(super) mark: Mark,
+    pub(super) mark: TaskMark,
     /// True if the character in the box is a known mark.
     pub(super) known: bool,
     /// True if the box is ticked, no matter what follows it.
@@ -109,7 +109,7 @@ pub(super) struct CheckBox {
 
 /// Parses a checkbox at the start of a text. `[link](to)`, `[note]` and `[1]` are not boxes; `[y]` and `[]` are boxes
 /// with an unknown mark.
-pub(super) fn check_box(text: &str) -> Option<CheckBox> {
+pub(super) fn parse_check_box(text: &str) -> Option<CheckBox> {
     let inner = text.strip_prefix('[')?;
     let close = inner.char_indices().take(4).find(|(_, c)| *c == ']').map(|(at, _)| at)?;
     let (sign, after) = (&inner[..close], &inner[close + 1..]);
@@ -121,11 +121,11 @@ pub(super) fn check_box(text: &str) -> Option<CheckBox> {
         return None;
     }
     let mark = match sign {
-        " " => Some(Mark::Open),
-        "x" | "X" => Some(Mark::Implemented),
-        "R" | "r" => Some(Mark::Reviewed),
-        "~" => Some(Mark::Blocked),
-        "!" => Some(Mark::Failed),
+        " " => Some(TaskMark::Open),
+        "x" | "X" => Some(TaskMark::Implemented),
+        "R" | "r" => Some(TaskMark::Reviewed),
+        "~" => Some(TaskMark::Blocked),
+        "!" => Some(TaskMark::Failed),
         _ => None,
     };
     let trimmed = sign.trim();
@@ -137,19 +137,19 @@ pub(super) fn check_box(text: &str) -> Option<CheckBox> {
     Some(CheckBox {
         optional,
         known: mark.is_some(),
-        ticked: mark.is_some_and(Mark::is_done),
+        ticked: mark.is_some_and(TaskMark::is_done),
         mark: match (question, mark) {
-            (true, Some(_)) => Mark::ManualQa,
+            (true, Some(_)) => TaskMark::ManualQa,
             (_, Some(mark)) => mark,
-            (_, None) => Mark::Blocked,
+            (_, None) => TaskMark::Blocked,
         },
         bytes: 1 + close + 1 + usize::from(question),
     })
 }
 
 /// The level of a heading `## Title ##`, and the range of its text in the line.
-pub(super) fn heading(line: &str) -> Option<(u8, Range<usize>)> {
-    let (columns, at) = indent(line, 0);
+pub(super) fn parse_heading(line: &str) -> Option<(u8, Range<usize>)> {
+    let (columns, at) = measure_indent(line, 0);
     let level = line[at..].bytes().take_while(|byte| *byte == b'#').count();
     if columns > 3 || !(1..=6).contains(&level) {
         return None;
@@ -169,9 +169,9 @@ pub(super) fn heading(line: &str) -> Option<(u8, Range<usize>)> {
 }
 
 /// The level of an underlined heading: `===` or `---`.
-pub(super) fn underline(line: &str) -> Option<u8> {
+pub(super) fn underline_level(line: &str) -> Option<u8> {
     let text = line.trim();
-    let (columns, _) = indent(line, 0);
+    let (columns, _) = measure_indent(line, 0);
     let only = |sign: char| text.chars().all(|c| c == sign);
     if text.len() < 2 || columns > 3 {
         return None;
@@ -187,18 +187,18 @@ pub(super) fn underline(line: &str) -> Option<u8> {
 
 /// A code fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fence {
+pub(super) struct CodeFence {
     sign: u8,
     length: usize,
 }
 
-impl Fence {
+impl CodeFence {
     /// Parses the fence that an unindented text opens.
     pub(super) fn opened_by(text: &str) -> Option<Self> {
         let sign = text.bytes().next().filter(|byte| matches!(byte, b'`' | b'~'))?;
         let length = text.bytes().take_while(|byte| *byte == sign).count();
         let info = &text[length..];
-        (length >= 3 && (sign == b'~' || !info.contains('`'))).then_some(Fence { sign, length })
+        (length >= 3 && (sign == b'~' || !info.contains('`'))).then_some(CodeFence { sign, length })
     }
 
     /// Returns true if an unindented text closes the fence.
@@ -209,7 +209,7 @@ impl Fence {
 }
 
 /// The number of frontmatter lines at the start: 0 unless they look like YAML and contain no box.
-pub(super) fn frontmatter(lines: &[Line<'_>]) -> usize {
+pub(super) fn count_frontmatter_lines(lines: &[PlanLine<'_>]) -> usize {
     if lines.first().is_none_or(|line| line.text.trim_end() != "---") {
         return 0;
     }
@@ -236,8 +236,9 @@ fn is_field(text: &str) -> bool {
 
 /// Returns true if the line would be a task where tasks are allowed.
 pub(super) fn has_box(line: &str) -> bool {
-    let (column, at) = indent(line, 0);
-    bullet(line, at, column).is_some_and(|bullet| check_box(&line[bullet.content..]).is_some())
+    let (column, at) = measure_indent(line, 0);
+    parse_bullet(line, at, column)
+        .is_some_and(|bullet| parse_check_box(&line[bullet.content..]).is_some())
 }
 
 #[cfg(test)]
@@ -246,23 +247,23 @@ mod tests {
 
     #[test]
     fn boxes_are_told_from_links_and_notes() {
-        let mark = |text: &str| check_box(text).map(|found| (found.mark, found.known));
+        let mark = |text: &str| parse_check_box(text).map(|found| (found.mark, found.known));
         for (text, expect) in [
-            ("[ ] a", Mark::Open),
-            ("[x] a", Mark::Implemented),
-            ("[X]\ta", Mark::Implemented),
-            ("[R] a", Mark::Reviewed),
-            ("[r]", Mark::Reviewed),
-            ("[~] a", Mark::Blocked),
-            ("[!] a", Mark::Failed),
-            ("[ ]? a", Mark::ManualQa),
-            ("[x]? a", Mark::ManualQa),
-            ("[ ]* a", Mark::Open),
+            ("[ ] a", TaskMark::Open),
+            ("[x] a", TaskMark::Implemented),
+            ("[X]\ta", TaskMark::Implemented),
+            ("[R] a", TaskMark::Reviewed),
+            ("[r]", TaskMark::Reviewed),
+            ("[~] a", TaskMark::Blocked),
+            ("[!] a", TaskMark::Failed),
+            ("[ ]? a", TaskMark::ManualQa),
+            ("[x]? a", TaskMark::ManualQa),
+            ("[ ]* a", TaskMark::Open),
         ] {
             assert_eq!(mark(text), Some((expect, true)), "{text}");
         }
         for text in ["[y] a", "[] a", "[  ] a", "[x ] a", "[-] a", "[é] a", "[y]? a"] {
-            assert_eq!(mark(text), Some((Mark::Blocked, false)), "{text}");
+            assert_eq!(mark(text), Some((TaskMark::Blocked, false)), "{text}");
         }
         for text in [
             "[x](to) a",
@@ -282,7 +283,8 @@ mod tests {
 
     #[test]
     fn headings_are_read_with_and_without_closing_signs() {
-        let text = |line: &str| heading(line).map(|(level, range)| (level, line[range].to_owned()));
+        let text =
+            |line: &str| parse_heading(line).map(|(level, range)| (level, line[range].to_owned()));
         assert_eq!(text("## A b"), Some((2, "A b".into())));
         assert_eq!(text("  # A ##  "), Some((1, "A".into())));
         assert_eq!(text("# C#"), Some((1, "C#".into())));
@@ -295,19 +297,19 @@ mod tests {
 
     #[test]
     fn a_fence_is_closed_by_its_own_sign_at_least_as_long() {
-        let fence = Fence::opened_by("````md").unwrap();
+        let fence = CodeFence::opened_by("````md").unwrap();
         assert!(!fence.is_closed_by("```") && !fence.is_closed_by("~~~~"));
         assert!(fence.is_closed_by("`````  ") && !fence.is_closed_by("```` x"));
-        assert_eq!(Fence::opened_by("``` a`b"), None);
-        assert_eq!(Fence::opened_by("``"), None);
-        assert!(Fence::opened_by("~~~ a`b").is_some());
+        assert_eq!(CodeFence::opened_by("``` a`b"), None);
+        assert_eq!(CodeFence::opened_by("``"), None);
+        assert!(CodeFence::opened_by("~~~ a`b").is_some());
     }
 
     #[test]
     fn tabs_and_numbers_are_bullets_too() {
         let of = |line: &str| {
-            let (column, at) = indent(line, 0);
-            bullet(line, at, column).map(|found| (found.column, found.content_column))
+            let (column, at) = measure_indent(line, 0);
+            parse_bullet(line, at, column).map(|found| (found.column, found.content_column))
         };
         assert_eq!(of("- a"), Some((0, 2)));
         assert_eq!(of("\t- a"), Some((4, 6)));
@@ -321,9 +323,9 @@ mod tests {
 
     #[test]
     fn a_rule_at_the_top_hides_no_tasks() {
-        assert_eq!(frontmatter(&lines("---\na: b\n---\n- [ ] x\n")), 3);
-        assert_eq!(frontmatter(&lines("---\n- [ ] x\n---\n")), 0);
-        assert_eq!(frontmatter(&lines("---\nNote: x\n- [ ] x\n---\n")), 0);
-        assert_eq!(frontmatter(&lines("---\na: b\n")), 0);
+        assert_eq!(count_frontmatter_lines(&split_lines("---\na: b\n---\n- [ ] x\n")), 3);
+        assert_eq!(count_frontmatter_lines(&split_lines("---\n- [ ] x\n---\n")), 0);
+        assert_eq!(count_frontmatter_lines(&split_lines("---\nNote: x\n- [ ] x\n---\n")), 0);
+        assert_eq!(count_frontmatter_lines(&split_lines("---\na: b\n")), 0);
     }
 }

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
-use super::opaque::{Kind, Opaque};
+use super::opaque::{OpaqueKind, OpaqueParts};
 
 /// Finds the references in a text; those that name a file come with their range.
-pub(super) fn spec_refs(text: &str, opaque: &Opaque) -> Vec<(String, Option<Range<usize>>)> {
+pub(super) fn find_spec_refs(
+    text: &str,
+    opaque: &OpaqueParts,
+) -> Vec<(String, Option<Range<usize>>)> {
     let mut found: Vec<(Range<usize>, bool)> = Vec::new();
     for target in &opaque.targets {
         let path = text[target.clone()].trim();
@@ -16,14 +19,16 @@ pub(super) fn spec_refs(text: &str, opaque: &Opaque) -> Vec<(String, Option<Rang
         }
     }
     let mut introduced = false;
-    for (start, word) in words(text) {
-        if opaque.at(start) == Some(Kind::Link) || opaque.at(start) == Some(Kind::Comment) {
+    for (start, word) in word_offsets(text) {
+        if opaque.kind_at(start) == Some(OpaqueKind::Link)
+            || opaque.kind_at(start) == Some(OpaqueKind::Comment)
+        {
             introduced = false;
             continue;
         }
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         if let Some(at) = word.find('§') {
-            found.push(section(text, start + at));
+            found.push(section_reference(text, start + at));
         } else if introduced && is_document(path_of(word)) {
             let path = path_of(word);
             let from = start + (path.as_ptr() as usize - word.as_ptr() as usize);
@@ -60,7 +65,7 @@ fn path_of(word: &str) -> &str {
 }
 
 /// The range of `§3.2`, with the word `spec` before it.
-fn section(text: &str, at: usize) -> (Range<usize>, bool) {
+fn section_reference(text: &str, at: usize) -> (Range<usize>, bool) {
     let after = at + '§'.len_utf8();
     let blank = text[after..].bytes().take_while(|byte| *byte == b' ').count().min(1);
     let number: usize = text[after + blank..]
@@ -76,7 +81,7 @@ fn section(text: &str, at: usize) -> (Range<usize>, bool) {
     (if is_spec { before.len() - 4..end } else { at..end }, false)
 }
 
-fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn word_offsets(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_whitespace().map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
 }
 
@@ -86,8 +91,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: &[&str]) {
-        let found: Vec<String> =
-            spec_refs(text, &Opaque::of(text)).into_iter().map(|(text, _)| text).collect();
+        let found: Vec<String> = find_spec_refs(text, &OpaqueParts::find_parts(text))
+            .into_iter()
+            .map(|(text, _)| text)
+            .collect();
         assert_eq!(found, expect, "{text}");
     }
 

@@ -5,71 +5,72 @@ use std::collections::BTreeSet;
 
 use camino::Utf8Path;
 use repertoire_journal::event::{StepOutcome, TaskRef};
-use repertoire_journal::run::Spent;
+use repertoire_journal::run::RunUsage;
 use repertoire_journal::{FixOutcome, Payload};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::steps::millis;
-use super::told::told;
-use super::{DriveError, Session};
-use crate::lesson::{self, Lesson};
-use crate::request::Improve;
-use crate::state::{After, Ended, Kind};
+use super::recovery_notes::recovery_notes;
+use super::steps::as_millis;
+use super::{DriveError, PlanRunSession};
+use crate::lesson::{self, ProvenLesson};
+use crate::request::RecoverySettings;
+use crate::state::{PlanStepEnd, PlanStepKind, VerifiedAfter};
 use repertoire_checks::analyse::analyse_check;
-use repertoire_checks::declared::{Check, CheckResult, Verdict};
+use repertoire_checks::declared::{CheckDefinition, CheckRunResult, CheckRunVerdict};
 use repertoire_checks::error::ParsedError;
 use repertoire_checks::limits::LEARNT_FILES_MAX;
-use repertoire_checks::memory::Memory;
+use repertoire_checks::memory::FailureMemory;
 use repertoire_checks::recover::{
-    self, Backup, RecoverRequest, RecoverRules, Recovered, State, learn,
+    self, RecoverRequest, RecoverResult, RecoverRules, RecoverState, WorkBackup, learn_fix,
 };
-use repertoire_checks::signature::signature;
-use repertoire_git::repo::{DiffOf, Oid};
+use repertoire_checks::signature::compute_signature;
+use repertoire_git::repo::{DiffTarget, GitObjectId};
 
-impl Session<'_> {
+impl PlanRunSession<'_> {
     /// Tries fixes that worked before and automatic fixes of tools. A verification follows, as
     /// after all work.
-    pub(super) async fn recover(
+    pub(super) async fn recover_checks(
         &mut self,
         task: Option<TaskRef>,
-        after: After,
+        after: VerifiedAfter,
     ) -> Result<(), DriveError> {
         let Some(rules) = self.request.improve.clone() else {
             return Err(DriveError::Stopped("nothing says how red checks are mended".to_owned()));
         };
-        let head = self.git.head().await?;
+        let head = self.git.head_commit().await?;
         let step = self.run.steps + 1;
         let attempt = self.attempt_of(&task).max(1);
         // If this worker dies, the next one restores the files from this backup.
-        let backup = Backup::take(&self.git).await?;
-        self.git.keep_commit(&self.backup_of(step), &backup.commit).await?;
+        let backup = WorkBackup::take(&self.git).await?;
+        self.git.keep_commit(&self.backup_ref(step), &backup.commit).await?;
         let detail = json!({ "after": after.as_str(), "backup": backup.commit.as_str() });
-        let started = self.started(step, Kind::Recovery, &task, attempt, &head, detail);
+        let started =
+            self.step_started(step, PlanStepKind::Recovery, &task, attempt, &head, detail);
         self.append(vec![started]).await?;
         let begun = Instant::now();
-        let recovered = match self.mend(&task, after, &rules).await {
+        let recovered = match self.run_recovery(&task, after, &rules).await {
             Ok(recovered) => recovered,
             Err(error) => {
                 // The attempt is rolled back as far as possible. A person decides about the rest,
                 // so keep no backup to restore.
-                self.git.drop_commit(&self.backup_of(step)).await?;
+                self.git.drop_commit(&self.backup_ref(step)).await?;
                 return Err(error);
             }
         };
         self.check_lease().await?;
-        let spent = Spent { time_ms: millis(begun.elapsed()), ..Spent::default() };
-        let is_green = recovered.state == State::Green;
+        let spent = RunUsage { time_ms: as_millis(begun.elapsed()), ..RunUsage::default() };
+        let is_green = recovered.state == RecoverState::Green;
         let worked = recovered.attempts.iter().filter(|one| one.outcome == FixOutcome::Worked);
         let what: Vec<&str> = worked.map(|one| one.strategy.as_str()).collect();
         // A successful fix is kept, even if other failures remain.
         if !what.is_empty() {
             self.git.commit_all(&format!("Mend the checks: {}", what.join(", ")), None).await?;
         }
-        let now = self.git.head().await?.as_str().to_owned();
-        let notes = (!is_green).then(|| told(&recovered));
-        let reason = why(&recovered.state);
-        let failures = self.failures(&recovered.verdict);
+        let now = self.git.head_commit().await?.as_str().to_owned();
+        let notes = (!is_green).then(|| recovery_notes(&recovered));
+        let reason = state_reason(&recovered.state);
+        let failures = self.failure_signatures(&recovered.verdict);
         let result =
             json!({ "attempts": recovered.attempts, "notes": notes, "failures": failures });
         let finished = move |outcome| Payload::StepFinished {
@@ -80,56 +81,58 @@ impl Session<'_> {
             spent,
             result: result.clone(),
         };
-        self.recovered(recovered.state, recovered.payloads, finished).await?;
-        self.git.drop_commit(&self.backup_of(step)).await?;
+        self.record_recovery(recovered.state, recovered.payloads, finished).await?;
+        self.git.drop_commit(&self.backup_ref(step)).await?;
         Ok(())
     }
 
     /// Records the end of a recovery. Confirmed outcomes of fixes are recorded even if the run is
     /// stopped now.
-    async fn recovered(
+    async fn record_recovery(
         &mut self,
-        state: State,
+        state: RecoverState,
         mut payloads: Vec<Payload>,
         finished: impl Fn(StepOutcome) -> Payload,
     ) -> Result<(), DriveError> {
-        if self.stopped_with(payloads.clone(), &finished).await? {
+        if self.record_if_stopped_with(payloads.clone(), &finished).await? {
             return Ok(());
         }
         match state {
-            State::Green => payloads.push(finished(StepOutcome::Ok)),
-            State::Red { .. } => payloads.push(finished(StepOutcome::SentBack)),
-            State::Deferred { until_ms, reason } => {
+            RecoverState::Green => payloads.push(finished(StepOutcome::Ok)),
+            RecoverState::Red { .. } => payloads.push(finished(StepOutcome::SentBack)),
+            RecoverState::Deferred { until_ms, reason } => {
                 payloads.push(finished(StepOutcome::Stopped));
                 payloads.push(Payload::RunDeferred { reason, until_ms });
                 return self.append(payloads).await;
             }
-            State::Permanent { reason } => {
+            RecoverState::Permanent { reason } => {
                 payloads.push(finished(StepOutcome::Stopped));
-                let choices = super::choices();
+                let choices = super::waiting_choices();
                 payloads.push(Payload::RunWaiting { reason, choices });
                 return self.append(payloads).await;
             }
         }
-        self.conclude(payloads).await
+        self.conclude_step(payloads).await
     }
 
     /// The name of the ref that keeps the backup while a recovery step is in progress.
-    fn backup_of(&self, step: u32) -> String {
+    fn backup_ref(&self, step: u32) -> String {
         format!("backup/{}-{step}", self.run.id)
     }
 
     /// Reverts the interrupted recovery of a worker that died: its change was neither inspected nor
     /// verified.
-    pub(super) async fn take_back_attempt(&mut self) -> Result<(), DriveError> {
-        let Some(past) = self.state.last().filter(|past| past.kind == Kind::Recovery) else {
+    pub(super) async fn revert_interrupted_recovery(&mut self) -> Result<(), DriveError> {
+        let Some(past) = self.state.last_step().filter(|past| past.kind == PlanStepKind::Recovery)
+        else {
             return Ok(());
         };
-        let (name, is_cut) = (self.backup_of(past.number), past.ended == Some(Ended::Interrupted));
+        let (name, is_cut) =
+            (self.backup_ref(past.number), past.ended == Some(PlanStepEnd::Interrupted));
         let Some(commit) = self.git.kept_commit(&name).await? else { return Ok(()) };
         if is_cut {
-            let backup = Backup::found(&self.git, commit).await?;
-            let found = Backup::take(&self.git).await?;
+            let backup = WorkBackup::load_commit(&self.git, commit).await?;
+            let found = WorkBackup::take(&self.git).await?;
             if !backup.is_same(&found) {
                 // Keep the current state as well, since it may contain a person's work.
                 self.git.keep_commit(&format!("{name}-found"), &found.commit).await?;
@@ -144,23 +147,23 @@ impl Session<'_> {
         Ok(self.git.drop_commit(&name).await?)
     }
 
-    async fn mend(
+    async fn run_recovery(
         &mut self,
         task: &Option<TaskRef>,
-        after: After,
-        rules: &Improve,
-    ) -> Result<Recovered, DriveError> {
-        let place = self.workplace();
+        after: VerifiedAfter,
+        rules: &RecoverySettings,
+    ) -> Result<RecoverResult, DriveError> {
+        let place = self.check_workplace();
         let all = self.checks_after(after);
         // A worker that has just claimed the run has no results yet.
         let verdict = match self.red.take() {
             Some(verdict) => verdict,
             None => self.run_checks(&all).await?,
         };
-        let memory = self.memory(rules);
+        let memory = self.failure_memory(rules);
         let base = self.base_of(task);
         let dir = self.worktree.dir.clone();
-        let analyse = move |result: &CheckResult| errors_of(result, &dir);
+        let analyse = move |result: &CheckRunResult| errors_of(result, &dir);
         let clock = || self.station.system.clock().now_ms();
         let request = RecoverRequest {
             git: &self.git,
@@ -181,22 +184,22 @@ impl Session<'_> {
             cancel: self.work,
             on_event: &|_| {},
             clock: &clock,
-            jitter: jitter(self.run.id.as_str(), self.run.steps),
+            jitter: compute_jitter(self.run.id.as_str(), self.run.steps),
         };
-        let recovered = recover::recover(request).await;
+        let recovered = recover::recover_failures(request).await;
         let recovered = recovered.map_err(|error| DriveError::Stopped(error.to_string()))?;
         self.tried.clone_from(&recovered.tried);
         Ok(recovered)
     }
 
-    fn memory(&self, rules: &Improve) -> Memory {
-        Memory::new(self.runner.journal.clone(), &rules.scope)
+    fn failure_memory(&self, rules: &RecoverySettings) -> FailureMemory {
+        FailureMemory::new(self.runner.journal.clone(), &rules.scope)
     }
 
     /// The checks that have to pass after a step.
-    pub(super) fn checks_after(&self, after: After) -> Vec<Check> {
+    pub(super) fn checks_after(&self, after: VerifiedAfter) -> Vec<CheckDefinition> {
         let mut all = self.request.checks.clone();
-        if after == After::Everything {
+        if after == VerifiedAfter::Everything {
             all.extend(self.request.final_checks.iter().cloned());
         }
         all
@@ -204,25 +207,28 @@ impl Session<'_> {
 
     /// The signatures of the errors of failed critical checks. The next change of an agent is
     /// compared with them.
-    pub(super) fn failures(&self, verdict: &Verdict) -> BTreeSet<String> {
+    pub(super) fn failure_signatures(&self, verdict: &CheckRunVerdict) -> BTreeSet<String> {
         let red = verdict.results.iter().filter(|result| recover::has_failed(result));
-        let red: Vec<&CheckResult> = red.filter(|result| result.critical).collect();
+        let red: Vec<&CheckRunResult> = red.filter(|result| result.critical).collect();
         // The missing part may contain the failure that is fixed next.
         if red.iter().any(|result| result.is_cut()) {
             return BTreeSet::new();
         }
         let errors = red.into_iter().flat_map(|result| errors_of(result, &self.worktree.dir));
-        errors.map(|error| signature(&error).to_string()).collect()
+        errors.map(|error| compute_signature(&error).to_string()).collect()
     }
 
     /// The fix that can be learnt from an agent's change, now that the checks pass.
-    pub(super) async fn learnt(&self, head: &Oid) -> Result<Option<Payload>, DriveError> {
+    pub(super) async fn learnt_event(
+        &self,
+        head: &GitObjectId,
+    ) -> Result<Option<Payload>, DriveError> {
         let Some(rules) = &self.request.improve else { return Ok(None) };
-        let Some(lesson) = lesson::proved(&self.state.history, self.request.review) else {
+        let Some(lesson) = lesson::find_lesson(&self.state.history, self.request.review) else {
             return Ok(None);
         };
-        let Some(diff) = self.remedy(&lesson, head).await? else { return Ok(None) };
-        let learnt = learn(&lesson.failures, &BTreeSet::new(), &diff);
+        let Some(diff) = self.lesson_patch(&lesson, head).await? else { return Ok(None) };
+        let learnt = learn_fix(&lesson.failures, &BTreeSet::new(), &diff);
         Ok(learnt.ok().map(|learnt| Payload::FixTried {
             scope: rules.scope.clone(),
             signature: learnt.signature,
@@ -234,8 +240,14 @@ impl Session<'_> {
 
     /// The patch of a lesson, without the plan. `None` if the same files have changed since, since
     /// then it is unknown if the change alone would have been right.
-    async fn remedy(&self, lesson: &Lesson, head: &Oid) -> Result<Option<String>, DriveError> {
-        let (Some(from), Some(to)) = (Oid::parse(&lesson.from), Oid::parse(&lesson.to)) else {
+    async fn lesson_patch(
+        &self,
+        lesson: &ProvenLesson,
+        head: &GitObjectId,
+    ) -> Result<Option<String>, DriveError> {
+        let (Some(from), Some(to)) =
+            (GitObjectId::parse(&lesson.from), GitObjectId::parse(&lesson.to))
+        else {
             return Ok(None);
         };
         let files = self.files_between(&from, &to).await?;
@@ -249,8 +261,12 @@ impl Session<'_> {
     }
 
     /// The files that differ between two commits, except the plan, which the engine updates itself.
-    async fn files_between(&self, from: &Oid, to: &Oid) -> Result<BTreeSet<String>, DriveError> {
-        let of = DiffOf::Commits { from: from.clone(), to: to.clone() };
+    async fn files_between(
+        &self,
+        from: &GitObjectId,
+        to: &GitObjectId,
+    ) -> Result<BTreeSet<String>, DriveError> {
+        let of = DiffTarget::Commits { from: from.clone(), to: to.clone() };
         let files = self.git.diff(&of, 0).await?.files.into_iter();
         let names = files.flat_map(|file| file.from.into_iter().chain([file.path]));
         Ok(names.filter(|path| self.request.plan != *path).collect())
@@ -258,7 +274,7 @@ impl Session<'_> {
 }
 
 /// The errors in the output of a check.
-fn errors_of(result: &CheckResult, dir: &Utf8Path) -> Vec<ParsedError> {
+fn errors_of(result: &CheckRunResult, dir: &Utf8Path) -> Vec<ParsedError> {
     let read = |file: &str| {
         let path = Utf8Path::new(file);
         repertoire_text::fs::read_text_beneath(dir, path, crate::limits::CONTEXT_BYTES_MAX).ok()
@@ -266,17 +282,17 @@ fn errors_of(result: &CheckResult, dir: &Utf8Path) -> Vec<ParsedError> {
     analyse_check(result, &read).errors
 }
 
-fn why(state: &State) -> Option<String> {
+fn state_reason(state: &RecoverState) -> Option<String> {
     match state {
-        State::Green => None,
-        State::Red { reason } | State::Deferred { reason, .. } | State::Permanent { reason } => {
-            Some(reason.clone())
-        }
+        RecoverState::Green => None,
+        RecoverState::Red { reason }
+        | RecoverState::Deferred { reason, .. }
+        | RecoverState::Permanent { reason } => Some(reason.clone()),
     }
 }
 
 /// A pseudo-random number from 0 to 1 that differs between runs, but is the same in a replay.
-fn jitter(run: &str, step: u32) -> f64 {
+fn compute_jitter(run: &str, step: u32) -> f64 {
     let sum = run
         .bytes()
         .fold(u64::from(step), |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));

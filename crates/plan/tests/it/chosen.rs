@@ -1,6 +1,6 @@
 //! Which task comes next, and why others wait.
 
-use repertoire_plan::document::{Choice, Mark, TaskId, select_task};
+use repertoire_plan::document::{TaskChoice, TaskId, TaskMark, select_task};
 
 use super::plan;
 
@@ -9,9 +9,9 @@ fn chosen(text: &str) -> String {
     let plan = plan(text);
     let text_of = |id: &TaskId| plan.task(id).map_or("?", |task| task.text.as_str());
     match select_task(&plan) {
-        Choice::Task(id) => text_of(&id).to_owned(),
-        Choice::Nothing => "nothing".to_owned(),
-        Choice::Stuck { waiting } => {
+        TaskChoice::Task(id) => text_of(&id).to_owned(),
+        TaskChoice::Nothing => "nothing".to_owned(),
+        TaskChoice::Stuck { waiting } => {
             let line = |(id, why): &(TaskId, String)| format!("{}: {why}", text_of(id));
             waiting.iter().map(line).collect::<Vec<_>>().join("\n")
         }
@@ -100,10 +100,10 @@ fn those_who_wait_for_each_other_are_stuck() {
 #[test]
 fn progress_counts_every_mark() {
     let plan = plan("- [ ] a\n- [~] b\n- [x] c\n- [R] d\n- [ ]? e\n- [!] f\n- [y] g\n");
-    let progress = plan.progress();
+    let progress = plan.count_marks();
     assert_eq!((progress.open, progress.blocked, progress.implemented), (1, 2, 1));
     assert_eq!((progress.reviewed, progress.manual_qa, progress.failed), (1, 1, 1));
-    assert_eq!((progress.done(), progress.total(), progress.is_done()), (2, 6, false));
-    assert_eq!(plan.backlog().next().map(|task| task.mark), Some(Mark::Implemented));
-    assert!(plan.tasks.iter().all(|task| plan.waits_for(&task.id).is_empty()));
+    assert_eq!((progress.done_count(), progress.task_count(), progress.is_done()), (2, 6, false));
+    assert_eq!(plan.review_backlog().next().map(|task| task.mark), Some(TaskMark::Implemented));
+    assert!(plan.tasks.iter().all(|task| plan.blocking_reasons(&task.id).is_empty()));
 }

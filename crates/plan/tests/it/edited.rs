@@ -1,13 +1,15 @@
 //! Changes to plan files, and names that stay.
 
 use proptest::prelude::*;
-use repertoire_plan::document::{EditError, Mark, Plan, Task, TaskId, append_note, mark};
+use repertoire_plan::document::{
+    PlanDocument, PlanEditError, PlanTask, TaskId, TaskMark, append_note, mark_task,
+};
 
 use super::plan;
 
 /// Everything that is told of the tasks, but the mark of one.
-fn but_mark(plan: &Plan, id: &TaskId) -> Vec<serde_json::Value> {
-    let value = |task: &Task| {
+fn but_mark(plan: &PlanDocument, id: &TaskId) -> Vec<serde_json::Value> {
+    let value = |task: &PlanTask| {
         let mut value = serde_json::to_value(task).expect("a task is plain data");
         if &task.id == id {
             value["mark"] = "any".into();
@@ -17,7 +19,7 @@ fn but_mark(plan: &Plan, id: &TaskId) -> Vec<serde_json::Value> {
     plan.tasks.iter().map(value).collect()
 }
 
-fn ids(plan: &Plan) -> Vec<TaskId> {
+fn ids(plan: &PlanDocument) -> Vec<TaskId> {
     plan.tasks.iter().map(|task| task.id.clone()).collect()
 }
 
@@ -25,27 +27,27 @@ fn ids(plan: &Plan) -> Vec<TaskId> {
 fn a_box_is_ticked_and_every_other_byte_stays() {
     let text = "\u{feff}# A\r\n\r\n- [ ] one  \r\n\t* [X]\ttwo\r\n1. [ ]? three";
     let id = |at: usize| plan(text).tasks[at].id.clone();
-    let set = |at: usize, to: Mark| mark(text, &id(at), to).unwrap();
-    assert_eq!(set(0, Mark::Implemented), text.replace("[ ] one", "[x] one"));
-    assert_eq!(set(1, Mark::Implemented), text);
-    assert_eq!(set(1, Mark::Reviewed), text.replace("[X]", "[R]"));
-    assert_eq!(set(2, Mark::Open), text.replace("[ ]? three", "[ ] three"));
-    assert_eq!(set(0, Mark::ManualQa), text.replace("[ ] one", "[ ]? one"));
+    let set = |at: usize, to: TaskMark| mark_task(text, &id(at), to).unwrap();
+    assert_eq!(set(0, TaskMark::Implemented), text.replace("[ ] one", "[x] one"));
+    assert_eq!(set(1, TaskMark::Implemented), text);
+    assert_eq!(set(1, TaskMark::Reviewed), text.replace("[X]", "[R]"));
+    assert_eq!(set(2, TaskMark::Open), text.replace("[ ]? three", "[ ] three"));
+    assert_eq!(set(0, TaskMark::ManualQa), text.replace("[ ] one", "[ ]? one"));
     let unknown = TaskId::new("zz");
     assert_eq!(
-        mark(text, &unknown, Mark::Open),
-        Err(EditError::UnknownTask { id: unknown.clone() })
+        mark_task(text, &unknown, TaskMark::Open),
+        Err(PlanEditError::UnknownTask { id: unknown.clone() })
     );
     assert_eq!(
         append_note("- [ ] a\n", &plan("- [ ] a\n").tasks[0].id, " \n"),
-        Err(EditError::EmptyNote)
+        Err(PlanEditError::EmptyNote)
     );
 }
 
 #[test]
 fn a_box_that_nobody_understands_can_be_set() {
     let id = plan("- [y] a\n").tasks[0].id.clone();
-    assert_eq!(mark("- [y] a\n", &id, Mark::Blocked).unwrap(), "- [~] a\n");
+    assert_eq!(mark_task("- [y] a\n", &id, TaskMark::Blocked).unwrap(), "- [~] a\n");
 }
 
 #[test]
@@ -129,12 +131,12 @@ proptest! {
         let before = plan(&text);
         prop_assume!(!before.tasks.is_empty());
         let task = &before.tasks[which % before.tasks.len()];
-        let to = Mark::ALL[to];
-        let edited = mark(&text, &task.id, to).unwrap();
+        let to = TaskMark::ALL[to];
+        let edited = mark_task(&text, &task.id, to).unwrap();
         let after = plan(&edited);
         prop_assert_eq!(but_mark(&before, &task.id), but_mark(&after, &task.id));
         prop_assert_eq!(after.task(&task.id).unwrap().mark, to);
-        let sections = |plan: &Plan| serde_json::to_value(&plan.sections).unwrap();
+        let sections = |plan: &PlanDocument| serde_json::to_value(&plan.sections).unwrap();
         prop_assert_eq!(sections(&before), sections(&after));
         prop_assert!(super::differ_in_one_box(&text, &edited));
     }
@@ -169,7 +171,7 @@ proptest! {
         moved.sort_by_key(|(at, _)| (*at as u64 + 7).wrapping_mul(order | 1));
         let mut second = "# New\n\n- [ ] zz a task above\n".to_owned();
         for (at, text) in &moved {
-            let (symbol, blanks) = (Mark::ALL[marks[*at]].symbol(), " ".repeat(1 + at % 3));
+            let (symbol, blanks) = (TaskMark::ALL[marks[*at]].symbol(), " ".repeat(1 + at % 3));
             second.push_str(&format!("* {symbol}{blanks}{text} (note: {at}) @hint\n  - detail\n"));
         }
         let after = plan(&second);

@@ -1,6 +1,6 @@
 //! What is found wrong with plans: each code, and exactly where.
 
-use repertoire_plan::document::check as check_plan;
+use repertoire_plan::document::check_plan;
 
 use super::plan;
 

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use proptest::prelude::*;
-use repertoire_plan::document::{Mark, append_note, check, mark, parse_bytes, select_task};
+use repertoire_plan::document::{
+    TaskMark, append_note, check_plan, mark_task, parse_plan_bytes, select_task,
+};
 
 use super::plan;
 
@@ -13,16 +15,16 @@ const SAMPLE: &str = "\u{feff}---\ntitle: x\n---\n# Plan\r\n\r\n## Phase 1: A (p
 
 /// Everything that can be asked of a plan.
 fn use_all(bytes: &[u8]) {
-    let plan = parse_bytes(bytes, Utf8Path::new("PLAN.md"));
-    let found = check(&plan, &|_| false, &|_| false);
+    let plan = parse_plan_bytes(bytes, Utf8Path::new("PLAN.md"));
+    let found = check_plan(&plan, &|_| false, &|_| false);
     let text = plan.source().text().to_owned();
     for found in &found {
         assert!(found.span.is_none_or(|span| text.get(span.range()).is_some()), "{found:?}");
     }
     select_task(&plan);
     for task in plan.tasks.iter().take(3) {
-        plan.waits_for(&task.id);
-        let edited = mark(&text, &task.id, Mark::Failed).expect("the task is there");
+        plan.blocking_reasons(&task.id);
+        let edited = mark_task(&text, &task.id, TaskMark::Failed).expect("the task is there");
         assert!(super::differ_in_one_box(&text, &edited), "{text:?}\n{edited:?}");
         let _ = append_note(&text, &task.id, "failed: why");
     }
@@ -90,7 +92,7 @@ fn a_large_hostile_plan_takes_no_time() {
         let text = line.repeat(1_000_000 / line.len());
         let start = Instant::now();
         let read = plan(&text);
-        check(&read, &|_| false, &|_| false);
+        check_plan(&read, &|_| false, &|_| false);
         select_task(&read);
         assert!(start.elapsed() < Duration::from_secs(10), "{line:?}: {:?}", start.elapsed());
     }

@@ -7,16 +7,16 @@ mod hostile;
 mod told;
 
 use camino::Utf8Path;
-use repertoire_plan::document::{Plan, parse};
+use repertoire_plan::document::{PlanDocument, parse_plan};
 
 /// A plan of that text, in a file of no particular habit.
-fn plan(text: &str) -> Plan {
-    parse(text, Utf8Path::new("PLAN.md"))
+fn plan(text: &str) -> PlanDocument {
+    parse_plan(text, Utf8Path::new("PLAN.md"))
 }
 
 /// One line a task: mark, id if it is a label, text.
-fn shown(plan: &Plan) -> String {
-    let line = |task: &repertoire_plan::document::Task| {
+fn shown(plan: &PlanDocument) -> String {
+    let line = |task: &repertoire_plan::document::PlanTask| {
         let label = task.label.as_deref().map(|label| format!("<{label}> ")).unwrap_or_default();
         format!("{} {label}{}", task.mark.symbol(), task.text)
     };

@@ -1,7 +1,9 @@
 //! What is read from a plan.
 
 use camino::Utf8Path;
-use repertoire_plan::document::{BlockedOn, Format, Priority, Task, parse, parse_bytes};
+use repertoire_plan::document::{
+    BlockerTarget, PlanFormat, PlanTask, TaskPriority, parse_plan, parse_plan_bytes,
+};
 
 use super::{plan, shown};
 
@@ -12,7 +14,7 @@ fn check(text: &str, expect: &str) {
 
 /// The only task of a plan.
 #[track_caller]
-fn only(line: &str) -> Task {
+fn only(line: &str) -> PlanTask {
     let mut tasks = plan(line).tasks;
     assert_eq!(tasks.len(), 1, "{line}");
     tasks.remove(0)
@@ -30,7 +32,7 @@ fn every_mark_and_every_bullet_is_read() {
 fn a_star_behind_a_box_makes_its_task_the_least_urgent() {
     let task = only("- [ ]* 2.2 Write tests\n");
     assert_eq!((task.text.as_str(), task.id.as_str()), ("Write tests", "2.2"));
-    assert_eq!(task.priority, Priority::Low);
+    assert_eq!(task.priority, TaskPriority::Low);
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn a_text_goes_on_in_the_next_line() {
         "- [ ] Read the plan and\n      keep every byte (P1)\n      blocked by: T9\n  - a detail\n";
     let task = only(text);
     assert_eq!(task.text, "Read the plan and keep every byte");
-    assert_eq!((task.priority, task.blocked_by.len()), (Priority::High, 1));
+    assert_eq!((task.priority, task.blocked_by.len()), (TaskPriority::High, 1));
     assert_eq!(task.details, "    blocked by: T9\n- a detail");
 }
 
@@ -141,19 +143,22 @@ fn priorities_are_read_and_inherited() {
         "a (priority: critical)",
         "a, priority: P0",
     ] {
-        assert_eq!(of(line), Priority::Critical, "{line}");
+        assert_eq!(of(line), TaskPriority::Critical, "{line}");
         assert_eq!(only(&format!("- [ ] {line}\n")).text, "a", "{line}");
     }
     for line in
         ["a", "[P] a", "[US1] a", "Rename P1 to P0", "a! high", "P0wer", "`!high` a", "a (P9)"]
     {
-        assert_eq!(of(line), Priority::Medium, "{line}");
+        assert_eq!(of(line), TaskPriority::Medium, "{line}");
     }
     let plan = plan(
         "## Soon (priority: high)\n- [ ] a\n- [ ] b (P3)\n  - [ ] c\n## Later\npriority: low\n- [ ] d\n",
     );
-    let found: Vec<Priority> = plan.tasks.iter().map(|task| task.priority).collect();
-    assert_eq!(found, [Priority::High, Priority::Low, Priority::Low, Priority::Low]);
+    let found: Vec<TaskPriority> = plan.tasks.iter().map(|task| task.priority).collect();
+    assert_eq!(
+        found,
+        [TaskPriority::High, TaskPriority::Low, TaskPriority::Low, TaskPriority::Low]
+    );
     assert_eq!(plan.sections[0].title, "Soon");
 }
 
@@ -180,9 +185,9 @@ fn blockers_are_read_wherever_they_stand() {
         let plan = plan(&format!("{before}## Rest\n- [ ] {line}\n"));
         let task = plan.tasks.last().unwrap();
         let on = task.blocked_by.iter().map(|blocker| match &blocker.on {
-            BlockedOn::Task(id) => plan.task(id).unwrap().text.clone(),
-            BlockedOn::Section(at) => plan.sections[*at].title.clone(),
-            BlockedOn::Nothing => format!("?{}", blocker.text),
+            BlockerTarget::Task(id) => plan.task(id).unwrap().text.clone(),
+            BlockerTarget::Section(at) => plan.sections[*at].title.clone(),
+            BlockerTarget::Nothing => format!("?{}", blocker.text),
         });
         (task.text.clone(), on.collect::<Vec<_>>().join(" | "))
     };
@@ -222,7 +227,7 @@ fn a_heading_can_wait() {
         let plan = plan(&format!("## Phase 1\n- [ ] a\n## {heading}\n- [ ] b\n"));
         let section = &plan.sections[1];
         assert_eq!((section.title.as_str(), section.phase), ("Phase 2: API", Some(2)), "{heading}");
-        assert_eq!(section.blocked_by[0].on, BlockedOn::Section(0), "{heading}");
+        assert_eq!(section.blocked_by[0].on, BlockerTarget::Section(0), "{heading}");
     }
 }
 
@@ -253,20 +258,20 @@ fn references_to_specifications_are_kept() {
 
 #[test]
 fn open_spec_and_spec_kit_are_known_by_their_habits() {
-    let at = |text: &str, path: &str| parse(text, Utf8Path::new(path));
+    let at = |text: &str, path: &str| parse_plan(text, Utf8Path::new(path));
     let open =
         at("## 1. Setup\n- [ ] 1.1 Make it\n- [x] 1.2 Test it\n", "openspec/changes/a/tasks.md");
-    assert_eq!((open.format, open.tasks[1].id.as_str()), (Format::OpenSpec, "1.2"));
+    assert_eq!((open.format, open.tasks[1].id.as_str()), (PlanFormat::OpenSpec, "1.2"));
     let kit = at(
         "## Phase 1: Setup\n- [ ] T001 Make src/x.rs\n**Checkpoint**: ready\n## Phase 3: User Story 1 - Log in (Priority: P1) MVP\n- [ ] T002 [P] [US1] Add src/y.rs\n",
         "specs/001-x/tasks.md",
     );
-    assert_eq!(kit.format, Format::SpecKit);
+    assert_eq!(kit.format, PlanFormat::SpecKit);
     let task = &kit.tasks[1];
     assert!(task.parallel && task.story.as_deref() == Some("US1"));
-    assert_eq!((task.text.as_str(), task.priority), ("Add src/y.rs", Priority::Medium));
-    assert_eq!(at("- [ ] a\n", "TASKS.md").format, Format::Tasks);
-    assert_eq!(at("- [ ] a\n", "PLAN.md").format, Format::Loop);
+    assert_eq!((task.text.as_str(), task.priority), ("Add src/y.rs", TaskPriority::Medium));
+    assert_eq!(at("- [ ] a\n", "TASKS.md").format, PlanFormat::Tasks);
+    assert_eq!(at("- [ ] a\n", "PLAN.md").format, PlanFormat::Loop);
 }
 
 #[test]
@@ -285,7 +290,7 @@ fn a_plan_that_cannot_be_told_says_why() {
         "line 1 has 17006 bytes; the limit is 16384"
     );
     assert!(why(&"a\n".repeat(600_000)).contains("the limit is 1048576"));
-    let bytes = parse_bytes(b"- [ ] a\xff\n", Utf8Path::new("PLAN.md"));
+    let bytes = parse_plan_bytes(b"- [ ] a\xff\n", Utf8Path::new("PLAN.md"));
     assert_eq!(bytes.fallback.as_deref(), Some("the plan is not UTF-8: byte 7 is wrong"));
     assert_eq!(bytes.diagnostics[0].code.id, "RS004");
 }

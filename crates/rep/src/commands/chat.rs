@@ -1,19 +1,21 @@
 //! `rep chat`: a conversation at the terminal.
 
-use repertoire::{Driver, Talk};
-use repertoire_agent::Status;
+use repertoire::{ConversationDriver, OpenConversation};
+use repertoire_agent::AgentRunStatus;
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::effect::EffectLimit;
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
 
-use crate::attending::{Allowed, Attended, Left, Lines, Signal, Signals};
-use crate::cli::Ctx;
-use crate::commands::run::person;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::live::{Live, Manner, error_words, short};
-use crate::running::{RunFlags, definition, not_kept, runtime};
-use crate::ui::{self, Ui};
+use crate::agent_setup::{RunFlags, build_runtime, load_definition, store_failure};
+use crate::cli::CliContext;
+use crate::commands::run::user_presence;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::foreground_run::{
+    AlwaysAllowedCalls, CliSignal, CliSignalListener, ForegroundOutcome, ForegroundRun, StdinLines,
+};
+use crate::run_display::{RunDisplay, RunDisplayOptions, describe_error, short};
+use crate::ui::{self, TerminalUi};
 
 const HELP: &str = "\
 /skills        the skills that can be used       /SKILL words   use a skill by its name
@@ -25,7 +27,7 @@ A line that ends in \\ goes on in the next.";
 
 /// Arguments of `rep chat`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ChatArgs {
     /// Chat with this agent (default: the agent of the resumed conversation, or the default agent)
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
@@ -39,29 +41,29 @@ pub(crate) struct Args {
     flags: RunFlags,
 }
 
-struct Chat<'a> {
-    ctx: &'a Ctx<'a>,
-    driver: Driver,
-    talk: Talk,
+struct ChatSession<'a> {
+    ctx: &'a CliContext<'a>,
+    driver: ConversationDriver,
+    talk: OpenConversation,
     agent: String,
     flags: RunFlags,
-    live: Live,
-    lines: Lines,
+    live: RunDisplay,
+    lines: StdinLines,
     /// Calls allowed with "always", for the whole chat.
-    allowed: Allowed,
+    allowed: AlwaysAllowedCalls,
 }
 
 /// The next action after a line of input.
-enum Then {
+enum ChatFlow {
     GoOn,
     Leave,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let runtime = runtime()?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &ChatArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let (driver, servers) = ctx.driver(&args.flags, ui).await?;
-        let outcome = match chat(ctx, args, driver) {
+        let (driver, servers) = ctx.build_driver(&args.flags, ui).await?;
+        let outcome = match start_chat(ctx, args, driver) {
             Ok(mut chat) => chat.converse(ui).await,
             Err(failure) => Err(failure),
         };
@@ -72,66 +74,81 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     outcome
 }
 
-fn chat<'a>(ctx: &'a Ctx<'a>, args: &Args, driver: Driver) -> Result<Chat<'a>, Failure> {
-    let resumed = args.resume.as_ref().map(|id| driver.resume(id)).transpose().map_err(not_kept)?;
+fn start_chat<'a>(
+    ctx: &'a CliContext<'a>,
+    args: &ChatArgs,
+    driver: ConversationDriver,
+) -> Result<ChatSession<'a>, CliFailure> {
+    let resumed = args
+        .resume
+        .as_ref()
+        .map(|id| driver.resume_conversation(id))
+        .transpose()
+        .map_err(store_failure)?;
     let known = resumed.as_ref().map(|talk| talk.head().agent.clone());
     let agent = args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
     ctx.check_reach(driver.system(), &agent, &args.flags, None)?;
     let talk = match resumed {
         Some(talk) => talk,
-        None => driver.begin(&agent).map_err(not_kept)?,
+        None => driver.begin_conversation(&agent).map_err(store_failure)?,
     };
-    let manner =
-        Manner { thinking: args.thinking, streamed: true, rewritten: ctx.env.stderr_is_terminal };
+    let manner = RunDisplayOptions {
+        thinking: args.thinking,
+        streamed: true,
+        rewritten: ctx.env.stderr_is_terminal,
+    };
     let flags = args.flags.clone();
-    let live = Live::new(manner);
-    Ok(Chat {
+    let live = RunDisplay::new(manner);
+    Ok(ChatSession {
         ctx,
         driver,
         talk,
         agent,
         flags,
         live,
-        lines: Lines::new(),
-        allowed: Allowed::default(),
+        lines: StdinLines::new(),
+        allowed: AlwaysAllowedCalls::default(),
     })
 }
 
-impl Chat<'_> {
-    async fn converse(&mut self, ui: &mut Ui<'_>) -> Outcome {
-        let model = self.model();
+impl ChatSession<'_> {
+    async fn converse(&mut self, ui: &mut TerminalUi<'_>) -> CliResult {
+        let model = self.model_name();
         let line = format!("{} on {model}. /help says what can be typed.", self.agent);
-        let line = ui.paint_err(ui::FAINT, ui::fit(&line, 200));
-        ui.note(&line)?;
-        if let Some(line) = self.ctx.begun_elsewhere(&self.talk, &self.flags) {
-            self.live.note(&line, ui)?;
+        let line = ui.paint_err(ui::FAINT, ui::fit_columns(&line, 200));
+        ui.print_note(&line)?;
+        if let Some(line) = self.ctx.note_on_other_project(&self.talk, &self.flags) {
+            self.live.print_note(&line, ui)?;
         }
-        while let Some(said) = self.read(ui).await? {
+        while let Some(said) = self.read_message(ui).await? {
             let said = said.trim();
             if said.is_empty() {
                 continue;
             }
             let then = match said.strip_prefix('/') {
-                Some(command) => self.command(command, ui).await?,
-                None => self.say(said, ui).await?,
+                Some(command) => self.run_slash_command(command, ui).await?,
+                None => self.send_text(said, ui).await?,
             };
-            if matches!(then, Then::Leave) {
+            if matches!(then, ChatFlow::Leave) {
                 break;
             }
         }
         if self.talk.head().turns > 0 {
             let line = format!("rep chat --resume {} goes on here", short(self.talk.id()));
             let line = ui.paint_err(ui::FAINT, line);
-            ui.note(&line)?;
+            ui.print_note(&line)?;
         }
-        Ok(Exit::Done)
+        Ok(CliExit::Done)
     }
 
     /// Reads the user's message, joining lines that end in a backslash. Returns `None` at the end
     /// of the input, and after a second Ctrl-C.
-    async fn read(&mut self, ui: &mut Ui<'_>) -> Result<Option<String>, Failure> {
+    async fn read_message(
+        &mut self,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<Option<String>, CliFailure> {
         let mut said = String::new();
-        let mut signals = Signals::new()?;
+        let mut signals = CliSignalListener::new()?;
         let mut stopped = false;
         loop {
             if self.ctx.env.stdin_is_terminal {
@@ -154,138 +171,155 @@ impl Chat<'_> {
                     },
                 },
                 signal = signals.next() => {
-                    if stopped || signal != Signal::Interrupt {
+                    if stopped || signal != CliSignal::Interrupt {
                         return Ok(None);
                     }
                     stopped = true;
                     said.clear();
-                    ui.note("\nCtrl-C again or Ctrl-D leaves")?;
+                    ui.print_note("\nCtrl-C again or Ctrl-D leaves")?;
                 }
             }
         }
     }
 
-    async fn say(&mut self, said: &str, ui: &mut Ui<'_>) -> Result<Then, Failure> {
-        self.send(said, Vec::new(), ui).await
+    async fn send_text(
+        &mut self,
+        said: &str,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<ChatFlow, CliFailure> {
+        self.send_message(said, Vec::new(), ui).await
     }
 
-    async fn send(
+    async fn send_message(
         &mut self,
         said: &str,
         skills: Vec<(String, String)>,
-        ui: &mut Ui<'_>,
-    ) -> Result<Then, Failure> {
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<ChatFlow, CliFailure> {
         let mut options = self.ctx.run_options(&self.flags)?;
         for (skill, arguments) in skills {
             options.skills.push(skill.clone());
             options.arguments.insert(skill, arguments);
         }
-        let attended = Attended::of(&mut options, person(self.ctx, ui), &self.allowed);
-        let work = self.talk.send(&self.agent, said, options);
-        let report = match attended.stay(work, &mut self.live, &mut self.lines, ui).await? {
-            Left::Ended(report) => report.map_err(not_kept)?,
-            Left::Dropped => return Ok(Then::Leave),
+        let attended =
+            ForegroundRun::connect(&mut options, user_presence(self.ctx, ui), &self.allowed);
+        let work = self.talk.send_prompt(&self.agent, said, options);
+        let report = match attended.attend(work, &mut self.live, &mut self.lines, ui).await? {
+            ForegroundOutcome::Ended(report) => report.map_err(store_failure)?,
+            ForegroundOutcome::Dropped => return Ok(ChatFlow::Leave),
         };
-        self.live.close(ui)?;
+        self.live.close_line(ui)?;
         self.ctx.remember_use(&self.talk);
         // An error ends the turn, not the chat.
         match (&report.error, report.status) {
-            (Some(_), Status::Cancelled) => self.live.note("stopped", ui)?,
+            (Some(_), AgentRunStatus::Cancelled) => self.live.print_note("stopped", ui)?,
             (Some(error), _) => {
                 let word = ui.paint_err(ui::BAD, "error:");
-                ui.note(&format!("{word} {}", ui::fit(&error_words(error), 1000)))?;
+                ui.print_note(&format!(
+                    "{word} {}",
+                    ui::fit_columns(&describe_error(error), 1000)
+                ))?;
             }
             (None, _) => {}
         }
-        Ok(Then::GoOn)
+        Ok(ChatFlow::GoOn)
     }
 
-    async fn command(&mut self, line: &str, ui: &mut Ui<'_>) -> Result<Then, Failure> {
+    async fn run_slash_command(
+        &mut self,
+        line: &str,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<ChatFlow, CliFailure> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
-            "exit" | "quit" | "q" => return Ok(Then::Leave),
-            "help" | "?" => ui.note(HELP)?,
+            "exit" | "quit" | "q" => return Ok(ChatFlow::Leave),
+            "help" | "?" => ui.print_note(HELP)?,
             "skills" => self.list_skills(ui)?,
             "tools" => self.list_tools(ui)?,
-            "agents" => ui.note(&self.driver.system().agent_names().join("\n"))?,
-            "cost" => self.tell_cost(ui)?,
+            "agents" => ui.print_note(&self.driver.system().agent_names().join("\n"))?,
+            "cost" => self.print_cost(ui)?,
             "save" => {
                 let dir = self.driver.store().dir().join(self.talk.id());
-                ui.note(&format!("It is kept as it goes, in {dir}"))?;
+                ui.print_note(&format!("It is kept as it goes, in {dir}"))?;
             }
             "clear" => {
-                self.talk = self.driver.begin(&self.agent).map_err(not_kept)?;
-                ui.note("A new conversation.")?;
+                self.talk = self.driver.begin_conversation(&self.agent).map_err(store_failure)?;
+                ui.print_note("A new conversation.")?;
             }
             "model" => self.change_model(rest, ui)?,
             skill => return self.use_skill(skill, rest, ui).await,
         }
-        Ok(Then::GoOn)
+        Ok(ChatFlow::GoOn)
     }
 
     async fn use_skill(
         &mut self,
         name: &str,
         rest: &str,
-        ui: &mut Ui<'_>,
-    ) -> Result<Then, Failure> {
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<ChatFlow, CliFailure> {
         let catalog = self.driver.system().catalog();
         let id = match catalog.resolve(name) {
             Ok(entry) => entry.id.clone(),
             Err(missing) => {
                 let near = missing.nearest.map(|near| format!(" Did you mean /{near}?"));
                 let near = near.unwrap_or_default();
-                let name = ui::fit(name, 40);
-                ui.note(&format!("There is no command and no skill /{name}.{near} /help helps."))?;
-                return Ok(Then::GoOn);
+                let name = ui::fit_columns(name, 40);
+                ui.print_note(&format!(
+                    "There is no command and no skill /{name}.{near} /help helps."
+                ))?;
+                return Ok(ChatFlow::GoOn);
             }
         };
         let said = match rest {
             "" => format!("Carry out the skill `{id}`."),
             rest => rest.to_owned(),
         };
-        self.send(&said, vec![(id, rest.to_owned())], ui).await
+        self.send_message(&said, vec![(id, rest.to_owned())], ui).await
     }
 
-    fn list_skills(&self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    fn list_skills(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         let catalog = self.driver.system().catalog();
         for entry in catalog.entries().iter().filter(|entry| is_offered(entry)) {
             let room = ui.columns.saturating_sub(32).max(20);
-            let about = ui.paint_err(ui::FAINT, ui::fit(&entry.skill.description, room));
-            ui.note(&format!("/{}  {about}", ui::pad(&ui::fit(&entry.id, 40), 28)))?;
+            let about = ui.paint_err(ui::FAINT, ui::fit_columns(&entry.skill.description, room));
+            ui.print_note(&format!(
+                "/{}  {about}",
+                ui::pad_columns(&ui::fit_columns(&entry.id, 40), 28)
+            ))?;
         }
         Ok(())
     }
 
-    fn list_tools(&self, ui: &mut Ui<'_>) -> Result<(), Failure> {
+    fn list_tools(&self, ui: &mut TerminalUi<'_>) -> Result<(), CliFailure> {
         let system = self.driver.system();
-        let agent = definition(system, &self.agent)?;
-        let limit = EffectLimit::of(&agent.name, &agent.tools);
+        let agent = load_definition(system, &self.agent)?;
+        let limit = EffectLimit::for_agent(&agent.name, &agent.tools);
         let tools = system.tools().iter();
         let tools = tools.filter(|tool| limit.refuses_tool(&***tool).is_none());
         let names = tools.map(|tool| tool.name()).filter(|name| agent.tools.has(name));
         let names: Vec<&str> = names.collect();
-        ui.note(&names.join(", "))?;
+        ui.print_note(&names.join(", "))?;
         Ok(())
     }
 
-    fn tell_cost(&self, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    fn print_cost(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         let head = self.talk.head();
         let known = if head.cost_is_partial { " (not all prices are known)" } else { "" };
         let read = head.usage.input_tokens + head.usage.cache_read_tokens;
         let line = format!(
             "{}{known} · {} tokens in, {} out",
-            ui::dollars(head.cost_usd),
-            ui::thousands(read),
-            ui::thousands(head.usage.output_tokens)
+            ui::format_dollars(head.cost_usd),
+            ui::format_thousands(read),
+            ui::format_thousands(head.usage.output_tokens)
         );
-        ui.note(&line)
+        ui.print_note(&line)
     }
 
-    fn change_model(&mut self, name: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    fn change_model(&mut self, name: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         if name.is_empty() {
-            return ui.note(&self.model());
+            return ui.print_note(&self.model_name());
         }
         match name.parse::<ModelName>() {
             Ok(model) => {
@@ -294,20 +328,20 @@ impl Chat<'_> {
                     self.ctx.check_reach(self.driver.system(), &self.agent, &self.flags, None);
                 if let Err(failure) = reach {
                     self.flags.model = before;
-                    return ui.note(&failure.message);
+                    return ui.print_note(&failure.message);
                 }
-                ui.note(&format!("It goes on with {}.", self.model()))
+                ui.print_note(&format!("It goes on with {}.", self.model_name()))
             }
-            Err(error) => ui.note(&error.to_string()),
+            Err(error) => ui.print_note(&error.to_string()),
         }
     }
 
-    fn model(&self) -> String {
+    fn model_name(&self) -> String {
         if let Some(backend) = &self.flags.backend {
             return backend.clone();
         }
         let system = self.driver.system();
-        let own = definition(system, &self.agent).ok().and_then(|agent| agent.model);
+        let own = load_definition(system, &self.agent).ok().and_then(|agent| agent.model);
         let model = self.flags.model.clone().or(own);
         model.unwrap_or_else(|| system.config().model.clone()).to_string()
     }

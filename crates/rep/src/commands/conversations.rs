@@ -1,29 +1,29 @@
 //! `rep conversations`: lists the conversations that can be resumed, and removes some.
 
-use repertoire::StoreError;
-use repertoire::conversation::{Head, Listed};
+use repertoire::ConversationStoreError;
+use repertoire::conversation::{ConversationListEntry, ConversationMetadata};
 
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::live::short;
-use crate::running::not_kept;
+use crate::agent_setup::store_failure;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::run_display::short;
 use crate::schema::{BrokenConversationJson, ConversationJson, ConversationsJson};
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 const SHOWN_MAX: usize = 20;
 
 /// Arguments of `rep conversations`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConversationsArgs {
     /// List all conversations, not only the latest 20
     #[arg(long)]
     all: bool,
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ConversationsAction>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum ConversationsAction {
     /// Remove conversations
     Rm {
         /// Ids of the conversations, prefixes of ids, or `last`
@@ -32,45 +32,51 @@ enum Action {
     },
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let store = ctx.store();
-    if let Some(Action::Rm { ids }) = &args.action {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &ConversationsArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let store = ctx.conversation_store();
+    if let Some(ConversationsAction::Rm { ids }) = &args.action {
         for id in ids {
             let wanted = match id.as_str() {
-                "last" => store.last_in(&ctx.project_dir(None)).map_err(not_found)?,
+                "last" => store.last_in(&ctx.project_dir(None)).map_err(missing_conversation)?,
                 id => id.to_owned(),
             };
-            let id = store.remove(&wanted).map_err(not_found)?;
-            ui.note(&format!("removed {id}"))?;
+            let id = store.remove(&wanted).map_err(missing_conversation)?;
+            ui.print_note(&format!("removed {id}"))?;
         }
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
-    let all = store.list().map_err(not_kept)?;
+    let all = store.list().map_err(store_failure)?;
     if ui.json {
         let mut json = ConversationsJson { conversations: Vec::new(), broken: Vec::new() };
         for line in &all {
             match line {
-                Listed::Conversation(head) => json.conversations.push(ConversationJson::of(head)),
-                Listed::Broken { id, error } => {
+                ConversationListEntry::Conversation(head) => {
+                    json.conversations.push(ConversationJson::from_head(head))
+                }
+                ConversationListEntry::Broken { id, error } => {
                     let (id, reason) = (id.clone(), error.to_string());
                     json.broken.push(BrokenConversationJson { id, reason });
                 }
             }
         }
         ui.print_json(&json)?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if all.is_empty() {
         writeln!(ui.out, "There are no conversations yet. `rep run \"…\"` begins one.")?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let now_ms = now_ms();
     let shown = if args.all { all.len() } else { SHOWN_MAX };
     for line in all.iter().take(shown) {
         match line {
-            Listed::Conversation(head) => print(ctx, head, now_ms, ui)?,
-            Listed::Broken { id, error } => {
-                let reason = ui.paint(ui::BAD, ui::fit(&error.to_string(), 200));
+            ConversationListEntry::Conversation(head) => print_conversation(ctx, head, now_ms, ui)?,
+            ConversationListEntry::Broken { id, error } => {
+                let reason = ui.paint(ui::BAD, ui::fit_columns(&error.to_string(), 200));
                 writeln!(ui.out, "{}  {reason}", short(id))?;
             }
         }
@@ -79,47 +85,57 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         let line = format!("{} more, see --all", all.len() - shown);
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// A conversation that does not exist is a negative answer (exit code 1); only the other errors
 /// mean that the command could not run.
-fn not_found(error: StoreError) -> Failure {
+fn missing_conversation(error: ConversationStoreError) -> CliFailure {
     let is_answer = !matches!(
         error,
-        StoreError::InUse { .. } | StoreError::Io { .. } | StoreError::Damaged { .. }
+        ConversationStoreError::InUse { .. }
+            | ConversationStoreError::Io { .. }
+            | ConversationStoreError::Damaged { .. }
     );
-    let failure = not_kept(error);
-    if is_answer { Failure { exit: Exit::No, ..failure } } else { failure }
+    let failure = store_failure(error);
+    if is_answer { CliFailure { exit: CliExit::No, ..failure } } else { failure }
 }
 
-fn print(ctx: &Ctx<'_>, head: &Head, now_ms: u64, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let cost =
-        if head.cost_is_partial { "cost not known".to_owned() } else { ui::dollars(head.cost_usd) };
+fn print_conversation(
+    ctx: &CliContext<'_>,
+    head: &ConversationMetadata,
+    now_ms: u64,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    let cost = if head.cost_is_partial {
+        "cost not known".to_owned()
+    } else {
+        ui::format_dollars(head.cost_usd)
+    };
     let mut facts = format!(
         "{} · {} · {cost} · {}",
-        ui::fit(&head.agent, 30),
-        ui::count(head.turns as usize, "turn"),
-        ago(now_ms.saturating_sub(head.updated_ms))
+        ui::fit_columns(&head.agent, 30),
+        ui::format_count(head.turns as usize, "turn"),
+        format_ago(now_ms.saturating_sub(head.updated_ms))
     );
     if !head.folder.is_empty() {
         let folder = if ctx.project_dir(None) == head.folder.as_str() {
             "here".to_owned()
         } else {
-            ctx.config.places().shorten(head.folder.as_str().into())
+            ctx.config.places().shorten_path(head.folder.as_str().into())
         };
-        facts.push_str(&format!(" · {}", ui::fit(&folder, 30)));
+        facts.push_str(&format!(" · {}", ui::fit_columns(&folder, 30)));
     }
     if head.at_work.is_some() {
         facts.push_str(" · at work or interrupted");
     }
     let id = ui.paint(ui::ACCENT, short(&head.id));
-    let room = ui.columns.saturating_sub(15 + 2 + ui::width(&facts)).max(32);
-    let first = ui::pad(&ui::fit(&head.first, room), room.min(48));
+    let room = ui.columns.saturating_sub(15 + 2 + ui::text_width(&facts)).max(32);
+    let first = ui::pad_columns(&ui::fit_columns(&head.first, room), room.min(48));
     writeln!(ui.out, "{id}  {first}  {}", ui.paint(ui::FAINT, facts))
 }
 
-pub(crate) fn ago(ms: u64) -> String {
+pub(crate) fn format_ago(ms: u64) -> String {
     match ms / 1000 {
         0..=59 => "just now".to_owned(),
         60..=3_599 => format!("{} min ago", ms / 60_000),

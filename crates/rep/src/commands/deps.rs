@@ -1,17 +1,17 @@
 //! `rep deps`: prints the dependencies between skills as a tree, a diagram or JSON.
 
-use repertoire_skill::catalog::{Catalog, Entry};
-use repertoire_skill::depend::{self, Met};
+use repertoire_skill::catalog::{Catalog, CatalogEntry};
+use repertoire_skill::dependencies::{self, DependencyMatch};
 
-use crate::cli::Ctx;
-use crate::commands::resolve;
-use crate::failure::{Exit, Outcome};
-use crate::schema::{DepsJson, EdgeJson, EdgeState};
-use crate::ui::{self, Ui};
+use crate::cli::CliContext;
+use crate::commands::resolve_skill;
+use crate::failure::{CliExit, CliResult};
+use crate::schema::{DepsEdgeJson, DepsEdgeState, DepsJson};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep deps`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DepsArgs {
     /// Show the dependencies of this skill (default: of every skill that has some)
     name: Option<String>,
     /// Print a Mermaid diagram
@@ -19,81 +19,84 @@ pub(crate) struct Args {
     mermaid: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let catalog = ctx.catalog()?;
-    let starts: Vec<&Entry> = match &args.name {
-        Some(name) => vec![resolve(catalog, name)?],
-        None => tops(catalog),
+pub(crate) fn run(ctx: &CliContext<'_>, args: &DepsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let catalog = ctx.load_catalog()?;
+    let starts: Vec<&CatalogEntry> = match &args.name {
+        Some(name) => vec![resolve_skill(catalog, name)?],
+        None => find_tree_roots(catalog),
     };
-    let graph = graph(catalog, &starts);
-    let whole = graph.cycles.is_empty() && graph.edges.iter().all(|e| e.state == EdgeState::Met);
+    let graph = build_graph(catalog, &starts);
+    let whole =
+        graph.cycles.is_empty() && graph.edges.iter().all(|e| e.state == DepsEdgeState::Met);
     if ui.json {
         ui.print_json(&graph)?;
     } else if args.mermaid {
-        write!(ui.out, "{}", mermaid(&graph))?;
+        write!(ui.out, "{}", render_mermaid(&graph))?;
     } else {
         print_trees(catalog, &starts, &graph, ui)?;
     }
-    Ok(if whole { Exit::Done } else { Exit::No })
+    Ok(if whole { CliExit::Done } else { CliExit::No })
 }
 
 /// Returns where the trees start: skills that depend on others and that no other skill depends on,
 /// plus the first skill of every cycle, which would otherwise not be reached.
-fn tops(catalog: &Catalog) -> Vec<&Entry> {
+fn find_tree_roots(catalog: &Catalog) -> Vec<&CatalogEntry> {
     let needing =
         || catalog.entries().iter().filter(|entry| !entry.skill.execution.dependencies.is_empty());
-    let needed = |wanted: &Entry| {
+    let needed = |wanted: &CatalogEntry| {
         needing().any(|entry| {
             let own = entry.id != wanted.id;
             let needs = &entry.skill.execution.dependencies;
             own && needs.iter().any(|need| need.name == wanted.skill.name)
         })
     };
-    let tops: Vec<&Entry> = needing().filter(|entry| !needed(entry)).collect();
+    let tops: Vec<&CatalogEntry> = needing().filter(|entry| !needed(entry)).collect();
     let in_circles = needing().filter(|entry| {
-        depend::cycles(catalog.entries()).iter().any(|path| path.first() == Some(&entry.id))
+        dependencies::find_cycles(catalog.entries())
+            .iter()
+            .any(|path| path.first() == Some(&entry.id))
     });
-    let mut all: Vec<&Entry> = tops.into_iter().chain(in_circles).collect();
+    let mut all: Vec<&CatalogEntry> = tops.into_iter().chain(in_circles).collect();
     all.sort_by(|a, b| a.id.cmp(&b.id));
     all.dedup_by(|a, b| std::ptr::eq(*a, *b));
     all
 }
 
-fn graph(catalog: &Catalog, starts: &[&Entry]) -> DepsJson {
-    let mut order: Vec<&Entry> = Vec::new();
+fn build_graph(catalog: &Catalog, starts: &[&CatalogEntry]) -> DepsJson {
+    let mut order: Vec<&CatalogEntry> = Vec::new();
     for start in starts {
-        for entry in depend::order(catalog, start) {
+        for entry in dependencies::order_by_dependency(catalog, start) {
             if !order.iter().any(|known| std::ptr::eq(*known, entry)) {
                 order.push(entry);
             }
         }
     }
-    let edges = order.iter().flat_map(|entry| edges(entry, catalog)).collect();
+    let edges = order.iter().flat_map(|entry| dependency_edges(entry, catalog)).collect();
     let order: Vec<String> = order.iter().map(|entry| entry.id.clone()).collect();
-    let cycles = depend::cycles(catalog.entries())
+    let cycles = dependencies::find_cycles(catalog.entries())
         .into_iter()
         .filter(|path| path.iter().any(|name| order.contains(name)))
         .collect();
     DepsJson { order, edges, cycles }
 }
 
-fn edges(entry: &Entry, catalog: &Catalog) -> Vec<EdgeJson> {
-    depend::met(&entry.skill, catalog.entries())
+fn dependency_edges(entry: &CatalogEntry, catalog: &Catalog) -> Vec<DepsEdgeJson> {
+    dependencies::match_dependencies(&entry.skill, catalog.entries())
         .into_iter()
-        .map(|(need, how)| EdgeJson {
+        .map(|(need, how)| DepsEdgeJson {
             from: entry.id.clone(),
             to: need.name.clone(),
             requirement: need.requirement.as_ref().map(ToString::to_string),
             state: match how {
-                Met::By(_) => EdgeState::Met,
-                Met::Missing => EdgeState::Missing,
-                Met::OtherVersion(_) => EdgeState::OtherVersion,
+                DependencyMatch::By(_) => DepsEdgeState::Met,
+                DependencyMatch::Missing => DepsEdgeState::Missing,
+                DependencyMatch::OtherVersion(_) => DepsEdgeState::OtherVersion,
             },
         })
         .collect()
 }
 
-fn mermaid(graph: &DepsJson) -> String {
+fn render_mermaid(graph: &DepsJson) -> String {
     let mut out = String::from("graph TD\n");
     for name in &graph.order {
         out.push_str(&format!("  {}[\"{name}\"]\n", mermaid_id(name)));
@@ -101,9 +104,9 @@ fn mermaid(graph: &DepsJson) -> String {
     for edge in &graph.edges {
         let label = edge.requirement.as_ref().map_or(String::new(), |r| format!("|\"{r}\"|"));
         let (arrow, note) = match edge.state {
-            EdgeState::Met => ("-->", ""),
-            EdgeState::Missing => ("-.->", " (missing)"),
-            EdgeState::OtherVersion => ("-.->", " (other version)"),
+            DepsEdgeState::Met => ("-->", ""),
+            DepsEdgeState::Missing => ("-.->", " (missing)"),
+            DepsEdgeState::OtherVersion => ("-.->", " (other version)"),
         };
         let (from, to) = (mermaid_id(&edge.from), mermaid_id(&edge.to));
         out.push_str(&format!("  {from} {arrow}{label} {to}[\"{}{note}\"]\n", edge.to));
@@ -117,9 +120,9 @@ fn mermaid_id(name: &str) -> String {
 
 fn print_trees(
     catalog: &Catalog,
-    starts: &[&Entry],
+    starts: &[&CatalogEntry],
     graph: &DepsJson,
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     if starts.is_empty() {
         return writeln!(ui.out, "No skill depends on another.");
@@ -127,10 +130,10 @@ fn print_trees(
     if let [only] = starts
         && only.skill.execution.dependencies.is_empty()
     {
-        return writeln!(ui.out, "{} depends on no other skill.", title(only));
+        return writeln!(ui.out, "{} depends on no other skill.", entry_title(only));
     }
     for start in starts {
-        writeln!(ui.out, "{}", ui.paint(ui::STRONG, title(start)))?;
+        writeln!(ui.out, "{}", ui.paint(ui::STRONG, entry_title(start)))?;
         let mut path = vec![start.id.clone()];
         print_needs(catalog, start, "", &mut path, ui)?;
     }
@@ -141,7 +144,7 @@ fn print_trees(
     Ok(())
 }
 
-fn title(entry: &Entry) -> String {
+fn entry_title(entry: &CatalogEntry) -> String {
     match &entry.skill.version {
         Some(version) => format!("{} {version}", entry.id),
         None => entry.id.clone(),
@@ -150,35 +153,40 @@ fn title(entry: &Entry) -> String {
 
 fn print_needs(
     catalog: &Catalog,
-    entry: &Entry,
+    entry: &CatalogEntry,
     indent: &str,
     path: &mut Vec<String>,
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
-    let needs = depend::met(&entry.skill, catalog.entries());
+    let needs = dependencies::match_dependencies(&entry.skill, catalog.entries());
     let last = needs.len().saturating_sub(1);
     for (at, (need, how)) in needs.into_iter().enumerate() {
         let (branch, deeper) =
             if at == last { ("└── ", "    ") } else { ("├── ", "│   ") };
         let asked = need.requirement.as_ref().map_or(String::new(), |r| format!(" ({r})"));
         match how {
-            Met::By(next) if path.contains(&next.id) => {
+            DependencyMatch::By(next) if path.contains(&next.id) => {
                 let note = ui.paint(ui::BAD, "↻ in a circle");
                 writeln!(ui.out, "{indent}{branch}{}{asked} {note}", next.id)?;
             }
-            Met::By(next) => {
-                writeln!(ui.out, "{indent}{branch}{}{}", title(next), ui.paint(ui::FAINT, asked))?;
+            DependencyMatch::By(next) => {
+                writeln!(
+                    ui.out,
+                    "{indent}{branch}{}{}",
+                    entry_title(next),
+                    ui.paint(ui::FAINT, asked)
+                )?;
                 path.push(next.id.clone());
                 print_needs(catalog, next, &format!("{indent}{deeper}"), path, ui)?;
                 path.pop();
             }
-            Met::Missing => {
+            DependencyMatch::Missing => {
                 let note = ui.paint(ui::BAD, "missing");
                 writeln!(ui.out, "{indent}{branch}{}{asked} {note}", need.name)?;
             }
-            Met::OtherVersion(found) => {
+            DependencyMatch::OtherVersion(found) => {
                 let note = ui.paint(ui::BAD, "wrong version");
-                writeln!(ui.out, "{indent}{branch}{}{asked} {note}", title(found))?;
+                writeln!(ui.out, "{indent}{branch}{}{asked} {note}", entry_title(found))?;
             }
         }
     }

@@ -2,19 +2,19 @@
 //! not be handled. Dead letters are never retried automatically.
 
 use clap::ValueEnum;
-use repertoire_journal::letter::Priority;
+use repertoire_journal::letter::LetterPriority;
 use repertoire_journal::{DeadLetter, Journal, JournalError, LetterFilter, LetterStatus};
 
-use crate::cli::Ctx;
-use crate::commands::memory::ScopeArg;
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::commands::memory::RepositoryArg;
 use crate::commands::runs::now_ms;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::running::runtime;
-use crate::runs_text::Clock;
-use crate::schema::improve::LettersJson;
-use crate::ui::{self, Ui};
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::runs_text::LocalClock;
+use crate::schema::improve::DeadLettersJson;
+use crate::ui::{self, TerminalUi};
 
-mod act;
+mod actions;
 
 /// Number of letters listed by default.
 const SHOWN: u32 = 20;
@@ -22,22 +22,22 @@ const SHOWN: u32 = 20;
 /// Arguments of `rep dlq`; without a subcommand, the open letters are listed
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Args {
+pub(crate) struct DlqArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<DlqAction>,
     #[command(flatten)]
-    list: ListArgs,
+    list: DlqListArgs,
 }
 
 /// Filters of `rep dlq list` and `rep dlq export`
 #[derive(Debug, clap::Args)]
-struct ListArgs {
+struct DlqListArgs {
     /// Include letters that are resolved or abandoned
     #[arg(long, conflicts_with = "status")]
     all: bool,
     /// Only letters with this status (may be repeated, or a comma-separated list)
     #[arg(long, value_enum, value_name = "STATUS", value_delimiter = ',')]
-    status: Vec<StatusArg>,
+    status: Vec<LetterStatusArg>,
     /// Only letters of this repository
     #[arg(long)]
     here: bool,
@@ -50,83 +50,89 @@ struct ListArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum StatusArg {
+enum LetterStatusArg {
     Queued,
     Retrying,
     Resolved,
     Abandoned,
 }
 
-impl From<StatusArg> for LetterStatus {
-    fn from(arg: StatusArg) -> Self {
+impl From<LetterStatusArg> for LetterStatus {
+    fn from(arg: LetterStatusArg) -> Self {
         match arg {
-            StatusArg::Queued => LetterStatus::Queued,
-            StatusArg::Retrying => LetterStatus::Retrying,
-            StatusArg::Resolved => LetterStatus::Resolved,
-            StatusArg::Abandoned => LetterStatus::Abandoned,
+            LetterStatusArg::Queued => LetterStatus::Queued,
+            LetterStatusArg::Retrying => LetterStatus::Retrying,
+            LetterStatusArg::Resolved => LetterStatus::Resolved,
+            LetterStatusArg::Abandoned => LetterStatus::Abandoned,
         }
     }
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum DlqAction {
     /// List dead letters, the most urgent first
     #[command(visible_alias = "ls")]
-    List(ListArgs),
+    List(DlqListArgs),
     /// Show a dead letter: why it was given up, the open question, and its history
-    Show(act::LetterArg),
+    Show(actions::LetterArg),
     /// Retry a letter: queue the run again, write the event to a file, or let the task be picked
     /// again
-    Retry(act::RetryArgs),
+    Retry(actions::DlqRetryArgs),
     /// Put a letter back into the queue, if it was dropped or its retry was abandoned
-    Requeue(act::EndArgs),
+    Requeue(actions::LetterEndArgs),
     /// Mark a letter as resolved
-    Resolve(act::EndArgs),
+    Resolve(actions::LetterEndArgs),
     /// Drop a letter: mark it as abandoned
-    Drop(act::EndArgs),
+    Drop(actions::LetterEndArgs),
     /// Print dead letters as JSON, with their data
-    Export(ListArgs),
+    Export(DlqListArgs),
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &DlqArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     match &args.action {
-        None => list(ctx, &args.list, ui),
-        Some(Action::List(args)) => list(ctx, args, ui),
-        Some(Action::Show(args)) => act::show(ctx, args, ui),
-        Some(Action::Retry(args)) => act::retry(ctx, args, ui),
-        Some(Action::Requeue(args)) => act::end(ctx, args, LetterStatus::Queued, ui),
-        Some(Action::Resolve(args)) => act::end(ctx, args, LetterStatus::Resolved, ui),
-        Some(Action::Drop(args)) => act::end(ctx, args, LetterStatus::Abandoned, ui),
-        Some(Action::Export(args)) => {
-            let json = runtime()?.block_on(read(ctx, args))?;
+        None => list_letters(ctx, &args.list, ui),
+        Some(DlqAction::List(args)) => list_letters(ctx, args, ui),
+        Some(DlqAction::Show(args)) => actions::show_letter(ctx, args, ui),
+        Some(DlqAction::Retry(args)) => actions::retry_letter(ctx, args, ui),
+        Some(DlqAction::Requeue(args)) => actions::set_status(ctx, args, LetterStatus::Queued, ui),
+        Some(DlqAction::Resolve(args)) => {
+            actions::set_status(ctx, args, LetterStatus::Resolved, ui)
+        }
+        Some(DlqAction::Drop(args)) => actions::set_status(ctx, args, LetterStatus::Abandoned, ui),
+        Some(DlqAction::Export(args)) => {
+            let json = build_runtime()?.block_on(read_letters(ctx, args))?;
             ui.print_json(&json)?;
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
     }
 }
 
 /// Converts a journal error to a failure with a hint.
-pub(crate) fn failed(error: JournalError) -> Failure {
+pub(crate) fn letter_failure(error: JournalError) -> CliFailure {
     match &error {
         JournalError::NoLetter { .. } => {
-            Failure::no(error.to_string()).hint("`rep dlq list --all` lists them.")
+            CliFailure::negative_answer(error.to_string()).hint("`rep dlq list --all` lists them.")
         }
         JournalError::LetterRefused { letter, .. } => {
             let hint = format!("`rep dlq show {letter}` says what happened to it.");
-            Failure::no(error.to_string()).hint(hint)
+            CliFailure::negative_answer(error.to_string()).hint(hint)
         }
-        _ => crate::commands::runs::failed(error),
+        _ => crate::commands::runs::journal_failure(error),
     }
 }
 
-async fn journal(ctx: &Ctx<'_>) -> Result<Journal, Failure> {
-    let none = || Failure::no("there are no dead letters").hint("`rep dlq` lists them.");
-    ctx.journal_if_there().await?.ok_or_else(none)
+async fn require_letter_journal(ctx: &CliContext<'_>) -> Result<Journal, CliFailure> {
+    let none =
+        || CliFailure::negative_answer("there are no dead letters").hint("`rep dlq` lists them.");
+    ctx.open_existing_journal().await?.ok_or_else(none)
 }
 
-async fn read(ctx: &Ctx<'_>, args: &ListArgs) -> Result<LettersJson, Failure> {
-    let Some(journal) = ctx.journal_if_there().await? else {
-        return Ok(LettersJson { letters: Vec::new(), next: None });
+async fn read_letters(
+    ctx: &CliContext<'_>,
+    args: &DlqListArgs,
+) -> Result<DeadLettersJson, CliFailure> {
+    let Some(journal) = ctx.open_existing_journal().await? else {
+        return Ok(DeadLettersJson { letters: Vec::new(), next: None });
     };
     let open = || LetterStatus::ALL.iter().copied().filter(|status| status.is_open()).collect();
     let statuses = match (args.all, args.status.is_empty()) {
@@ -134,17 +140,18 @@ async fn read(ctx: &Ctx<'_>, args: &ListArgs) -> Result<LettersJson, Failure> {
         (false, true) => open(),
         (false, false) => args.status.iter().copied().map(LetterStatus::from).collect(),
     };
-    let scope = if args.here { Some(ctx.scope(&ScopeArg::default()).await?) } else { None };
+    let scope =
+        if args.here { Some(ctx.repository_key(&RepositoryArg::default()).await?) } else { None };
     let filter = LetterFilter { scope, statuses, limit: args.limit, after: args.after };
-    let page = journal.letters(&filter).await.map_err(failed)?;
-    Ok(LettersJson { letters: page.items, next: page.next })
+    let page = journal.list_letters(&filter).await.map_err(letter_failure)?;
+    Ok(DeadLettersJson { letters: page.items, next: page.next })
 }
 
-fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
-    let json = runtime()?.block_on(read(ctx, args))?;
+fn list_letters(ctx: &CliContext<'_>, args: &DlqListArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let json = build_runtime()?.block_on(read_letters(ctx, args))?;
     if ui.json {
         ui.print_json(&json)?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if json.letters.is_empty() {
         let is_plain = args.status.is_empty() && !args.here && args.after == 0;
@@ -154,53 +161,54 @@ fn list(ctx: &Ctx<'_>, args: &ListArgs, ui: &mut Ui<'_>) -> Outcome {
             "No dead letter is like that. `rep dlq list --all` lists them."
         };
         writeln!(ui.out, "{line}")?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
-    table(&json.letters, ui)?;
+    print_table(&json.letters, ui)?;
     if let Some(next) = json.next {
         let line = format!("There are more: --after {next} goes on.");
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 const HEADINGS: [&str; 6] = ["id", "priority", "status", "from", "age", "what"];
 
-fn table(letters: &[DeadLetter], ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let clock = Clock::local(now_ms());
-    let rows: Vec<[String; 6]> = letters.iter().map(|letter| cells(letter, &clock)).collect();
+fn print_table(letters: &[DeadLetter], ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let clock = LocalClock::local(now_ms());
+    let rows: Vec<[String; 6]> = letters.iter().map(|letter| row_cells(letter, &clock)).collect();
     let widths: [usize; 5] = std::array::from_fn(|at| {
-        let cells = rows.iter().map(|row| ui::width(&row[at]));
+        let cells = rows.iter().map(|row| ui::text_width(&row[at]));
         cells.chain([HEADINGS[at].len()]).max().unwrap_or(0)
     });
     let left = ui.columns.saturating_sub(widths.iter().sum::<usize>() + 10).max(20);
-    let head: String = (0..5).map(|at| ui::pad(HEADINGS[at], widths[at] + 2)).collect();
+    let head: String = (0..5).map(|at| ui::pad_columns(HEADINGS[at], widths[at] + 2)).collect();
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, format!("{head}{}", HEADINGS[5])))?;
     for (letter, row) in letters.iter().zip(&rows) {
-        let id = ui::pad(&row[0], widths[0] + 2);
-        let priority = ui.paint(urgency(letter.priority), ui::pad(&row[1], widths[1] + 2));
-        let rest: String = (2..5).map(|at| ui::pad(&row[at], widths[at] + 2)).collect();
-        writeln!(ui.out, "{id}{priority}{rest}{}", ui::fit(&row[5], left))?;
+        let id = ui::pad_columns(&row[0], widths[0] + 2);
+        let priority =
+            ui.paint(priority_style(letter.priority), ui::pad_columns(&row[1], widths[1] + 2));
+        let rest: String = (2..5).map(|at| ui::pad_columns(&row[at], widths[at] + 2)).collect();
+        writeln!(ui.out, "{id}{priority}{rest}{}", ui::fit_columns(&row[5], left))?;
     }
     Ok(())
 }
 
-fn cells(letter: &DeadLetter, clock: &Clock) -> [String; 6] {
+fn row_cells(letter: &DeadLetter, clock: &LocalClock) -> [String; 6] {
     let times = if letter.times > 1 { format!(" ({} times)", letter.times) } else { String::new() };
     [
         letter.short().to_owned(),
         letter.priority.as_str().to_owned(),
         letter.status.as_str().to_owned(),
         letter.source.as_str().to_owned(),
-        clock.age(letter.created_ms),
+        clock.format_age(letter.created_ms),
         format!("{}{times}: {}", letter.title, letter.reason),
     ]
 }
 
-fn urgency(priority: Priority) -> anstyle::Style {
+fn priority_style(priority: LetterPriority) -> anstyle::Style {
     match priority {
-        Priority::Critical | Priority::High => ui::BAD,
-        Priority::Medium => ui::WARN,
-        Priority::Low => ui::FAINT,
+        LetterPriority::Critical | LetterPriority::High => ui::BAD,
+        LetterPriority::Medium => ui::WARN,
+        LetterPriority::Low => ui::FAINT,
     }
 }

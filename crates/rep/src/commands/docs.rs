@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::catalog::{Catalog, CatalogEntry};
 use repertoire_skill::resources;
 use repertoire_text::fs;
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::write_output;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep docs`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DocsArgs {
     /// Write to this file instead of printing
     #[arg(short, long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
@@ -27,10 +27,10 @@ pub(crate) struct Args {
 /// The first line of a generated page. A file without it is overwritten only with `--force`.
 const MARK: &str = "<!-- Written by `rep docs`; changes are lost when it runs again. -->\n\n";
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let request = ctx.config.request()?;
-    let catalog = repertoire_skill::discover::discover(&request);
-    let text = render(&catalog, &request.limits.resources);
+pub(crate) fn run(ctx: &CliContext<'_>, args: &DocsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let request = ctx.config.discovery_request()?;
+    let catalog = repertoire_skill::discover::discover_catalog(&request);
+    let text = render_docs(&catalog, &request.limits.resources);
     match &args.output {
         None => write!(ui.out, "{text}")?,
         Some(path) => {
@@ -38,41 +38,50 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             let ours =
                 fs::read_text(&target, 64 * 1024 * 1024).is_ok_and(|old| old.starts_with(MARK));
             if !ours && !args.force && target.symlink_metadata().is_ok() {
-                return Err(Failure::no(format!(
+                return Err(CliFailure::negative_answer(format!(
                     "{path} is there already and is not by `rep docs`"
                 ))
                 .hint("Choose another name, or overwrite it with `--force`."));
             }
             write_output(ctx, path, text.as_bytes())?;
-            let skills = ui::count(catalog.entries().len(), "entry").replace("entrys", "entries");
+            let skills =
+                ui::format_count(catalog.entries().len(), "entry").replace("entrys", "entries");
             writeln!(ui.out, "{} {path} ({skills})", ui.paint(ui::GOOD, "wrote"))?;
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn render(catalog: &Catalog, limits: &repertoire_skill::limits::ResourceLimits) -> String {
-    let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+fn render_docs(catalog: &Catalog, limits: &repertoire_skill::limits::ResourceLimits) -> String {
+    let mut groups: BTreeMap<&str, Vec<&CatalogEntry>> = BTreeMap::new();
     for entry in catalog.entries() {
-        let group =
-            if entry.skill.is_agent() { "Agents" } else { heading(entry.skill.kind.as_str()) };
+        let group = if entry.skill.is_agent() {
+            "Agents"
+        } else {
+            group_heading(entry.skill.kind.as_str())
+        };
         groups.entry(group).or_default().push(entry);
     }
     let mut out = format!("{MARK}# Skills\n\n| name | type | description |\n|---|---|---|\n");
     for entry in catalog.entries() {
-        let (kind, text) = (cell(entry.skill.kind.as_str()), cell(&entry.skill.description));
-        out.push_str(&format!("| [{0}](#{1}) | {kind} | {text} |\n", entry.id, anchor(&entry.id)));
+        let (kind, text) =
+            (escape_cell(entry.skill.kind.as_str()), escape_cell(&entry.skill.description));
+        out.push_str(&format!(
+            "| [{0}](#{1}) | {kind} | {text} |\n",
+            entry.id,
+            heading_anchor(&entry.id)
+        ));
     }
     for (group, entries) in groups {
         out.push_str(&format!("\n## {group}\n"));
         for entry in entries {
-            describe(entry, catalog, limits, &mut out);
+            describe_entry(entry, catalog, limits, &mut out);
         }
     }
     out
 }
 
-fn heading(kind: &str) -> &'static str {
+fn group_heading(kind: &str) -> &'static str {
     match kind {
         "self-improvement" => "Self-improvement",
         "mode" => "Modes",
@@ -81,21 +90,22 @@ fn heading(kind: &str) -> &'static str {
     }
 }
 
-fn describe(
-    entry: &Entry,
+fn describe_entry(
+    entry: &CatalogEntry,
     catalog: &Catalog,
     limits: &repertoire_skill::limits::ResourceLimits,
     out: &mut String,
 ) {
     let skill = &entry.skill;
-    let description: Vec<String> = skill.description.split_whitespace().map(printable).collect();
+    let description: Vec<String> =
+        skill.description.split_whitespace().map(printable_line).collect();
     out.push_str(&format!("\n### {}\n\n{}\n\n", entry.id, description.join(" ")));
     let mut fact = |name: &str, value: String| {
         if !value.is_empty() {
             out.push_str(&format!("- **{name}**: {value}\n"));
         }
     };
-    fact("File", format!("`{}`", catalog.places().shorten(&skill.origin.file)));
+    fact("File", format!("`{}`", catalog.places().shorten_path(&skill.origin.file)));
     fact("Version", skill.version.as_ref().map_or(String::new(), ToString::to_string));
     fact("Author", skill.author.clone().unwrap_or_default());
     fact("Events", join_as_code(&skill.triggers.events));
@@ -109,20 +119,23 @@ fn describe(
     let needs: Vec<String> = skill.execution.dependencies.iter().map(ToString::to_string).collect();
     fact("Depends on", join_as_code(&needs));
     fact("Tags", skill.tags.join(", "));
-    let files: Vec<String> =
-        resources::list(skill, limits).files.iter().map(|file| file.path.to_string()).collect();
+    let files: Vec<String> = resources::list_resources(skill, limits)
+        .files
+        .iter()
+        .map(|file| file.path.to_string())
+        .collect();
     fact("Files", join_as_code(&files));
 }
 
 fn join_as_code(words: &[String]) -> String {
-    words.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>().join(", ")
+    words.iter().map(|word| format!("`{}`", printable_line(word))).collect::<Vec<_>>().join(", ")
 }
 
-fn cell(text: &str) -> String {
-    printable(&text.split_whitespace().collect::<Vec<_>>().join(" ")).replace('|', "\\|")
+fn escape_cell(text: &str) -> String {
+    printable_line(&text.split_whitespace().collect::<Vec<_>>().join(" ")).replace('|', "\\|")
 }
 
 /// Returns GitHub's anchor for a heading, which keeps letters, digits, hyphens and underscores.
-fn anchor(id: &str) -> String {
+fn heading_anchor(id: &str) -> String {
     id.to_lowercase().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }

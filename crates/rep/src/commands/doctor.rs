@@ -1,51 +1,58 @@
 //! `rep doctor`: explains which skills an agent would see, which it would not, and why.
 
 use repertoire_journal::{Filter, RunStatus, Target};
-use repertoire_model::Service;
-use repertoire_skill::budget::{Budget, CLIENTS};
-use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_model::ModelService;
+use repertoire_skill::budget::{CLIENTS, ClientListing};
+use repertoire_skill::catalog::{Catalog, CatalogEntry};
 use repertoire_skill::discover::RootState;
-use repertoire_skill::profile::Collision;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::profile::CollisionRule;
+use repertoire_skill::trust::TrustLevel;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{Diagnostic, Severity, terminal};
 
-use crate::cli::Ctx;
-use crate::commands::runs::failed;
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::commands::runs::journal_failure;
 use crate::commands::{SWITCHED_OFF, is_switched_off};
-use crate::failure::{Exit, Failure, Outcome};
-use crate::running::runtime;
-use crate::schema::{BudgetJson, DoctorJson, JournalJson, ListSummary, RootJson, RunningJson};
-use crate::ui::{self, Ui};
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::schema::{
+    DoctorJson, JournalJson, ListSummary, ListingBudgetJson, RootJson, RunEnvironmentJson,
+};
+use crate::ui::{self, TerminalUi};
 
 mod problems;
 
-use problems::Problem;
+use problems::DoctorProblem;
 
 /// Arguments of `rep doctor`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     /// Show missing roots too, and every finding
     #[arg(long, short)]
     verbose: bool,
 }
 
 /// Reports on a configuration. `settings` lists the mistakes in it.
-pub(crate) fn run(ctx: &Ctx<'_>, settings: &[Failure], args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let catalog = ctx.catalog()?;
-    let (running, journal) = (Some(running(ctx)), journal(ctx));
-    let found = problems::find(ctx, settings, catalog)?;
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    settings: &[CliFailure],
+    args: &DoctorArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let catalog = ctx.load_catalog()?;
+    let (running, journal) = (Some(run_environment(ctx)), journal_report(ctx));
+    let found = problems::find_problems(ctx, settings, catalog)?;
     let problems = found.iter().map(|problem| problem.text.clone()).collect();
-    let report = DoctorJson { running, journal, problems, ..examine(catalog) };
+    let report = DoctorJson { running, journal, problems, ..examine_catalog(catalog) };
     let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error)
         || found.iter().any(|problem| problem.is_error)
         || has_broken_journal(&report);
     if ui.json {
         ui.print_json(&report)?;
     } else {
-        print(catalog, &report, &found, args, ui)?;
+        print_report(catalog, &report, &found, args, ui)?;
     }
-    Ok(if sick { Exit::No } else { Exit::Done })
+    Ok(if sick { CliExit::No } else { CliExit::Done })
 }
 
 /// Returns true if a journal exists but cannot be used.
@@ -53,18 +60,21 @@ fn has_broken_journal(report: &DoctorJson) -> bool {
     report.journal.as_ref().is_some_and(|journal| journal.problem.is_some())
 }
 
-fn examine(catalog: &Catalog) -> DoctorJson {
+fn examine_catalog(catalog: &Catalog) -> DoctorJson {
     let entries = catalog.entries();
-    let ids = |wanted: &dyn Fn(&&Entry) -> bool| -> Vec<String> {
+    let ids = |wanted: &dyn Fn(&&CatalogEntry) -> bool| -> Vec<String> {
         entries.iter().filter(wanted).map(|entry| entry.id.clone()).collect()
     };
     DoctorJson {
         profile: catalog.profile().id.as_str().to_owned(),
-        roots: catalog.roots().iter().map(RootJson::of).collect(),
-        summary: ListSummary::of(catalog),
-        untrusted: ids(&|entry| entry.trust != Trust::Trusted),
+        roots: catalog.roots().iter().map(RootJson::from_report).collect(),
+        summary: ListSummary::from_catalog(catalog),
+        untrusted: ids(&|entry| entry.trust != TrustLevel::Trusted),
         hidden: ids(&|entry| entry.skill.claude.disable_model_invocation),
-        budgets: CLIENTS.iter().map(|client| Budget::of(client, entries).summary(client)).collect(),
+        budgets: CLIENTS
+            .iter()
+            .map(|client| ClientListing::for_client(client, entries).to_budget_json(client))
+            .collect(),
         running: None,
         journal: None,
         problems: Vec::new(),
@@ -73,28 +83,32 @@ fn examine(catalog: &Catalog) -> DoctorJson {
 }
 
 /// Describes the environment of `rep run`. For API keys, it reports only whether they are set.
-fn running(ctx: &Ctx<'_>) -> RunningJson {
+fn run_environment(ctx: &CliContext<'_>) -> RunEnvironmentJson {
     let sandbox = ctx.sandbox_as_found();
-    let endpoints = ctx.env.endpoints();
+    let endpoints = ctx.env.model_endpoints();
     let own_server = ctx.env.var("OPENAI_BASE_URL").is_some();
-    let has = |service: &Service| match service {
-        Service::Compat => own_server,
+    let has = |service: &ModelService| match service {
+        ModelService::Compat => own_server,
         _ => endpoints.get(*service).is_some(),
     };
-    RunningJson {
+    RunEnvironmentJson {
         sandbox: sandbox.describe(),
         sandbox_is_enforced: sandbox.is_enforced(),
         sandbox_guarantees: sandbox.guarantees().iter().map(ToString::to_string).collect(),
         sandbox_lacks: sandbox.degradations().into_iter().chain(output_elsewhere(ctx)).collect(),
-        model: ctx.config.text("model").unwrap_or_default().to_owned(),
-        services: Service::ALL.iter().filter(|one| has(one)).map(|one| one.to_string()).collect(),
+        model: ctx.config.get_text("model").unwrap_or_default().to_owned(),
+        services: ModelService::ALL
+            .iter()
+            .filter(|one| has(one))
+            .map(|one| one.to_string())
+            .collect(),
         agent_clis: ctx.agent_clis().into_iter().map(str::to_owned).collect(),
     }
 }
 
 /// Returns a message if the output and private folders of commands are not beneath the cache
 /// folder.
-fn output_elsewhere(ctx: &Ctx<'_>) -> Option<String> {
+fn output_elsewhere(ctx: &CliContext<'_>) -> Option<String> {
     let (cache, used) = (ctx.env.cache_dir(), ctx.env.output_dir());
     let is_lasting = used.starts_with(&cache);
     if !is_lasting {
@@ -112,22 +126,22 @@ fn output_elsewhere(ctx: &Ctx<'_>) -> Option<String> {
 }
 
 /// Reports where runs are recorded and how many wait or run. `None` if no journal exists yet.
-fn journal(ctx: &Ctx<'_>) -> Option<JournalJson> {
+fn journal_report(ctx: &CliContext<'_>) -> Option<JournalJson> {
     let (store, place) = match ctx.journal_target(None) {
         Target::File(path) if !path.exists() => return None,
-        Target::File(path) => ("sqlite", Some(ctx.config.places().shorten(&path))),
+        Target::File(path) => ("sqlite", Some(ctx.config.places().shorten_path(&path))),
         // Don't show the address, since it may hold a password.
         Target::Url(url) if url.starts_with("sqlite") => ("sqlite", None),
         Target::Url(_) => ("postgres", None),
     };
-    let looked = runtime().and_then(|runtime| {
+    let looked = build_runtime().and_then(|runtime| {
         runtime.block_on(async {
             let journal = ctx.journal(None).await?;
-            journal.check().await.map_err(failed)?;
+            journal.check_damage().await.map_err(journal_failure)?;
             let statuses = vec![RunStatus::Waiting];
             let filter = Filter { statuses, ..Filter::default() };
-            let waiting = journal.runs(&filter).await.map_err(failed)?.items;
-            let leased = journal.leased().await.map_err(failed)?;
+            let waiting = journal.runs(&filter).await.map_err(journal_failure)?.items;
+            let leased = journal.list_leased_runs().await.map_err(journal_failure)?;
             Ok((waiting.len(), leased.len()))
         })
     });
@@ -136,26 +150,26 @@ fn journal(ctx: &Ctx<'_>) -> Option<JournalJson> {
     Some(JournalJson { store: store.to_owned(), place, problem, waiting, running })
 }
 
-fn print(
+fn print_report(
     catalog: &Catalog,
     report: &DoctorJson,
-    problems: &[Problem],
-    args: &Args,
-    ui: &mut Ui<'_>,
+    problems: &[DoctorProblem],
+    args: &DoctorArgs,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     let rule = match catalog.profile().collision {
-        Collision::FirstWins => "the first wins",
-        Collision::TrustedThenFirst => "the first that is trusted wins",
-        Collision::KeepAll => "all of one name are kept",
+        CollisionRule::FirstWins => "the first wins",
+        CollisionRule::TrustedThenFirst => "the first that is trusted wins",
+        CollisionRule::KeepAll => "all of one name are kept",
     };
-    heading("Roots", &format!("profile {}: {rule}", report.profile), ui)?;
+    print_heading("Roots", &format!("profile {}: {rule}", report.profile), ui)?;
     print_roots(catalog, args, ui)?;
-    heading("Skills", "", ui)?;
+    print_heading("Skills", "", ui)?;
     let summary = &report.summary;
     let mut line = format!(
         "{} and {} in use",
-        ui::count(summary.skills, "skill"),
-        ui::count(summary.agents, "agent")
+        ui::format_count(summary.skills, "skill"),
+        ui::format_count(summary.agents, "agent")
     );
     if summary.shadowed > 0 {
         line.push_str(&format!(", {} shadowed by others of the same name", summary.shadowed));
@@ -172,7 +186,11 @@ fn print(
     )?;
     print_names("never offered to a model", "disable-model-invocation", &report.hidden, ui)?;
     writeln!(ui.out)?;
-    heading("Room in a prompt", "if all of them were offered, in a window of 200,000 tokens", ui)?;
+    print_heading(
+        "Room in a prompt",
+        "if all of them were offered, in a window of 200,000 tokens",
+        ui,
+    )?;
     for budget in &report.budgets {
         print_budget(budget, ui)?;
     }
@@ -207,51 +225,52 @@ fn print(
     obstacles.iter().try_for_each(|line| writeln!(ui.out, "{line}"))
 }
 
-fn print_problems(problems: &[Problem], ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_problems(problems: &[DoctorProblem], ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     if problems.is_empty() {
         return Ok(());
     }
     writeln!(ui.out)?;
-    heading("Problems", "", ui)?;
+    print_heading("Problems", "", ui)?;
     for problem in problems {
         let mark =
             if problem.is_error { ui.paint(ui::BAD, "✗") } else { ui.paint(ui::WARN, "!") };
         let room = ui.columns.saturating_sub(4).max(20);
-        let text = ui::wrap(&terminal::printable(&problem.text), room, "    ");
+        let text = ui::wrap_words(&terminal::printable_line(&problem.text), room, "    ");
         writeln!(ui.out, "  {mark} {text}")?;
     }
     Ok(())
 }
 
-fn print_running(running: &RunningJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_running(running: &RunEnvironmentJson, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     writeln!(ui.out)?;
-    heading("Running agents", &format!("`rep run`, with {}", running.model), ui)?;
+    print_heading("Running agents", &format!("`rep run`, with {}", running.model), ui)?;
     let sound = running.sandbox_is_enforced && running.sandbox_lacks.is_empty();
-    writeln!(ui.out, "  {} {}", check_mark(sound, ui), terminal::printable(&running.sandbox))?;
+    writeln!(ui.out, "  {} {}", check_mark(sound, ui), terminal::printable_line(&running.sandbox))?;
     if !running.sandbox_guarantees.is_empty() {
         let holds = format!("holds: {}", running.sandbox_guarantees.join(", "));
-        let holds = ui::wrap(&holds, ui.columns.saturating_sub(4).max(20), "    ");
+        let holds = ui::wrap_words(&holds, ui.columns.saturating_sub(4).max(20), "    ");
         writeln!(ui.out, "    {}", ui.paint(ui::FAINT, holds))?;
     }
     for lack in running.sandbox_lacks.iter().filter(|_| running.sandbox_is_enforced) {
-        let lack = ui::wrap(lack, ui.columns.saturating_sub(4).max(20), "    ");
+        let lack = ui::wrap_words(lack, ui.columns.saturating_sub(4).max(20), "    ");
         writeln!(ui.out, "    {}", ui.paint(ui::FAINT, lack))?;
     }
     let services = ui::join_or(
         &running.services,
         "none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own",
     );
-    let services = ui::wrap(&format!("services: {services}"), ui.columns.saturating_sub(4), "    ");
+    let services =
+        ui::wrap_words(&format!("services: {services}"), ui.columns.saturating_sub(4), "    ");
     writeln!(ui.out, "  {} {services}", check_mark(!running.services.is_empty(), ui))?;
     let clis = ui::join_or(&running.agent_clis, "none on PATH");
     writeln!(ui.out, "  · agents of others: {clis}")
 }
 
-fn check_mark(good: bool, ui: &Ui<'_>) -> String {
+fn check_mark(good: bool, ui: &TerminalUi<'_>) -> String {
     if good { ui.paint(ui::GOOD, "✓") } else { ui.paint(ui::WARN, "!") }
 }
 
-fn print_journal(journal: &JournalJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_journal(journal: &JournalJson, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     let place = journal.place.as_deref().unwrap_or("the one of `database_url`");
     let place = format!("{} ({})", place, journal.store);
     let mark = match (&journal.problem, journal.waiting) {
@@ -261,7 +280,9 @@ fn print_journal(journal: &JournalJson, ui: &mut Ui<'_>) -> std::io::Result<()> 
     };
     let text = match (&journal.problem, journal.waiting) {
         (Some(problem), _) => format!("journal: {place}: {problem}"),
-        (None, 0) => format!("journal: {place}; {} under way", ui::count(journal.running, "run")),
+        (None, 0) => {
+            format!("journal: {place}; {} under way", ui::format_count(journal.running, "run"))
+        }
         (None, 1) => {
             format!("journal: {place}; 1 run waits for a person, see `rep runs --status waiting`")
         }
@@ -269,26 +290,36 @@ fn print_journal(journal: &JournalJson, ui: &mut Ui<'_>) -> std::io::Result<()> 
             "journal: {place}; {waiting} runs wait for a person, see `rep runs --status waiting`"
         ),
     };
-    writeln!(ui.out, "  {mark} {}", ui::wrap(&text, ui.columns.saturating_sub(4).max(20), "    "))
+    writeln!(
+        ui.out,
+        "  {mark} {}",
+        ui::wrap_words(&text, ui.columns.saturating_sub(4).max(20), "    ")
+    )
 }
 
-fn heading(title: &str, note: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_heading(title: &str, note: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     let note =
         if note.is_empty() { String::new() } else { ui.paint(ui::FAINT, format!(" ({note})")) };
     writeln!(ui.out, "{}{note}", ui.paint(ui::STRONG, title))
 }
 
-fn print_roots(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_roots(
+    catalog: &Catalog,
+    args: &DoctorArgs,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let mut missing = 0;
     for report in catalog.roots() {
-        let dir = catalog.places().shorten(&report.root.dir);
+        let dir = catalog.places().shorten_path(&report.root.dir);
         let (mark, word) = match report.state {
-            RootState::Searched => (ui.paint(ui::GOOD, "✓"), ui::count(report.found, "file")),
+            RootState::Searched => {
+                (ui.paint(ui::GOOD, "✓"), ui::format_count(report.found, "file"))
+            }
             RootState::Missing => ("·".to_owned(), "not there".to_owned()),
             RootState::Duplicate => ("·".to_owned(), "another name for a root above".to_owned()),
             RootState::Refused => (ui.paint(ui::BAD, "✗"), "refused".to_owned()),
             RootState::InPlace => {
-                let word = format!("{}, from memory", ui::count(report.found, "file"));
+                let word = format!("{}, from memory", ui::format_count(report.found, "file"));
                 (ui.paint(ui::WARN, "!"), word)
             }
         };
@@ -299,13 +330,19 @@ fn print_roots(catalog: &Catalog, args: &Args, ui: &mut Ui<'_>) -> std::io::Resu
         writeln!(ui.out, "  {mark} {dir}  {}", ui.paint(ui::FAINT, word))?;
     }
     if missing > 0 {
-        let line = format!("  · {} not there, see --verbose", ui::count(missing, "more root"));
+        let line =
+            format!("  · {} not there, see --verbose", ui::format_count(missing, "more root"));
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
     writeln!(ui.out)
 }
 
-fn print_names(title: &str, note: &str, names: &[String], ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_names(
+    title: &str,
+    note: &str,
+    names: &[String],
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     if names.is_empty() {
         return Ok(());
     }
@@ -315,7 +352,7 @@ fn print_names(title: &str, note: &str, names: &[String], ui: &mut Ui<'_>) -> st
         list.push_str(&format!(" and {} more", names.len() - SHOWN_MAX));
     }
     let note = ui.paint(ui::FAINT, format!("({note})"));
-    let line = ui::wrap(
+    let line = ui::wrap_words(
         &format!("{} {title}: {list}", names.len()),
         ui.columns.saturating_sub(4).max(20),
         "    ",
@@ -323,8 +360,8 @@ fn print_names(title: &str, note: &str, names: &[String], ui: &mut Ui<'_>) -> st
     writeln!(ui.out, "  {line}\n    {note}")
 }
 
-fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let BudgetJson { client, chars_max, chars_needed, fit, cut } = budget;
+fn print_budget(budget: &ListingBudgetJson, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let ListingBudgetJson { client, chars_max, chars_needed, fit, cut } = budget;
     let good = ui.paint(ui::GOOD, "✓");
     let line = match (*fit, *cut) {
         (0, 0) => format!("{good} nothing to offer"),
@@ -332,23 +369,23 @@ fn print_budget(budget: &BudgetJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
         (fit, 0) => format!("{good} all {fit} descriptions fit"),
         (fit, cut) => {
             let bad = ui.paint(ui::WARN, "!");
-            format!("{bad} {} whole, {cut} cut or dropped", ui::count(fit, "description"))
+            format!("{bad} {} whole, {cut} cut or dropped", ui::format_count(fit, "description"))
         }
     };
     let used = ui.paint(ui::FAINT, format!("({chars_needed} of {chars_max} characters)"));
-    writeln!(ui.out, "  {}  {line} {used}", ui::pad(client, 12))
+    writeln!(ui.out, "  {}  {line} {used}", ui::pad_columns(client, 12))
 }
 
-fn shown_findings<'a>(catalog: &'a Catalog, args: &Args) -> Vec<&'a Diagnostic> {
+fn shown_findings<'a>(catalog: &'a Catalog, args: &DoctorArgs) -> Vec<&'a Diagnostic> {
     let least = if args.verbose { Severity::Info } else { Severity::Warning };
     catalog.diagnostics().iter().filter(|found| found.severity <= least).collect()
 }
 
 fn print_findings(
     catalog: &Catalog,
-    args: &Args,
+    args: &DoctorArgs,
     obstacles: &[String],
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     let shown = shown_findings(catalog, args);
     writeln!(ui.out)?;
@@ -363,17 +400,18 @@ fn print_findings(
     if shown.is_empty() {
         return writeln!(ui.out, "{} nothing stands in the way", ui.paint(ui::GOOD, "ok:"));
     }
-    heading("Findings", "`rep lint` shows the lines", ui)?;
+    print_heading("Findings", "`rep lint` shows the lines", ui)?;
     for found in shown {
         let style = if found.severity == Severity::Error { ui::BAD } else { ui::WARN };
         let code = ui.paint(style, found.code.id);
-        let path = found.path.as_ref().map_or(String::new(), |path| catalog.places().shorten(path));
-        let message = terminal::printable(&found.message);
+        let path =
+            found.path.as_ref().map_or(String::new(), |path| catalog.places().shorten_path(path));
+        let message = terminal::printable_line(&found.message);
         let room = ui.columns.saturating_sub(8).max(20);
-        let text = ui::wrap(&format!("{path}: {message}"), room, "        ");
+        let text = ui::wrap_words(&format!("{path}: {message}"), room, "        ");
         writeln!(ui.out, "  {code} {text}")?;
         if let Some(help) = &found.help {
-            let help = ui::wrap(help, room, "        ");
+            let help = ui::wrap_words(help, room, "        ");
             writeln!(ui.out, "        {}", ui.paint(ui::FAINT, help))?;
         }
     }

@@ -7,30 +7,32 @@ mod show;
 
 use camino::Utf8PathBuf;
 use rayon::prelude::*;
-use repertoire_select::Selector;
-use repertoire_select::eval::{Answer, Comparison, Metric, Query, Report, plot};
+use repertoire_select::SkillSelector;
+use repertoire_select::eval::{
+    Answer, EvalComparison, EvalMetric, EvalReport, LabelledQuery, plot,
+};
 use repertoire_skill::catalog::Catalog;
 
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::write_output;
-use crate::schema::{ComparisonJson, EvalJson, ShortJson};
-use crate::ui::{self, Ui};
-use configuration::Configuration;
-use files::Found;
+use crate::schema::{ComparisonJson, EvalJson, MissedMinimumJson};
+use crate::ui::{self, TerminalUi};
+use configuration::EvalOverrides;
+use files::EvalQueryFiles;
 
 const TITLE: &str = "How sure, and how often right";
 
 /// Arguments of `rep eval`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EvalArgs {
     /// Files of labelled queries (default: those in the folders of the skills)
     #[arg(value_name = "FILE")]
     files: Vec<Utf8PathBuf>,
     /// Fail if a metric is lower than this: `recall@1=0.7`, `abstention=0.9`, `queries=40` (may be
     /// repeated)
     #[arg(long = "min", value_name = "METRIC=VALUE", value_parser = floor)]
-    floors: Vec<Floor>,
+    floors: Vec<EvalMinimum>,
     /// Draw a calibration plot, confidence against the share of right answers, as SVG
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<Utf8PathBuf>,
@@ -38,7 +40,7 @@ pub(crate) struct Args {
     /// `threshold=0.5,max_skills=1,without=meaning+context,only=words`
     #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = configuration::parse)]
     #[arg(conflicts_with_all = ["floors", "plot", "failures", "per_skill"])]
-    compare: Vec<Configuration>,
+    compare: Vec<EvalOverrides>,
     /// List every query that failed, with the skills that were picked instead and why
     #[arg(long)]
     failures: bool,
@@ -52,134 +54,136 @@ pub(crate) struct Args {
 
 /// The minimum required of a metric.
 #[derive(Clone, Copy, Debug)]
-struct Floor {
+struct EvalMinimum {
     /// `None` stands for the number of queries.
-    metric: Option<Metric>,
+    metric: Option<EvalMetric>,
     min: f64,
 }
 
 /// The measurements to print.
-struct Measured<'a> {
-    found: &'a Found,
+struct EvalMeasurement<'a> {
+    found: &'a EvalQueryFiles,
     skills: usize,
-    report: Report,
+    report: EvalReport,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let catalog = ctx.catalog()?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &EvalArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let catalog = ctx.load_catalog()?;
     let found = match args.files.as_slice() {
-        [] => files::beside_skills(ctx, catalog, ui.json),
-        typed => files::typed(ctx, catalog, typed)?,
+        [] => files::read_beside_skills(ctx, catalog, ui.json),
+        typed => files::read_named_files(ctx, catalog, typed)?,
     };
     if !ui.json || found.queries.is_empty() {
-        show::problems(&found, ui)?;
+        show::print_problems(&found, ui)?;
     }
     if found.queries.is_empty() {
-        return Err(no_queries(&found, args));
+        return Err(queries_missing(&found, args));
     }
-    let selector = ctx.selector(catalog, ctx.config.selection())?;
+    let selector = ctx.build_selector(catalog, ctx.config.selection_settings())?;
     match args.compare.as_slice() {
-        [before, after] => compare(selector, &found, catalog, (before, after), ui),
-        _ => measure(ctx, args, selector, &found, catalog, ui),
+        [before, after] => compare_configurations(selector, &found, catalog, (before, after), ui),
+        _ => measure_queries(ctx, args, selector, &found, catalog, ui),
     }
 }
 
-fn measure(
-    ctx: &Ctx<'_>,
-    args: &Args,
-    selector: &Selector,
-    found: &Found,
+fn measure_queries(
+    ctx: &CliContext<'_>,
+    args: &EvalArgs,
+    selector: &SkillSelector,
+    found: &EvalQueryFiles,
     catalog: &Catalog,
-    ui: &mut Ui<'_>,
-) -> Outcome {
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let answers = if args.time {
-        found.queries.iter().map(|query| timed(query, selector)).collect()
+        found.queries.iter().map(|query| answer_timed(query, selector)).collect()
     } else {
-        answers(&found.queries, selector)
+        answer_queries(&found.queries, selector)
     };
-    let report = Report::of(&found.queries, &answers);
-    let short: Vec<ShortJson> =
-        args.floors.iter().filter_map(|floor| floor.missed(&report)).collect();
+    let report = EvalReport::from_answers(&found.queries, &answers);
+    let short: Vec<MissedMinimumJson> =
+        args.floors.iter().filter_map(|floor| floor.check_report(&report)).collect();
     if let Some(path) = &args.plot {
         let svg = plot::calibration_svg(&report.calibration, TITLE);
         let typed = ctx.typed_path(path);
         // A typo in the path must not create folders.
         if typed.parent().is_some_and(|dir| !dir.as_str().is_empty() && !dir.is_dir()) {
-            return Err(Failure::usage(format!("`--plot {path}`: there is no such folder")));
+            return Err(CliFailure::wrong_usage(format!(
+                "`--plot {path}`: there is no such folder"
+            )));
         }
         write_output(ctx, &typed, svg.as_bytes())?;
     }
-    let exit = if short.is_empty() { Exit::Done } else { Exit::No };
-    let measured = Measured { found, skills: offered(catalog), report };
+    let exit = if short.is_empty() { CliExit::Done } else { CliExit::No };
+    let measured = EvalMeasurement { found, skills: count_offered_skills(catalog), report };
     if ui.json {
-        ui.print_json(&json(measured, short, None))?;
+        ui.print_json(&build_json(measured, short, None))?;
         return Ok(exit);
     }
-    show::report(&measured, ui)?;
+    show::print_report(&measured, ui)?;
     if args.per_skill {
-        show::skills(&measured.report, ui)?;
+        show::print_skills(&measured.report, ui)?;
     }
     if args.failures {
-        show::failures(&measured.report, ui)?;
+        show::print_failures(&measured.report, ui)?;
     }
     if let Some(path) = &args.plot {
         writeln!(ui.out, "{} {path}", ui.paint(ui::GOOD, "wrote"))?;
     }
-    show::short(&short, ui)?;
-    show::what_next(&measured.report, args.failures, ui)?;
+    show::print_missed_minimums(&short, ui)?;
+    show::print_suggestion(&measured.report, args.failures, ui)?;
     Ok(exit)
 }
 
-fn compare(
-    selector: &Selector,
-    found: &Found,
+fn compare_configurations(
+    selector: &SkillSelector,
+    found: &EvalQueryFiles,
     catalog: &Catalog,
-    (before, after): (&Configuration, &Configuration),
-    ui: &mut Ui<'_>,
-) -> Outcome {
-    let under = |configuration: &Configuration| {
-        answers(
+    (before, after): (&EvalOverrides, &EvalOverrides),
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let under = |configuration: &EvalOverrides| {
+        answer_queries(
             &found.queries,
-            &selector.with_settings(configuration.settings(selector.settings())),
+            &selector.with_settings(configuration.apply_to(selector.settings())),
         )
     };
     let (first, second) = (under(before), under(after));
     let comparison = ComparisonJson {
         before: before.typed.clone(),
         after: after.typed.clone(),
-        changes: Comparison::of(&found.queries, &first, &second),
+        changes: EvalComparison::from_answers(&found.queries, &first, &second),
     };
-    let report = Report::of(&found.queries, &second);
-    let measured = Measured { found, skills: offered(catalog), report };
+    let report = EvalReport::from_answers(&found.queries, &second);
+    let measured = EvalMeasurement { found, skills: count_offered_skills(catalog), report };
     if ui.json {
-        ui.print_json(&json(measured, Vec::new(), Some(comparison)))?;
+        ui.print_json(&build_json(measured, Vec::new(), Some(comparison)))?;
     } else {
-        show::comparison(&measured, &comparison, ui)?;
+        show::print_comparison(&measured, &comparison, ui)?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Selects for all queries in parallel. The answers are in the order of the queries.
-fn answers(queries: &[Query], selector: &Selector) -> Vec<Answer> {
-    queries.par_iter().map(|query| Answer::of(query, selector)).collect()
+fn answer_queries(queries: &[LabelledQuery], selector: &SkillSelector) -> Vec<Answer> {
+    queries.par_iter().map(|query| Answer::from_selector(query, selector)).collect()
 }
 
 /// Selects for one query and measures the time of the selection alone.
-fn timed(query: &Query, selector: &Selector) -> Answer {
+fn answer_timed(query: &LabelledQuery, selector: &SkillSelector) -> Answer {
     let start = std::time::Instant::now();
     std::hint::black_box(selector.select(&query.task));
     let elapsed_us = u64::try_from(start.elapsed().as_micros()).ok();
-    Answer { elapsed_us, ..Answer::of(query, selector) }
+    Answer { elapsed_us, ..Answer::from_selector(query, selector) }
 }
 
 /// Counts the skills that can be picked. Agents cannot.
-fn offered(catalog: &Catalog) -> usize {
+fn count_offered_skills(catalog: &Catalog) -> usize {
     catalog.entries().iter().filter(|entry| !entry.skill.is_agent()).count()
 }
 
-fn json(
-    measured: Measured<'_>,
-    short: Vec<ShortJson>,
+fn build_json(
+    measured: EvalMeasurement<'_>,
+    short: Vec<MissedMinimumJson>,
     comparison: Option<ComparisonJson>,
 ) -> EvalJson {
     let found = measured.found;
@@ -195,42 +199,42 @@ fn json(
     }
 }
 
-impl Floor {
-    fn missed(&self, report: &Report) -> Option<ShortJson> {
+impl EvalMinimum {
+    fn check_report(&self, report: &EvalReport) -> Option<MissedMinimumJson> {
         let (metric, value) = match self.metric {
             Some(metric) => (metric.as_str(), report.figures.get(metric)),
             None => ("queries", Some(report.counts.queries as f64)),
         };
         let is_short = value.is_none_or(|value| value < self.min);
-        is_short.then(|| ShortJson { metric: metric.to_owned(), value, min: self.min })
+        is_short.then(|| MissedMinimumJson { metric: metric.to_owned(), value, min: self.min })
     }
 }
 
-fn floor(text: &str) -> Result<Floor, String> {
+fn parse_minimum(text: &str) -> Result<EvalMinimum, String> {
     let (name, value) = text.split_once('=').ok_or("expected METRIC=VALUE, as `recall@1=0.7`")?;
     let metric = match name {
         "queries" => None,
-        name => Some(Metric::from_name(name).ok_or_else(|| {
-            let names = Metric::ALL.map(Metric::as_str).join(", ");
+        name => Some(EvalMetric::from_name(name).ok_or_else(|| {
+            let names = EvalMetric::ALL.map(EvalMetric::as_str).join(", ");
             format!("there is no metric `{name}`; there are {names} and queries")
         })?),
     };
     let min: f64 = value.parse().map_err(|_| format!("`{value}` is not a number"))?;
     let is_possible = min >= 0.0 && (metric.is_none() || min <= 1.0);
     if is_possible {
-        Ok(Floor { metric, min })
+        Ok(EvalMinimum { metric, min })
     } else {
         Err(format!("`{name}` lies between 0 and 1; 70 % is 0.7"))
     }
 }
 
-fn no_queries(found: &Found, args: &Args) -> Failure {
+fn queries_missing(found: &EvalQueryFiles, args: &EvalArgs) -> CliFailure {
     let message = match (found.unknown_skill, args.files.is_empty()) {
         (0, true) => "there are no labelled queries beside the skills",
         (0, false) => "there are no labelled queries in what was named",
         _ => "no labelled query is about a skill that is there",
     };
-    Failure::cannot_run(message)
+    CliFailure::cannot_run(message)
         .hint("Write `evals/evals.json` in a skill's folder: [{\"query\": \"what a user would say\", \"should_trigger\": true}].")
         .hint("Or name a file with a line for each query: {\"query\": \"what a user would say\", \"gold\": [\"skill-name\"]}.")
 }

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use repertoire_journal::{Cursor, Event, Journal, Payload, Run, RunId};
+use repertoire_journal::{Event, EventCursor, Journal, Payload, Run, RunId};
 
-use super::runs::{NO_RUNS, RunArg, failed, now_ms};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::running::runtime;
-use crate::runs_text::{Clock, tone, words};
-use crate::ui::{self, Ui};
+use super::runs::{NO_RUNS, RunArg, journal_failure, now_ms};
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::runs_text::{LocalClock, describe_event, event_style};
+use crate::ui::{self, TerminalUi};
 
 /// Number of events shown by default if no run is given.
 const SHOWN: usize = 100;
@@ -23,7 +23,7 @@ const REPORT_WAIT: Duration = Duration::from_secs(3);
 
 /// Arguments of `rep events`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EventsArgs {
     /// Only events of this run, given by its id, the start or end of the id, its name, or `last`
     #[arg(value_name = "RUN")]
     run: Option<String>,
@@ -89,38 +89,38 @@ const TYPES: [&str; 39] = [
     "NOTE",
 ];
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let runtime = runtime()?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &EventsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let runtime = build_runtime()?;
     runtime.block_on(async {
         let told = async {
             match &args.run {
                 Some(run) => {
-                    let journal = ctx.journal_of_runs().await?;
-                    let run = RunArg { run: run.clone() }.find(&journal).await?;
-                    of_run(ctx, args, &journal, &run, ui).await
+                    let journal = ctx.require_journal().await?;
+                    let run = RunArg { run: run.clone() }.find_run(&journal).await?;
+                    print_events_of_run(ctx, args, &journal, &run, ui).await
                 }
-                None => of_all(ctx, args, ui).await,
+                None => print_all_events(ctx, args, ui).await,
             }
         };
         tokio::select! {
             told = told => told,
-            _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+            _ = tokio::signal::ctrl_c() => Ok(CliExit::Interrupted),
         }
     })
 }
 
 /// The format of the printed lines.
-struct Lines<'a> {
-    args: &'a Args,
+struct EventLinePrinter<'a> {
+    args: &'a EventsArgs,
     with_run: bool,
     /// True if lines are truncated to the width of the screen.
     is_cut: bool,
 }
 
-impl<'a> Lines<'a> {
-    fn new(ctx: &Ctx<'_>, args: &'a Args, with_run: bool) -> Self {
+impl<'a> EventLinePrinter<'a> {
+    fn new(ctx: &CliContext<'_>, args: &'a EventsArgs, with_run: bool) -> Self {
         let is_cut = ctx.env.is_terminal || ctx.env.var("COLUMNS").is_some();
-        Lines { args, with_run, is_cut }
+        EventLinePrinter { args, with_run, is_cut }
     }
 
     fn is_wanted(&self, event: &Event) -> bool {
@@ -129,30 +129,30 @@ impl<'a> Lines<'a> {
         types.is_empty() || types.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
     }
 
-    fn print(&self, event: &Event, ui: &mut Ui<'_>) -> std::io::Result<()> {
+    fn print_event(&self, event: &Event, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         if ui.json {
             return ui.print_json_line(event);
         }
-        let clock = Clock::local(now_ms());
+        let clock = LocalClock::local(now_ms());
         let when = if self.args.relative {
-            format!("{:>4}", clock.age(event.at_ms))
+            format!("{:>4}", clock.format_age(event.at_ms))
         } else {
-            clock.brief(event.at_ms)
+            clock.format_brief(event.at_ms)
         };
         let place = if self.with_run {
-            ui::pad(&ui::fit(event.run.short(), 8), 8)
+            ui::pad_columns(&ui::fit_columns(event.run.short(), 8), 8)
         } else {
             format!("{:>4}", event.seq)
         };
-        let name = ui::pad(event.payload.name(), 18);
-        let used = ui::width(&when) + ui::width(&place) + ui::width(&name) + 6;
-        let words = words(&event.payload);
+        let name = ui::pad_columns(event.payload.name(), 18);
+        let used = ui::text_width(&when) + ui::text_width(&place) + ui::text_width(&name) + 6;
+        let words = describe_event(&event.payload);
         let words = if self.is_cut {
-            ui::fit(&words, ui.columns.saturating_sub(used).max(12))
+            ui::fit_columns(&words, ui.columns.saturating_sub(used).max(12))
         } else {
             words
         };
-        let style = tone(&event.payload);
+        let style = event_style(&event.payload);
         let (name, words) = if words.is_empty() {
             (ui.paint(style, event.payload.name()), String::new())
         } else {
@@ -163,51 +163,55 @@ impl<'a> Lines<'a> {
     }
 }
 
-async fn of_run(
-    ctx: &Ctx<'_>,
-    args: &Args,
+async fn print_events_of_run(
+    ctx: &CliContext<'_>,
+    args: &EventsArgs,
     journal: &Journal,
     run: &Run,
-    ui: &mut Ui<'_>,
-) -> Outcome {
-    let lines = Lines::new(ctx, args, false);
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let lines = EventLinePrinter::new(ctx, args, false);
     let after = match args.after.as_deref().map(str::parse::<u64>) {
         None => 0,
         Some(Ok(after)) => after,
         Some(Err(_)) => {
-            return Err(Failure::usage("`--after` is the number of an event of the run")
+            return Err(CliFailure::wrong_usage("`--after` is the number of an event of the run")
                 .hint("A place such as 12-345 goes with the events of all runs, without RUN."));
         }
     };
     let most = args.limit.map_or(usize::MAX, |limit| limit as usize);
-    let mut seen = Seen { at: after, report_is_open: false };
-    let mut kept = Kept::new(most, args.after.is_some());
-    while let Some(events) = page(journal, &run.id, &mut seen).await? {
+    let mut seen = EventReadPosition { at: after, report_is_open: false };
+    let mut kept = RecentEventBuffer::new(most, args.after.is_some());
+    while let Some(events) = read_page(journal, &run.id, &mut seen).await? {
         let wanted = events.into_iter().filter(|event| lines.is_wanted(event));
-        if kept.take(wanted) {
+        if kept.push_events(wanted) {
             break;
         }
     }
     for event in kept.into_events() {
-        lines.print(&event, ui)?;
+        lines.print_event(&event, ui)?;
     }
     ui.out.flush()?;
-    if args.follow { follow_run(journal, &run.id, &lines, seen, ui).await } else { Ok(Exit::Done) }
+    if args.follow {
+        follow_run(journal, &run.id, &lines, seen, ui).await
+    } else {
+        Ok(CliExit::Done)
+    }
 }
 
 /// The position up to which the events of a run were read.
-struct Seen {
+struct EventReadPosition {
     at: u64,
     /// True while a report (post-mortem) is being written.
     report_is_open: bool,
 }
 
-async fn page(
+async fn read_page(
     journal: &Journal,
     run: &RunId,
-    seen: &mut Seen,
-) -> Result<Option<Vec<Event>>, Failure> {
-    let events = journal.events(run, seen.at, 0).await.map_err(failed)?;
+    seen: &mut EventReadPosition,
+) -> Result<Option<Vec<Event>>, CliFailure> {
+    let events = journal.events(run, seen.at, 0).await.map_err(journal_failure)?;
     for event in &events {
         seen.at = event.seq;
         match event.payload {
@@ -222,25 +226,25 @@ async fn page(
 async fn follow_run(
     journal: &Journal,
     run: &RunId,
-    lines: &Lines<'_>,
-    mut seen: Seen,
-    ui: &mut Ui<'_>,
-) -> Outcome {
-    let mut changes = journal.changes();
+    lines: &EventLinePrinter<'_>,
+    mut seen: EventReadPosition,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let mut changes = journal.subscribe_changes();
     let mut waited = Duration::ZERO;
     loop {
         // Read the status before the events: events recorded after this point are printed in the
         // next round, so none is missed at the end.
-        let now = journal.run(run).await.map_err(failed)?;
-        while let Some(events) = page(journal, run, &mut seen).await? {
+        let now = journal.run(run).await.map_err(journal_failure)?;
+        while let Some(events) = read_page(journal, run, &mut seen).await? {
             for event in events.iter().filter(|event| lines.is_wanted(event)) {
-                lines.print(event, ui)?;
+                lines.print_event(event, ui)?;
             }
             ui.out.flush()?;
         }
         let is_over = now.as_ref().is_none_or(|run| run.status.is_over() && run.seq <= seen.at);
         if is_over && (!seen.report_is_open || waited >= REPORT_WAIT) {
-            return Ok(Exit::Done);
+            return Ok(CliExit::Done);
         }
         let pause = if is_over { REPORT_WAIT / 10 } else { LOOK };
         changes.next(pause).await;
@@ -248,21 +252,25 @@ async fn follow_run(
     }
 }
 
-async fn of_all(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let lines = Lines::new(ctx, args, true);
-    let after = args.after.as_deref().map(str::parse::<Cursor>).transpose();
+async fn print_all_events(
+    ctx: &CliContext<'_>,
+    args: &EventsArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let lines = EventLinePrinter::new(ctx, args, true);
+    let after = args.after.as_deref().map(str::parse::<EventCursor>).transpose();
     let after = after.map_err(|error| {
-        Failure::usage(error.to_string())
+        CliFailure::wrong_usage(error.to_string())
             .hint("A number of an event goes with a run: rep events RUN --after 12.")
     })?;
-    let journal = match (ctx.journal_if_there().await?, args.follow) {
+    let journal = match (ctx.open_existing_journal().await?, args.follow) {
         (Some(journal), _) => journal,
         (None, true) => ctx.journal(None).await?,
         (None, false) => {
             if !ui.json {
                 writeln!(ui.out, "{NO_RUNS}")?;
             }
-            return Ok(Exit::Done);
+            return Ok(CliExit::Done);
         }
     };
     let usual = match (args.follow, after.is_some()) {
@@ -271,51 +279,51 @@ async fn of_all(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         (false, false) => SHOWN,
     };
     let most = args.limit.map_or(usual, |limit| limit as usize);
-    let mut kept = Kept::new(most, after.is_some());
+    let mut kept = RecentEventBuffer::new(most, after.is_some());
     let mut at = after.unwrap_or_default();
     loop {
-        let size = u32::try_from(kept.room()).unwrap_or(u32::MAX).min(1_000);
-        let (events, next) = journal.events_all(at, size).await.map_err(failed)?;
+        let size = u32::try_from(kept.remaining()).unwrap_or(u32::MAX).min(1_000);
+        let (events, next) = journal.list_all_events(at, size).await.map_err(journal_failure)?;
         if events.is_empty() {
             break;
         }
         at = next;
-        if kept.take(events.into_iter().filter(|event| lines.is_wanted(event))) {
+        if kept.push_events(events.into_iter().filter(|event| lines.is_wanted(event))) {
             break;
         }
     }
-    let is_part = kept.is_part();
+    let is_part = kept.is_partial();
     for event in kept.into_events() {
-        lines.print(&event, ui)?;
+        lines.print_event(&event, ui)?;
     }
     ui.out.flush()?;
     if args.follow {
         return follow_all(&journal, &lines, at, ui).await;
     }
     match (after.is_some(), is_part) {
-        (true, true) => ui.note(&format!("there may be more: `--after {at}` goes on"))?,
-        (false, true) => ui.note("there are earlier ones: `--limit N` shows more")?,
+        (true, true) => ui.print_note(&format!("there may be more: `--after {at}` goes on"))?,
+        (false, true) => ui.print_note("there are earlier ones: `--limit N` shows more")?,
         _ => {}
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 async fn follow_all(
     journal: &Journal,
-    lines: &Lines<'_>,
-    mut at: Cursor,
-    ui: &mut Ui<'_>,
-) -> Outcome {
-    let mut changes = journal.changes();
+    lines: &EventLinePrinter<'_>,
+    mut at: EventCursor,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let mut changes = journal.subscribe_changes();
     loop {
         loop {
-            let (events, next) = journal.events_all(at, 0).await.map_err(failed)?;
+            let (events, next) = journal.list_all_events(at, 0).await.map_err(journal_failure)?;
             if events.is_empty() {
                 break;
             }
             at = next;
             for event in events.iter().filter(|event| lines.is_wanted(event)) {
-                lines.print(event, ui)?;
+                lines.print_event(event, ui)?;
             }
             ui.out.flush()?;
         }
@@ -324,25 +332,25 @@ async fn follow_all(
 }
 
 /// A bounded buffer of the first or the last events.
-struct Kept {
+struct RecentEventBuffer {
     events: VecDeque<Event>,
     most: usize,
     is_first: bool,
     dropped: bool,
 }
 
-impl Kept {
+impl RecentEventBuffer {
     fn new(most: usize, is_first: bool) -> Self {
-        Kept { events: VecDeque::new(), most, is_first, dropped: false }
+        RecentEventBuffer { events: VecDeque::new(), most, is_first, dropped: false }
     }
 
     /// The number of further events that can be used.
-    fn room(&self) -> usize {
+    fn remaining(&self) -> usize {
         if self.is_first { self.most - self.events.len() } else { usize::MAX }
     }
 
     /// Adds events. Returns true if no further events are needed.
-    fn take(&mut self, events: impl Iterator<Item = Event>) -> bool {
+    fn push_events(&mut self, events: impl Iterator<Item = Event>) -> bool {
         for event in events {
             if self.events.len() < self.most {
                 self.events.push_back(event);
@@ -358,7 +366,7 @@ impl Kept {
         self.is_first && self.events.len() >= self.most
     }
 
-    fn is_part(&self) -> bool {
+    fn is_partial(&self) -> bool {
         self.dropped || self.is_first && self.events.len() >= self.most
     }
 

@@ -5,19 +5,19 @@ use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::executor::{ExecuteError, SkillExecutor, SkillResult, SubagentContext};
 use repertoire_text::fs;
 
-use crate::attending::{Allowed, Attended, Left, Lines};
-use crate::cli::Ctx;
-use crate::commands::run::person;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::live::{Live, Manner, Spent};
-use crate::running::{RunFlags, runtime};
-use crate::ui::{self, Ui};
+use crate::agent_setup::{RunFlags, build_runtime};
+use crate::cli::CliContext;
+use crate::commands::run::user_presence;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::foreground_run::{AlwaysAllowedCalls, ForegroundOutcome, ForegroundRun, StdinLines};
+use crate::run_display::{RunDisplay, RunDisplayOptions, RunUsageTotal};
+use crate::ui::{self, TerminalUi};
 
 const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Arguments of `rep exec`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ExecArgs {
     /// The skill or sub-agent to execute
     #[arg(required_unless_present = "capability", value_name = "SKILL")]
     skill: Option<String>,
@@ -35,12 +35,12 @@ pub(crate) struct Args {
     flags: RunFlags,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let context = context(ctx, args)?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &ExecArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let context = read_context(ctx, args)?;
     let mut options = ctx.run_options(&args.flags)?;
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let (system, servers) = ctx.system(&args.flags, ui).await?;
+        let (system, servers) = ctx.build_system(&args.flags, ui).await?;
         // Report an unknown name before a missing model, as it is the likelier mistake.
         if let Some(name) = args.skill.as_ref().filter(|_| args.capability.is_none())
             && let Err(missing) = system.catalog().resolve(name)
@@ -52,7 +52,11 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             servers.close().await;
             return Err(failure);
         }
-        let attended = Attended::of(&mut options, person(ctx, ui), &Allowed::default());
+        let attended = ForegroundRun::connect(
+            &mut options,
+            user_presence(ctx, ui),
+            &AlwaysAllowedCalls::default(),
+        );
         let executor = SkillExecutor::new(system, options);
         let work = async {
             match (&args.capability, &args.skill) {
@@ -63,13 +67,14 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             }
         };
         let rewritten = ctx.env.stderr_is_terminal;
-        let mut live = Live::new(Manner { rewritten, ..Manner::default() });
-        let mut lines = Lines::new();
+        let mut live =
+            RunDisplay::new(RunDisplayOptions { rewritten, ..RunDisplayOptions::default() });
+        let mut lines = StdinLines::new();
         // Events are printed for people only; `--json` prints just the result.
         let json = std::mem::take(&mut ui.json);
         let mut quiet = std::io::sink();
         let left = if json {
-            let mut silent = Ui {
+            let mut silent = TerminalUi {
                 out: &mut std::io::sink(),
                 err: &mut quiet,
                 colour: false,
@@ -77,34 +82,34 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
                 columns: ui.columns,
                 json: false,
             };
-            attended.stay(work, &mut live, &mut lines, &mut silent).await
+            attended.attend(work, &mut live, &mut lines, &mut silent).await
         } else {
-            attended.stay(work, &mut live, &mut lines, ui).await
+            attended.attend(work, &mut live, &mut lines, ui).await
         };
         ui.json = json;
         servers.close().await;
         match left? {
-            Left::Ended(result) => {
-                live.close(ui)?;
-                print(&result.map_err(not_executed)?, live.spent(), ui)
+            ForegroundOutcome::Ended(result) => {
+                live.close_line(ui)?;
+                print_result(&result.map_err(not_executed)?, live.spent(), ui)
             }
-            Left::Dropped => Ok(Exit::Interrupted),
+            ForegroundOutcome::Dropped => Ok(CliExit::Interrupted),
         }
     });
     runtime.shutdown_background();
     outcome
 }
 
-fn context(ctx: &Ctx<'_>, args: &Args) -> Result<SubagentContext, Failure> {
+fn read_context(ctx: &CliContext<'_>, args: &ExecArgs) -> Result<SubagentContext, CliFailure> {
     let mut context = match &args.context {
         None => SubagentContext::default(),
         Some(path) => {
             let text =
                 fs::read_text(&ctx.typed_path(path), CONTEXT_BYTES_MAX).map_err(|error| {
-                    Failure::usage(format!("`--context {path}` cannot be read: {error}"))
+                    CliFailure::wrong_usage(format!("`--context {path}` cannot be read: {error}"))
                 })?;
             serde_json::from_str(&text).map_err(|error| {
-                Failure::usage(format!("`--context {path}` is not a context: {error}"))
+                CliFailure::wrong_usage(format!("`--context {path}` is not a context: {error}"))
             })?
         }
     };
@@ -118,7 +123,7 @@ fn context(ctx: &Ctx<'_>, args: &Args) -> Result<SubagentContext, Failure> {
     Ok(context)
 }
 
-fn print(result: &SkillResult, spent: Spent, ui: &mut Ui<'_>) -> Outcome {
+fn print_result(result: &SkillResult, spent: RunUsageTotal, ui: &mut TerminalUi<'_>) -> CliResult {
     if ui.json {
         ui.print_json(result)?;
     } else {
@@ -127,8 +132,8 @@ fn print(result: &SkillResult, spent: Spent, ui: &mut Ui<'_>) -> Outcome {
             writeln!(ui.out, "{}", ui::printable_lines(text))?;
         }
         let metadata = &result.metadata;
-        let mut parts = spent.parts();
-        parts.push(ui::time(metadata.duration_ms));
+        let mut parts = spent.describe_parts();
+        parts.push(ui::format_time(metadata.duration_ms));
         if metadata.retries > 0 {
             parts.push(format!("tried again {} times", metadata.retries));
         }
@@ -136,16 +141,18 @@ fn print(result: &SkillResult, spent: Spent, ui: &mut Ui<'_>) -> Outcome {
             parts.push("an earlier result".to_owned());
         }
         let line = ui.paint_err(ui::FAINT, parts.join(" · "));
-        ui.note(&line)?;
+        ui.print_note(&line)?;
     }
     match &result.error {
-        None if result.success => Ok(Exit::Done),
-        error => Err(Failure::no(error.clone().unwrap_or_else(|| "it did not succeed".to_owned()))),
+        None if result.success => Ok(CliExit::Done),
+        error => Err(CliFailure::negative_answer(
+            error.clone().unwrap_or_else(|| "it did not succeed".to_owned()),
+        )),
     }
 }
 
-fn not_executed(error: ExecuteError) -> Failure {
-    let failure = Failure::cannot_run(error.to_string());
+fn not_executed(error: ExecuteError) -> CliFailure {
+    let failure = CliFailure::cannot_run(error.to_string());
     match error {
         ExecuteError::NotFound(missing) => match missing.nearest {
             Some(near) => failure.hint(format!("Did you mean `{near}`?")),

@@ -1,19 +1,19 @@
 //! `rep github`: responds to GitHub events with agents, or previews the response.
 
 use camino::Utf8PathBuf;
-use repertoire_github::actor::Rules;
-use repertoire_github::base::vouched;
-use repertoire_github::event::{Context, EventError, Surroundings, read};
+use repertoire_github::actor::ActorRules;
+use repertoire_github::base::trust_skills_of;
+use repertoire_github::event::{ActionsEnvironment, EventError, GitHubEventContext, read_event};
 use repertoire_github::limits::EVENT_BYTES_MAX;
-use repertoire_github::mode::{Modes, modes};
+use repertoire_github::mode::{ModeSet, load_modes};
 use repertoire_github::trigger::TriggerSettings;
-use repertoire_skill::discover::discover;
+use repertoire_skill::discover::discover_catalog;
 
-use crate::cli::Ctx;
-use crate::config::{Config, Flags};
-use crate::env::Env;
-use crate::failure::{Failure, Outcome};
-use crate::ui::Ui;
+use crate::cli::CliContext;
+use crate::config::{ConfigFlags, RepConfig};
+use crate::env::CliEnvironment;
+use crate::failure::{CliFailure, CliResult};
+use crate::ui::TerminalUi;
 
 mod detect;
 pub(crate) mod run;
@@ -21,18 +21,18 @@ mod settings;
 
 /// Arguments of `rep github`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GithubArgs {
     #[command(subcommand)]
-    action: Action,
+    action: GithubSubcommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum GithubSubcommand {
     /// Show which mode would respond to an event, and why, without doing anything or calling GitHub
-    Detect(detect::Args),
+    Detect(detect::GithubDetectArgs),
     /// Handle an event: check the actor's permission, have an agent do the work, and reply where it
     /// was asked
-    Run(run::Args),
+    Run(run::GithubRunArgs),
 }
 
 /// The event to handle
@@ -46,29 +46,37 @@ pub(crate) struct EventArgs {
     event_name: Option<String>,
 }
 
-impl Args {
+impl GithubArgs {
     /// Returns true if the command handles an event, which involves the token and outsiders' text.
     pub(crate) fn works_on_events(&self) -> bool {
-        matches!(self.action, Action::Run(_))
+        matches!(self.action, GithubSubcommand::Run(_))
     }
 }
 
 /// Runs `rep github`. The configuration of the working folder is loaded for `detect` only: on a
 /// pull request, that folder may hold an outside contributor's files.
-pub(crate) fn run(env: &Env, flags: &Flags, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(
+    env: &CliEnvironment,
+    flags: &ConfigFlags,
+    args: &GithubArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     match &args.action {
-        Action::Detect(args) => {
-            let ctx = Ctx { env, config: Config::load(env, &env.here, flags)? };
+        GithubSubcommand::Detect(args) => {
+            let ctx = CliContext { env, config: RepConfig::load(env, &env.here, flags)? };
             detect::run(&ctx, args, ui)
         }
-        Action::Run(args) => run::run(env, args, ui),
+        GithubSubcommand::Run(args) => run::run(env, args, ui),
     }
 }
 
 impl EventArgs {
     /// Reads the event, and returns its raw text as well.
-    pub(crate) fn read(&self, env: &Env) -> Result<(Context, String), Failure> {
-        let mut around = Surroundings::from_pairs(&env.vars);
+    pub(crate) fn read_event(
+        &self,
+        env: &CliEnvironment,
+    ) -> Result<(GitHubEventContext, String), CliFailure> {
+        let mut around = ActionsEnvironment::from_pairs(&env.vars);
         if let Some(name) = &self.event_name {
             around.event_name = Some(name.clone());
         }
@@ -76,27 +84,31 @@ impl EventArgs {
             (Some(path), _) => env.here.join(path),
             (None, Some(path)) => env.here.join(path),
             (None, None) => {
-                return Err(Failure::usage("there is no event").hint(
+                return Err(CliFailure::wrong_usage("there is no event").hint(
                     "Pass `--event FILE`, or run it in a workflow, where GITHUB_EVENT_PATH names the file.",
                 ));
             }
         };
         let text = repertoire_text::fs::read_text(&path, EVENT_BYTES_MAX)
-            .map_err(|error| Failure::usage(format!("{path}: {error}")))?;
-        let context = read(&text, &around).map_err(|error| match error {
-            EventError::NoName => Failure::usage(error.to_string()),
-            error => Failure::cannot_run(format!("{path}: {error}")),
+            .map_err(|error| CliFailure::wrong_usage(format!("{path}: {error}")))?;
+        let context = read_event(&text, &around).map_err(|error| match error {
+            EventError::NoName => CliFailure::wrong_usage(error.to_string()),
+            error => CliFailure::cannot_run(format!("{path}: {error}")),
         })?;
         Ok((context, text))
     }
 }
 
-impl Config {
+impl RepConfig {
     /// Returns the settings that decide which events start a mode. `prompt` and `mode` are the
     /// values given on the command line.
-    pub(crate) fn triggers(&self, prompt: Option<&str>, mode: Option<&str>) -> TriggerSettings {
+    pub(crate) fn trigger_settings(
+        &self,
+        prompt: Option<&str>,
+        mode: Option<&str>,
+    ) -> TriggerSettings {
         let usual = TriggerSettings::default();
-        let text = |key: &str| self.text(key).map(str::trim).filter(|text| !text.is_empty());
+        let text = |key: &str| self.get_text(key).map(str::trim).filter(|text| !text.is_empty());
         let or = |key: &str, usual: String| text(key).map_or(usual, str::to_owned);
         TriggerSettings {
             phrase: or("github.trigger_phrase", usual.phrase),
@@ -105,18 +117,18 @@ impl Config {
             task_label: or("github.task_label", usual.task_label),
             bot_login: or("github.bot_login", usual.bot_login),
             also_own: Vec::new(),
-            continuous: self.flag("github.continuous.enabled"),
+            continuous: self.get_bool("github.continuous.enabled"),
             prompt: prompt.map(str::to_owned),
             manual: mode.is_some(),
         }
     }
 
     /// Returns the rules on who may trigger a run.
-    pub(crate) fn github_rules(&self) -> Rules {
-        Rules {
-            allowed_bots: self.texts("github.allowed_bots"),
-            allowed_non_write_users: self.texts("github.allowed_non_write_users"),
-            bot_login: self.triggers(None, None).bot_login,
+    pub(crate) fn github_rules(&self) -> ActorRules {
+        ActorRules {
+            allowed_bots: self.get_texts("github.allowed_bots"),
+            allowed_non_write_users: self.get_texts("github.allowed_non_write_users"),
+            bot_login: self.trigger_settings(None, None).bot_login,
             also_own: Vec::new(),
         }
     }
@@ -124,25 +136,25 @@ impl Config {
 
 /// The trust in the skills of the working folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checkout {
+pub(crate) enum CheckoutTrust {
     /// Only skills that a person has trusted, as everywhere else.
     Any,
     /// All skills, since only people with write access can change the base branch.
     OfBase,
 }
 
-impl Ctx<'_> {
+impl CliContext<'_> {
     /// Loads the modes from the skills of this folder, the user's skills and the built-in ones.
-    pub(crate) fn modes(&self, checkout: Checkout) -> Result<Modes, Failure> {
-        if !self.config.flag("skills_enabled") {
-            return Ok(modes(None));
+    pub(crate) fn load_modes(&self, checkout: CheckoutTrust) -> Result<ModeSet, CliFailure> {
+        if !self.config.get_bool("skills_enabled") {
+            return Ok(load_modes(None));
         }
-        let request = self.config.request()?;
+        let request = self.config.discovery_request()?;
         let request = match checkout {
-            Checkout::Any => request,
-            Checkout::OfBase => vouched(self.config.places().project(), request)
-                .map_err(|error| Failure::cannot_run(error.to_string()))?,
+            CheckoutTrust::Any => request,
+            CheckoutTrust::OfBase => trust_skills_of(self.config.places().project_dir(), request)
+                .map_err(|error| CliFailure::cannot_run(error.to_string()))?,
         };
-        Ok(modes(Some(&discover(&request))))
+        Ok(load_modes(Some(&discover_catalog(&request))))
     }
 }

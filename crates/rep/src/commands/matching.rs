@@ -5,27 +5,29 @@ use std::io::Read;
 use std::time::Instant;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use repertoire_select::selection::{Lack, NearMiss, Pick, Reason, Selection, Unresolved};
-use repertoire_select::selector::{Explanation, Selector};
+use repertoire_select::selection::{
+    NearMiss, RejectionReason, Selection, SelectionPick, SelectionReason, UnresolvedHint,
+};
+use repertoire_select::selector::{SkillExplanation, SkillSelector};
 use repertoire_select::settings::StepKind;
-use repertoire_select::{Settings, Stage, Stages, Task};
+use repertoire_select::{SelectionSettings, SelectionStage, StageSet, Task};
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::trust::TrustLevel;
 use repertoire_text::fs;
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 
-use crate::cli::Ctx;
-use crate::commands::{SWITCHED_OFF, is_switched_off, resolve};
-use crate::failure::{Exit, Failure, Outcome};
-use crate::schema::{MatchJson, WhyJson};
-use crate::ui::{self, Ui};
+use crate::cli::CliContext;
+use crate::commands::{SWITCHED_OFF, is_switched_off, resolve_skill};
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::schema::{ExplanationJson, MatchJson};
+use crate::ui::{self, TerminalUi};
 
 const TASK_BYTES_MAX: u64 = 1024 * 1024;
 const BAR: usize = 10;
 
 /// Arguments of `rep match`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MatchArgs {
     /// The task, in any words; `-` reads it from standard input
     #[arg(required_unless_present_any = ["skills", "event", "paths"], value_name = "TASK")]
     task: Vec<String>,
@@ -60,10 +62,10 @@ pub(crate) struct Args {
     /// Use only these stages: hints, events, paths, phrases, patterns, words, meaning, context,
     /// negatives, needs
     #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage, conflicts_with = "without")]
-    only: Vec<Stage>,
+    only: Vec<SelectionStage>,
     /// Leave these stages out
     #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage)]
-    without: Vec<Stage>,
+    without: Vec<SelectionStage>,
     /// Show the score of every stage for the picks and near misses
     #[arg(long)]
     explain: bool,
@@ -78,28 +80,28 @@ enum StepArg {
     Review,
 }
 
-fn share(text: &str) -> Result<f32, String> {
+fn parse_share(text: &str) -> Result<f32, String> {
     let number: f32 = text.parse().map_err(|_| "it is not a number".to_owned())?;
     let fits = (0.0..=1.0).contains(&number);
     fits.then_some(number).ok_or_else(|| "it is not between 0 and 1".to_owned())
 }
 
 /// Parses the name of a stage.
-pub(crate) fn stage(name: &str) -> Result<Stage, String> {
-    Stage::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.as_str()).collect();
+pub(crate) fn parse_stage(name: &str) -> Result<SelectionStage, String> {
+    SelectionStage::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = SelectionStage::ALL.iter().map(|stage| stage.as_str()).collect();
         format!("there is no such stage; the stages are {}", names.join(", "))
     })
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let task = task(ctx, args)?;
-    let catalog = ctx.catalog()?;
-    let selector = ctx.selector(catalog, settings(ctx, args))?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &MatchArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let task = build_task(ctx, args)?;
+    let catalog = ctx.load_catalog()?;
+    let selector = ctx.build_selector(catalog, selection_settings(ctx, args))?;
     if let Some(name) = &args.why {
-        let entry = resolve(catalog, name)?;
+        let entry = resolve_skill(catalog, name)?;
         let why = selector.explain(&task, &entry.id).ok_or_else(|| {
-            Failure::no(format!(
+            CliFailure::negative_answer(format!(
                 "`{}` is an agent, and only skills are picked for a task",
                 entry.id
             ))
@@ -109,42 +111,45 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     let start = Instant::now();
     let selection = selector.select(&task);
     let took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let explained = if args.explain { explain(selector, &task, &selection) } else { Vec::new() };
+    let explained =
+        if args.explain { explain_selection(selector, &task, &selection) } else { Vec::new() };
     for lost in &selection.unresolved {
-        ui.note(&unresolved(lost))?;
+        ui.print_note(&format_unresolved(lost))?;
     }
     let is_untrusted = |name: &&String| {
-        catalog.get(name.as_str()).is_some_and(|entry| entry.trust == Trust::Untrusted)
+        catalog.get(name.as_str()).is_some_and(|entry| entry.trust == TrustLevel::Untrusted)
     };
     let untrusted = selection.picks.iter().map(|pick| &pick.name).filter(is_untrusted).cloned();
     let answer = MatchJson {
         untrusted: untrusted.collect(),
         skills: catalog.entries().iter().filter(|entry| !entry.skill.is_agent()).count(),
         took_us,
-        ..MatchJson::of(&task, selection, selector.settings().threshold)
+        ..MatchJson::from_selection(&task, selection, selector.settings().threshold)
     };
     if ui.json {
-        let explained = explained.into_iter().map(WhyJson::from).collect();
+        let explained = explained.into_iter().map(ExplanationJson::from).collect();
         ui.print_json(&MatchJson { explained, ..answer })?;
     } else {
-        print(&answer, &explained, catalog, ui)?;
+        print_selection(&answer, &explained, catalog, ui)?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
+fn build_task(ctx: &CliContext<'_>, args: &MatchArgs) -> Result<Task, CliFailure> {
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => {
             let mut bytes = Vec::new();
             let read = std::io::stdin().take(TASK_BYTES_MAX + 1).read_to_end(&mut bytes);
             read.map_err(|error| {
-                Failure::cannot_run(format!("the task cannot be read from standard input: {error}"))
+                CliFailure::cannot_run(format!(
+                    "the task cannot be read from standard input: {error}"
+                ))
             })?;
             if bytes.len() as u64 > TASK_BYTES_MAX {
                 let message = format!(
                     "the task on standard input has more than {TASK_BYTES_MAX} bytes, the limit"
                 );
-                return Err(Failure::usage(message)
+                return Err(CliFailure::wrong_usage(message)
                     .hint("Give a shorter task, for instance its first lines: `head -c 1M FILE | rep match -`."));
             }
             // Invalid UTF-8 matches no skill, so replacing it is harmless.
@@ -157,7 +162,7 @@ fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
         && args.event.is_none()
         && args.paths.is_empty()
     {
-        return Err(Failure::usage("the task is empty")
+        return Err(CliFailure::wrong_usage("the task is empty")
             .hint("Say what is to be done: rep match \"fill in this form\""));
     }
     let conversation = match &args.conversation {
@@ -167,16 +172,16 @@ fn task(ctx: &Ctx<'_>, args: &Args) -> Result<Task, Failure> {
     Ok(Task {
         text,
         hints: args.skills.clone(),
-        paths: args.paths.iter().map(|path| relative(ctx, path)).collect(),
+        paths: args.paths.iter().map(|path| relative_to_project(ctx, path)).collect(),
         event: args.event.clone(),
         agent: args.agent.clone(),
         conversation,
-        usage: count(&args.used),
+        usage: count_names(&args.used),
     })
 }
 
 /// Counts how often each name occurs.
-fn count(names: &[String]) -> BTreeMap<String, u32> {
+fn count_names(names: &[String]) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for name in names {
         *counts.entry(name.clone()).or_default() += 1;
@@ -184,13 +189,13 @@ fn count(names: &[String]) -> BTreeMap<String, u32> {
     counts
 }
 
-fn read_conversation(path: &Utf8Path) -> Result<String, Failure> {
+fn read_conversation(path: &Utf8Path) -> Result<String, CliFailure> {
     fs::read_text(path, TASK_BYTES_MAX)
-        .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))
+        .map_err(|error| CliFailure::wrong_usage(format!("{path} cannot be read: {error}")))
 }
 
 /// Makes a path relative to the project, since the globs of skills are. `..` is resolved lexically.
-fn relative(ctx: &Ctx<'_>, path: &Utf8Path) -> Utf8PathBuf {
+fn relative_to_project(ctx: &CliContext<'_>, path: &Utf8Path) -> Utf8PathBuf {
     let places = ctx.config.places();
     let mut full = Utf8PathBuf::new();
     for part in places.here.join(path).components() {
@@ -202,14 +207,14 @@ fn relative(ctx: &Ctx<'_>, path: &Utf8Path) -> Utf8PathBuf {
             part => full.push(part),
         }
     }
-    full.strip_prefix(places.project()).map_or_else(|_| path.to_owned(), Utf8Path::to_owned)
+    full.strip_prefix(places.project_dir()).map_or_else(|_| path.to_owned(), Utf8Path::to_owned)
 }
 
-fn settings(ctx: &Ctx<'_>, args: &Args) -> Settings {
-    let configured = ctx.config.selection();
+fn selection_settings(ctx: &CliContext<'_>, args: &MatchArgs) -> SelectionSettings {
+    let configured = ctx.config.selection_settings();
     let stages = match args.only.as_slice() {
-        [] => args.without.iter().fold(Stages::ALL, |stages, stage| stages.without(*stage)),
-        only => Stages::only(only.iter().copied()),
+        [] => args.without.iter().fold(StageSet::ALL, |stages, stage| stages.without(*stage)),
+        only => StageSet::only(only.iter().copied()),
     };
     let of_step = |step: StepArg| {
         ctx.config.max_skills_for(match step {
@@ -217,7 +222,7 @@ fn settings(ctx: &Ctx<'_>, args: &Args) -> Settings {
             StepArg::Review => StepKind::Review,
         })
     };
-    Settings {
+    SelectionSettings {
         threshold: args.threshold.unwrap_or(configured.threshold),
         max_skills: args.max.or(args.step.map(of_step)).unwrap_or(configured.max_skills),
         stages,
@@ -226,25 +231,29 @@ fn settings(ctx: &Ctx<'_>, args: &Args) -> Settings {
 }
 
 /// Explains the picks and the near misses stage by stage.
-fn explain(selector: &Selector, task: &Task, selection: &Selection) -> Vec<Explanation> {
+fn explain_selection(
+    selector: &SkillSelector,
+    task: &Task,
+    selection: &Selection,
+) -> Vec<SkillExplanation> {
     let picked = selection.picks.iter().map(|pick| &pick.name);
     let missed = selection.near_misses.iter().map(|miss| &miss.name);
     picked.chain(missed).filter_map(|name| selector.explain(task, name)).collect()
 }
 
-fn unresolved(lost: &Unresolved) -> String {
-    let name = printable(&lost.named);
+fn format_unresolved(lost: &UnresolvedHint) -> String {
+    let name = printable_line(&lost.named);
     match &lost.nearest {
         Some(nearest) => format!("warning: there is no skill `{name}`; did you mean `{nearest}`?"),
         None => format!("warning: there is no skill `{name}`; `rep list` shows every skill"),
     }
 }
 
-fn print(
+fn print_selection(
     answer: &MatchJson,
-    explained: &[Explanation],
+    explained: &[SkillExplanation],
     catalog: &Catalog,
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     if answer.skills == 0 {
         let why = if is_switched_off(catalog) { SWITCHED_OFF } else { "There are no skills yet." };
@@ -255,7 +264,7 @@ fn print(
     }
     if answer.abstained {
         let line = match (&answer.nearest, &answer.lacked) {
-            (Some(nearest), Some(Lack::Score { threshold })) => format!(
+            (Some(nearest), Some(RejectionReason::Score { threshold })) => format!(
                 "No skill fits: the best, {nearest}, reaches {:.2}, and {threshold:.2} is asked.",
                 answer.best
             ),
@@ -264,7 +273,7 @@ fn print(
             }
             _ => "No skill fits: none has anything to do with this.".to_owned(),
         };
-        writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
+        writeln!(ui.out, "{}", ui::wrap_words(&line, ui.columns, ""))?;
     }
     if !answer.near_misses.is_empty() {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Near misses"))?;
@@ -280,7 +289,7 @@ fn print(
     }
     let picked = match answer.picks.len() {
         0 => "Nothing picked".to_owned(),
-        number => format!("{} picked", ui::count(number, "skill")),
+        number => format!("{} picked", ui::format_count(number, "skill")),
     };
     let took =
         format!("{picked} of {} in {:.2} ms.", answer.skills, answer.took_us as f64 / 1000.0);
@@ -288,26 +297,30 @@ fn print(
 }
 
 /// Draws a value from 0 to 1 as a bar.
-fn bar(share: f32) -> String {
+fn draw_bar(share: f32) -> String {
     let full = (share.clamp(0.0, 1.0) * BAR as f32).round() as usize;
     format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
 }
 
 const INDENT: &str = "                  ";
 
-fn print_pick(pick: &Pick, is_untrusted: bool, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let score = format!("{}  {:.2}", ui.paint(ui::GOOD, bar(pick.score)), pick.score);
-    let name = ui.paint(ui::STRONG, printable(&pick.name));
+fn print_pick(
+    pick: &SelectionPick,
+    is_untrusted: bool,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    let score = format!("{}  {:.2}", ui.paint(ui::GOOD, draw_bar(pick.score)), pick.score);
+    let name = ui.paint(ui::STRONG, printable_line(&pick.name));
     let how = ui.paint(ui::FAINT, format!("({})", pick.strategy));
     let note = if is_untrusted { ui.paint(ui::WARN, " untrusted") } else { String::new() };
     writeln!(ui.out, "{score}  {name} {how}{note}")?;
     print_reasons(&pick.reasons, ui)
 }
 
-fn print_near_miss(miss: &NearMiss, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let score = format!("{}  {:.2}", ui.paint(ui::FAINT, bar(miss.score)), miss.score);
+fn print_near_miss(miss: &NearMiss, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let score = format!("{}  {:.2}", ui.paint(ui::FAINT, draw_bar(miss.score)), miss.score);
     let lacked = ui.paint(ui::FAINT, format!("({})", miss.lacked));
-    writeln!(ui.out, "{score}  {} {lacked}", printable(&miss.name))?;
+    writeln!(ui.out, "{score}  {} {lacked}", printable_line(&miss.name))?;
     print_reasons(&miss.reasons, ui)?;
     if !miss.missing.is_empty() {
         let words: Vec<String> = miss.missing.iter().map(|word| format!("\"{word}\"")).collect();
@@ -316,24 +329,24 @@ fn print_near_miss(miss: &NearMiss, ui: &mut Ui<'_>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn print_reasons(reasons: &[Reason], ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let text = say(reasons);
+fn print_reasons(reasons: &[SelectionReason], ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let text = join_reasons(reasons);
     if text.is_empty() { Ok(()) } else { print_line(&text, ui) }
 }
 
 /// Formats reasons as one sentence, grouping words that occur in the same fields.
-fn say(reasons: &[Reason]) -> String {
+fn join_reasons(reasons: &[SelectionReason]) -> String {
     let mut said: Vec<String> = Vec::new();
     let mut rest = reasons;
     while let [first, after @ ..] = rest {
         rest = after;
-        let Reason::Word { fields, as_word: None, .. } = first else {
+        let SelectionReason::Word { fields, as_word: None, .. } = first else {
             said.push(first.to_string());
             continue;
         };
         let mut words = String::new();
-        let alike = |reason: &Reason| matches!(reason, Reason::Word { fields: f, as_word: None, .. } if f == fields);
-        while let [Reason::Word { word, .. }, after @ ..] = rest
+        let alike = |reason: &SelectionReason| matches!(reason, SelectionReason::Word { fields: f, as_word: None, .. } if f == fields);
+        while let [SelectionReason::Word { word, .. }, after @ ..] = rest
             && alike(&rest[0])
         {
             words.push_str(&format!("\"{word}\", "));
@@ -344,18 +357,18 @@ fn say(reasons: &[Reason]) -> String {
     said.join("; ")
 }
 
-fn print_line(text: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_line(text: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     let columns = ui.columns.saturating_sub(INDENT.len()).max(30);
-    let text = ui::wrap(text, columns, INDENT);
+    let text = ui::wrap_words(text, columns, INDENT);
     writeln!(ui.out, "{INDENT}{}", ui.paint(ui::FAINT, text))
 }
 
-fn print_why(why: Explanation, ui: &mut Ui<'_>) -> Outcome {
+fn print_why(why: SkillExplanation, ui: &mut TerminalUi<'_>) -> CliResult {
     if ui.json {
-        ui.print_json(&WhyJson::from(why))?;
-        return Ok(Exit::Done);
+        ui.print_json(&ExplanationJson::from(why))?;
+        return Ok(CliExit::Done);
     }
-    let name = ui.paint(ui::STRONG, printable(&why.name));
+    let name = ui.paint(ui::STRONG, printable_line(&why.name));
     match (&why.lacked, &why.needed_by) {
         (None, Some(by)) => writeln!(ui.out, "{name} is picked because {by} needs it.")?,
         (None, None) => {
@@ -372,35 +385,35 @@ fn print_why(why: Explanation, ui: &mut Ui<'_>) -> Outcome {
     }
     if let Some(rank) = why.rank {
         let likely = format!("which makes it {:.2} likely", why.by_text);
-        writeln!(ui.out, "By words and meaning it comes {}, {likely}.", ordinal(rank))?;
+        writeln!(ui.out, "By words and meaning it comes {}, {likely}.", format_ordinal(rank))?;
     }
     if !why.missing.is_empty() {
         let words: Vec<String> = why.missing.iter().map(|word| format!("\"{word}\"")).collect();
         let line = format!("Words of the task that it has nowhere: {}.", words.join(", "));
-        writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
+        writeln!(ui.out, "{}", ui::wrap_words(&line, ui.columns, ""))?;
     }
     for problem in &why.problems {
-        let declared = printable(&problem.declared);
+        let declared = printable_line(&problem.declared);
         let line = format!("Its trigger `{declared}` cannot be used: {}.", problem.message);
-        writeln!(ui.out, "{}", ui::wrap(&line, ui.columns, ""))?;
+        writeln!(ui.out, "{}", ui::wrap_words(&line, ui.columns, ""))?;
     }
     writeln!(ui.out)?;
     print_stages(&why, ui)?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Returns the negative triggers that kept a skill from being picked, or an empty string.
-fn held_back(why: &Explanation) -> String {
-    let negatives = why.stages.iter().find(|one| one.stage == Stage::Negatives);
+fn held_back(why: &SkillExplanation) -> String {
+    let negatives = why.stages.iter().find(|one| one.stage == SelectionStage::Negatives);
     let reasons = negatives.map_or(&[][..], |one| one.reasons.as_slice());
     let would_fit = why.by_text.max(why.by_triggers) >= why.threshold;
     match reasons {
-        [_, ..] if would_fit => format!(", because it is {}", say(reasons)),
+        [_, ..] if would_fit => format!(", because it is {}", join_reasons(reasons)),
         _ => String::new(),
     }
 }
 
-fn ordinal(number: usize) -> String {
+fn format_ordinal(number: usize) -> String {
     let ending = match (number % 10, number % 100) {
         (_, 11..=13) => "th",
         (1, _) => "st",
@@ -411,19 +424,21 @@ fn ordinal(number: usize) -> String {
     format!("{number}{ending}")
 }
 
-fn print_stages(why: &Explanation, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let title = ui.paint(ui::STRONG, printable(&why.name));
+fn print_stages(why: &SkillExplanation, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let title = ui.paint(ui::STRONG, printable_line(&why.name));
     writeln!(ui.out, "{title} {}", ui.paint(ui::FAINT, format!("{:.2}", why.score)))?;
     for one in &why.stages {
-        let stage = ui::pad(one.stage.as_str(), 10);
-        let reasons = say(&one.reasons);
+        let stage = ui::pad_columns(one.stage.as_str(), 10);
+        let reasons = join_reasons(&one.reasons);
         let indent = " ".repeat(12);
         let columns = ui.columns.saturating_sub(12).max(30);
         let says = match (one.score == 0.0, reasons.is_empty()) {
             (true, true) => ui.paint(ui::FAINT, "nothing"),
             (_, true) => format!("{:.2}", one.score),
-            _ if one.stage == Stage::Meaning => format!("{:.2}  close in meaning", one.score),
-            _ => ui::wrap(&format!("{:.2}  {reasons}", one.score), columns, &indent),
+            _ if one.stage == SelectionStage::Meaning => {
+                format!("{:.2}  close in meaning", one.score)
+            }
+            _ => ui::wrap_words(&format!("{:.2}  {reasons}", one.score), columns, &indent),
         };
         writeln!(ui.out, "  {stage}{says}")?;
     }

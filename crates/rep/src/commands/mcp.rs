@@ -5,21 +5,21 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use repertoire_serve::mcp;
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
-use super::worker::stop_when_asked;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::running::runtime;
-use crate::ui::{self, Ui};
+use super::worker::cancel_on_signal;
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::ui::{self, TerminalUi};
 
 /// Maximum wait at the end for the thread that reads input, since a blocked read cannot be woken.
 const LAST_READ: Duration = Duration::from_millis(50);
 
 /// Arguments of `rep mcp`; clients start it as configured by `rep setup`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct McpArgs {
     /// Serve this form for the client to fill in (set by `rep` for the agents that it starts)
     #[arg(long, value_name = "FORM")]
     form: Option<String>,
@@ -36,51 +36,57 @@ pub(crate) struct Args {
     arguments: String,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &McpArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     if let Some(tool) = &args.call {
-        return call(ctx, tool, &args.arguments, ui);
+        return call_tool(ctx, tool, &args.arguments, ui);
     }
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let house = ctx.house()?;
-        let form = args.form.as_deref().map(|id| house.forms().form(id)).transpose();
-        let form = form.map_err(|error| Failure::no(error.to_string()))?;
+        let house = ctx.agent_services()?;
+        let form = args.form.as_deref().map(|id| house.forms().find(id)).transpose();
+        let form = form.map_err(|error| CliFailure::negative_answer(error.to_string()))?;
         let shutdown = CancellationToken::new();
-        stop_when_asked(shutdown.clone())?;
+        cancel_on_signal(shutdown.clone())?;
         let _watching = house.watch();
         // `main` holds the lock of standard output, so use the same streams through new
         // descriptors.
-        let (input, output) = (again(std::io::stdin())?, again(std::io::stdout())?);
-        mcp::stdio(house, form, input, output, shutdown)
+        let (input, output) =
+            (duplicate_stream(std::io::stdin())?, duplicate_stream(std::io::stdout())?);
+        mcp::serve_stdio(house, form, input, output, shutdown)
             .await
-            .map_err(|error| Failure::cannot_run(error.to_string()))?;
-        Ok(Exit::Done)
+            .map_err(|error| CliFailure::cannot_run(error.to_string()))?;
+        Ok(CliExit::Done)
     });
     runtime.shutdown_timeout(LAST_READ);
     outcome
 }
 
 /// Calls one tool and prints its result as an agent would read it.
-fn call(ctx: &Ctx<'_>, tool: &str, arguments: &str, ui: &mut Ui<'_>) -> Outcome {
+fn call_tool(
+    ctx: &CliContext<'_>,
+    tool: &str,
+    arguments: &str,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let given = serde_json::from_str(arguments).map_err(|error| {
-        Failure::usage(format!("the arguments are no JSON object: {error}"))
+        CliFailure::wrong_usage(format!("the arguments are no JSON object: {error}"))
             .hint(r#"For instance: rep mcp --call skill_search '{"task": "write release notes"}'"#)
     })?;
-    let answer = runtime()?.block_on(async {
-        let house = ctx.house()?;
-        mcp::call(house, tool, given).await.map_err(|names| {
-            Failure::no(format!("there is no tool `{}`", printable(tool)))
+    let answer = build_runtime()?.block_on(async {
+        let house = ctx.agent_services()?;
+        mcp::call_tool(house, tool, given).await.map_err(|names| {
+            CliFailure::negative_answer(format!("there is no tool `{}`", printable_line(tool)))
                 .hint(format!("There are {}.", names.join(", ")))
         })
     });
     let (text, done) = answer?;
     writeln!(ui.out, "{}", ui::printable_lines(&text))?;
-    Ok(if done { Exit::Done } else { Exit::No })
+    Ok(if done { CliExit::Done } else { CliExit::No })
 }
 
-fn again(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
+fn duplicate_stream(stream: impl AsFd) -> Result<tokio::fs::File, CliFailure> {
     let handle = stream.as_fd().try_clone_to_owned();
     let handle =
-        handle.map_err(|error| Failure::cannot_run(format!("no standard streams: {error}")))?;
+        handle.map_err(|error| CliFailure::cannot_run(format!("no standard streams: {error}")))?;
     Ok(tokio::fs::File::from_std(File::from(handle)))
 }

@@ -5,48 +5,48 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire_journal::Journal;
-use repertoire_journal::metrics::Counted;
+use repertoire_journal::metrics::MetricsCollector;
 use repertoire_text::fs;
 use tokio_util::sync::CancellationToken;
 
-use super::runs::failed;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Outcome};
-use crate::running::runtime;
-use crate::ui::Ui;
+use super::runs::journal_failure;
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliResult};
+use crate::ui::TerminalUi;
 
 /// Interval between writes of the metrics file.
 const WRITE_EVERY: Duration = Duration::from_secs(15);
 
 /// Arguments of `rep metrics`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct MetricsArgs {}
 
-pub(crate) fn run(ctx: &Ctx<'_>, _args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let text = runtime()?.block_on(async {
-        let mut counted = Counted::new();
-        if let Some(journal) = ctx.journal_if_there().await? {
-            counted.go_on(&journal).await.map_err(failed)?;
+pub(crate) fn run(ctx: &CliContext<'_>, _args: &MetricsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let text = build_runtime()?.block_on(async {
+        let mut counted = MetricsCollector::new();
+        if let Some(journal) = ctx.open_existing_journal().await? {
+            counted.collect_new_events(&journal).await.map_err(journal_failure)?;
         }
-        Ok::<_, crate::failure::Failure>(counted.text())
+        Ok::<_, crate::failure::CliFailure>(counted.encode_prometheus())
     })?;
     write!(ui.out, "{text}")?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Keeps a metrics file up to date until `shutdown`, for a text-file collector. Of consecutive
 /// errors only the first is passed to `complain`.
-pub(crate) async fn keep_file(
+pub(crate) async fn maintain_metrics_file(
     journal: Journal,
     path: Utf8PathBuf,
     shutdown: CancellationToken,
     complain: impl Fn(String) + Send,
 ) {
-    let mut counted = Counted::new();
+    let mut counted = MetricsCollector::new();
     let mut went_well = true;
     loop {
-        let written = match counted.go_on(&journal).await {
-            Ok(()) => fs::write_atomic(&path, counted.text().as_bytes())
+        let written = match counted.collect_new_events(&journal).await {
+            Ok(()) => fs::write_atomic(&path, counted.encode_prometheus().as_bytes())
                 .map_err(|error| format!("{path} cannot be written: {error}")),
             Err(error) => Err(format!("figures cannot be counted: {error}")),
         };

@@ -1,20 +1,20 @@
 //! `rep new`: creates a skill, agent or workflow that passes lint.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_skill::name::{NAME_CHARS_MAX, normalise};
+use repertoire_skill::name::{NAME_CHARS_MAX, normalise_name};
 use repertoire_skill::profile::ProfileId;
 use repertoire_text::fs;
-use repertoire_text::yaml::{Style, emit_scalar};
+use repertoire_text::yaml::{YamlStyle, emit_scalar};
 
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::place_to_write;
-use crate::schema::NewJson;
-use crate::ui::{self, Ui};
+use crate::schema::NewSkillJson;
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep new`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct NewArgs {
     /// Name of the skill
     name: String,
     /// Description: what the skill does and when to use it
@@ -37,14 +37,14 @@ pub(crate) struct Args {
 /// A workflow template: two steps of work, a review, and a gate that loops back until it passes.
 const WORKFLOW: &str = include_str!("new/workflow.yaml");
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let name = normalise(&args.name);
+pub(crate) fn run(ctx: &CliContext<'_>, args: &NewArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let name = normalise_name(&args.name);
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
         let message = match args.name.as_str() {
             "" => "an empty text cannot be a name".to_owned(),
             name => format!("`{name}` cannot be a name"),
         };
-        return Err(Failure::usage(message)
+        return Err(CliFailure::wrong_usage(message)
             .hint("Use 1 to 64 lower-case letters, digits and single hyphens."));
     }
     let base = if args.user { ctx.config.places().home.clone() } else { ctx.env.here.clone() };
@@ -63,56 +63,64 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         folder.join(&name).join("SKILL.md")
     };
     if file.symlink_metadata().is_ok() {
-        return Err(Failure::no(format!("{} is there already", shown(ctx, &file)))
-            .hint("Choose another name, or edit that file."));
+        return Err(CliFailure::negative_answer(format!(
+            "{} is there already",
+            shorten_path(ctx, &file)
+        ))
+        .hint("Choose another name, or edit that file."));
     }
     let default = format!("Says here what {name} does. Use when it applies.");
     let description = args.description.as_deref().unwrap_or(&default);
     let text = match (args.agent, args.workflow) {
-        (true, _) => agent(&name, description),
+        (true, _) => agent_template(&name, description),
         (_, true) => workflow_skill(&name, description),
-        (false, false) => skill(&name, description),
+        (false, false) => skill_template(&name, description),
     };
     if args.workflow {
         let steps = file.with_file_name(repertoire_flow::file::FILE);
-        write(ctx, args, &steps, WORKFLOW)?;
+        write_file(ctx, args, &steps, WORKFLOW)?;
     }
-    write(ctx, args, &file, &text)?;
+    write_file(ctx, args, &file, &text)?;
     if ui.json {
-        ui.print_json(&NewJson { name, path: file.to_string() })?;
-        return Ok(Exit::Done);
+        ui.print_json(&NewSkillJson { name, path: file.to_string() })?;
+        return Ok(CliExit::Done);
     }
-    writeln!(ui.out, "{} {}", ui.paint(ui::GOOD, "created"), shown(ctx, &file))?;
+    writeln!(ui.out, "{} {}", ui.paint(ui::GOOD, "created"), shorten_path(ctx, &file))?;
     if name != args.name {
-        ui.note(&format!("`{}` is written `{name}` as a name.", args.name))?;
+        ui.print_note(&format!("`{}` is written `{name}` as a name.", args.name))?;
     }
     let next = if args.workflow {
         format!(
             "Edit workflow.yaml beside it, then `rep workflow check {name}`, `rep trust {name}` if it is to run your tests, and `rep workflow start {name} -p task=…`."
         )
     } else {
-        format!("Edit it, then check it with `rep lint {}`.", shown(ctx, &file))
+        format!("Edit it, then check it with `rep lint {}`.", shorten_path(ctx, &file))
     };
-    ui.note(&next)?;
-    Ok(Exit::Done)
+    ui.print_note(&next)?;
+    Ok(CliExit::Done)
 }
 
 /// Writes a file of the new skill. `--dir` and the user's home may be anywhere, but a path in the
 /// project must not lead out of it through links.
-fn write(ctx: &Ctx<'_>, args: &Args, file: &Utf8Path, text: &str) -> Result<(), Failure> {
+fn write_file(
+    ctx: &CliContext<'_>,
+    args: &NewArgs,
+    file: &Utf8Path,
+    text: &str,
+) -> Result<(), CliFailure> {
     let written = if args.user || args.dir.is_some() {
         fs::write_atomic(file, text.as_bytes())
     } else {
-        place_to_write(ctx.config.places().project(), file)?.write_atomic(text.as_bytes())
+        place_to_write(ctx.config.places().project_dir(), file)?.write_atomic(text.as_bytes())
     };
-    written.map_err(|error| Failure::cannot_run(format!("{file} cannot be written: {error}")))
+    written.map_err(|error| CliFailure::cannot_run(format!("{file} cannot be written: {error}")))
 }
 
-fn shown(ctx: &Ctx<'_>, path: &Utf8Path) -> String {
-    ctx.config.places().shorten(path)
+fn shorten_path(ctx: &CliContext<'_>, path: &Utf8Path) -> String {
+    ctx.config.places().shorten_path(path)
 }
 
-fn title(name: &str) -> String {
+fn title_of_name(name: &str) -> String {
     let mut words = name.replace('-', " ");
     if let Some(first) = words.get_mut(..1) {
         first.make_ascii_uppercase();
@@ -120,14 +128,14 @@ fn title(name: &str) -> String {
     words
 }
 
-fn skill(name: &str, description: &str) -> String {
+fn skill_template(name: &str, description: &str) -> String {
     format!(
         "---\nname: {name}\ndescription: {}\n---\n\n# {}\n\n\
          ## When to use\n\n- The situation in which this helps, in the words that people use.\n\n\
          ## Steps\n\n1. What to do first.\n2. How to tell that it worked.\n\n\
          ## Output\n\nWhat to hand back, and in which form.\n",
-        emit_scalar(description, Style::Plain),
-        title(name)
+        emit_scalar(description, YamlStyle::Plain),
+        title_of_name(name)
     )
 }
 
@@ -138,16 +146,16 @@ fn workflow_skill(name: &str, description: &str) -> String {
          that it ends with.\n\n\
          ## When to use\n\n- The situation in which this helps, in the words that people use.\n\n\
          ## Output\n\nWhat there is at the end, and in which form.\n",
-        emit_scalar(description, Style::Plain),
-        title(name)
+        emit_scalar(description, YamlStyle::Plain),
+        title_of_name(name)
     )
 }
 
-fn agent(name: &str, description: &str) -> String {
+fn agent_template(name: &str, description: &str) -> String {
     format!(
         "---\nname: {name}\ndescription: {}\ntools: Read, Grep, Glob\n---\n\n\
          You are {name}. Say here what the agent knows, how it works, and what it must not do.\n\n\
          ## Output\n\nWhat to report back, and in which form.\n",
-        emit_scalar(description, Style::Plain)
+        emit_scalar(description, YamlStyle::Plain)
     )
 }

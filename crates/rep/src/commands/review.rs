@@ -4,26 +4,26 @@
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_review::asking::{Answer, Panel, Question};
-use repertoire_review::change::Change;
-use repertoire_review::extract::Severity;
-use repertoire_review::instructions::Resolved;
-use repertoire_review::pipeline::{self, Plan, Progress};
-use repertoire_review::record::{CallOutcome, Depth, Review};
-use repertoire_review::report::{Format, Look, Styles, render};
-use repertoire_review::scope::Gathered;
+use repertoire_review::change::ReviewChange;
+use repertoire_review::extract::ReviewSeverity;
+use repertoire_review::instructions::ResolvedSkill;
+use repertoire_review::pipeline::{self, Progress, ReviewPlan};
+use repertoire_review::questions::{Answer, Question, ReviewAnswerProvider};
+use repertoire_review::record::{CallOutcome, ReviewDepth, ReviewRecord};
+use repertoire_review::report::{ReportFormat, ReportTextLayout, Styles, render_review};
+use repertoire_review::scope::ReviewInputs;
 use repertoire_text::clock::{Clock, SystemClock};
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::{check_output, write_output};
-use crate::reviewing::{Planned, ReviewFlags, since};
-use crate::running::runtime;
-use crate::ui::{self, Ui};
+use crate::review_setup::{CliReviewPlan, ReviewFlags, incremental};
+use crate::ui::{self, TerminalUi};
 
-mod kept;
+mod earlier;
 mod preview;
 mod skills;
 
@@ -44,13 +44,13 @@ Exit codes: 0 nothing at or over --fail-on, 1 something is, 2 wrong use, 3 not e
 /// Arguments of `rep review`
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
-pub(crate) struct Args {
+pub(crate) struct ReviewArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ReviewAction>,
     #[command(flatten)]
     flags: ReviewFlags,
     #[command(flatten)]
-    output: Output,
+    output: ReviewOutputArgs,
     /// Print the prompt of every agent without calling a model
     #[arg(long, help_heading = OUT)]
     dry_run: bool,
@@ -60,21 +60,21 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum ReviewAction {
     /// Print the review data in skills: focus areas, patterns, rules, methods
-    Skills(skills::Args),
+    Skills(skills::ReviewSkillsArgs),
     /// List the reviews of this project
-    List(kept::ListArgs),
+    List(earlier::ReviewListArgs),
     /// Print an earlier review, in any format
-    Show(kept::ShowArgs),
+    Show(earlier::ReviewShowArgs),
 }
 
 /// The format and destination of a report
 #[derive(Debug, clap::Args)]
-pub(crate) struct Output {
+pub(crate) struct ReviewOutputArgs {
     /// Format of the report: text, markdown, json, sarif, github, rdjson, html
     #[arg(long, value_name = "FORMAT", value_parser = format, help_heading = OUT)]
-    format: Option<Format>,
+    format: Option<ReportFormat>,
     /// Also write the report to this file, in the format of its extension, or given as FORMAT=FILE
     /// (may be repeated)
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUT)]
@@ -82,101 +82,106 @@ pub(crate) struct Output {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct FailOn(Option<Severity>);
+struct FailOn(Option<ReviewSeverity>);
 
-fn fail_on(word: &str) -> Result<FailOn, String> {
+fn parse_fail_on(word: &str) -> Result<FailOn, String> {
     if word.eq_ignore_ascii_case("never") {
         Ok(FailOn(None))
     } else {
-        match crate::reviewing::severity(word) {
+        match crate::review_setup::parse_severity(word) {
             Ok(severity) => Ok(FailOn(Some(severity))),
             Err(known) => Err(format!("{known}, never")),
         }
     }
 }
 
-fn format(word: &str) -> Result<Format, String> {
-    Format::from_word(word).ok_or_else(|| {
-        let all: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+fn parse_format(word: &str) -> Result<ReportFormat, String> {
+    ReportFormat::from_word(word).ok_or_else(|| {
+        let all: Vec<&str> = ReportFormat::ALL.iter().map(|format| format.as_str()).collect();
         format!("one of {}", all.join(", "))
     })
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &ReviewArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     match &args.action {
-        Some(Action::Skills(args)) => return skills::run(ctx, args, ui),
-        Some(Action::List(args)) => return kept::list(ctx, args, ui),
-        Some(Action::Show(args)) => return kept::show(ctx, args, ui),
+        Some(ReviewAction::Skills(args)) => return skills::run(ctx, args, ui),
+        Some(ReviewAction::List(args)) => return earlier::list_reviews(ctx, args, ui),
+        Some(ReviewAction::Show(args)) => return earlier::show_review(ctx, args, ui),
         None => {}
     }
-    args.output.checked(ctx)?;
+    args.output.output_files(ctx)?;
     let workspace = ctx.project_dir(None);
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     runtime.block_on(async {
-        let gathered = ctx.gathered(&args.flags, &workspace).await?;
+        let gathered = ctx.gather_change(&args.flags, &workspace).await?;
         match ctx.config_before(&gathered, &workspace)? {
             Some(config) => {
-                let before = Ctx { env: ctx.env, config };
-                review(&before, args, &workspace, gathered, ui).await
+                let before = CliContext { env: ctx.env, config };
+                run_review(&before, args, &workspace, gathered, ui).await
             }
-            None => review(ctx, args, &workspace, gathered, ui).await,
+            None => run_review(ctx, args, &workspace, gathered, ui).await,
         }
     })
 }
 
-async fn review(
-    ctx: &Ctx<'_>,
-    args: &Args,
+async fn run_review(
+    ctx: &CliContext<'_>,
+    args: &ReviewArgs,
     workspace: &Utf8Path,
-    gathered: Gathered,
-    ui: &mut Ui<'_>,
-) -> Outcome {
-    let files = args.output.checked(ctx)?;
-    let catalog = ctx.catalog()?;
-    let Planned { plan, before } = ctx.review_plan(&args.flags, catalog, workspace, gathered)?;
+    gathered: ReviewInputs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let files = args.output.output_files(ctx)?;
+    let catalog = ctx.load_catalog()?;
+    let CliReviewPlan { plan, before } =
+        ctx.review_plan(&args.flags, catalog, workspace, gathered)?;
     let limit = args.fail_on.map_or_else(|| ctx.review_fail_on(), |FailOn(limit)| limit);
     check_limits(limit, &plan)?;
-    tell_unresolved(&plan, ui)?;
+    warn_of_unresolved(&plan, ui)?;
     if args.dry_run {
         return preview::run(&plan, ui);
     }
     let is_empty = plan.gathered.change.files.is_empty();
     if is_empty && before.is_none() && args.output.is_text(ui) {
-        return nothing(&plan, ui);
+        return report_nothing(&plan, ui);
     }
     let cancel = CancellationToken::new();
-    let mut review = if plan.depth == Depth::Patterns || is_empty {
-        attend(&plan, &Nobody, &cancel, ui).await?
+    let mut review = if plan.depth == ReviewDepth::Patterns || is_empty {
+        run_attended(&plan, &SilentPanel, &cancel, ui).await?
     } else {
-        let mut agents = ctx.reviewers(&args.flags, &plan.gathered)?;
+        let mut agents = ctx.build_reviewers(&args.flags, &plan.gathered)?;
         agents.options.cancel = cancel.child_token();
-        attend(&plan, &agents, &cancel, ui).await?
+        run_attended(&plan, &agents, &cancel, ui).await?
     };
     if let Some(before) = &before {
-        since::carry(&mut review, before);
+        incremental::carry_over(&mut review, before);
     }
     let change = &plan.gathered.change;
-    let kept = ctx.reviews(workspace).keep(&review, change);
-    args.output.print(ctx, (&review, change), &files, ui)?;
+    let kept = ctx.review_store(workspace).save_review(&review, change);
+    args.output.print_review(ctx, (&review, change), &files, ui)?;
     if let Err(error) = kept {
-        ui.note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
+        ui.print_note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
     }
-    if cancel.is_cancelled() { Ok(Exit::Interrupted) } else { verdict(limit, &plan, &review) }
+    if cancel.is_cancelled() {
+        Ok(CliExit::Interrupted)
+    } else {
+        judge_review(limit, &plan, &review)
+    }
 }
 
 /// Rejects settings with which a review could not find anything or could not fail.
-fn check_limits(limit: Option<Severity>, plan: &Plan) -> Result<(), Failure> {
+fn check_limits(limit: Option<ReviewSeverity>, plan: &ReviewPlan) -> Result<(), CliFailure> {
     if let Some(limit) = limit.filter(|limit| plan.min_severity > *limit) {
-        return Err(Failure::usage(format!(
+        return Err(CliFailure::wrong_usage(format!(
             "nothing below {} is reported, so findings from {limit} on could not make it fail",
             plan.min_severity
         ))
         .hint("Give `--fail-on` the same severity, or `never`."));
     }
-    if plan.depth == Depth::Patterns
+    if plan.depth == ReviewDepth::Patterns
         && !plan.skills.iter().any(|one| one.trusted && has_patterns(one))
     {
-        return Err(Failure::usage(
+        return Err(CliFailure::wrong_usage(
             "there is no pattern to run: no skill that takes part has one that is trusted",
         )
         .hint("Leave out `--skills` and `--no-skills` for the usual ones."));
@@ -184,93 +189,95 @@ fn check_limits(limit: Option<Severity>, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn has_patterns(resolved: &Resolved) -> bool {
+fn has_patterns(resolved: &ResolvedSkill) -> bool {
     let patterns = &resolved.skill.auto_validated_patterns;
     patterns.iter().any(|pattern| pattern.pattern.is_some() && pattern.unusable.is_none())
 }
 
 /// Warns about requested skills that were not found, and says where they were searched.
-fn tell_unresolved(plan: &Plan, ui: &mut Ui<'_>) -> Result<(), Failure> {
+fn warn_of_unresolved(plan: &ReviewPlan, ui: &mut TerminalUi<'_>) -> Result<(), CliFailure> {
     for skill in &plan.unresolved {
-        let text = format!("! {}; going on with the others", printable(&skill.reason));
-        ui.note(&ui.paint_err(ui::WARN, text))?;
+        let text = format!("! {}; going on with the others", printable_line(&skill.reason));
+        ui.print_note(&ui.paint_err(ui::WARN, text))?;
         for place in &skill.searched {
-            ui.note(&format!("    searched {}", printable(place)))?;
+            ui.print_note(&format!("    searched {}", printable_line(place)))?;
         }
     }
     Ok(())
 }
 
 /// Reports an empty change: what was searched, and which files were skipped.
-fn nothing(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
-    let Plan { gathered, .. } = plan;
-    let words = printable(&gathered.scope.words);
+fn report_nothing(plan: &ReviewPlan, ui: &mut TerminalUi<'_>) -> CliResult {
+    let ReviewPlan { gathered, .. } = plan;
+    let words = printable_line(&gathered.scope.words);
     writeln!(ui.out, "Nothing to review in {words}.")?;
     for skipped in &gathered.change.skipped {
-        ui.note(&format!(
+        ui.print_note(&format!(
             "  {}: {}",
-            printable(skipped.path.as_str()),
-            printable(&skipped.reason)
+            printable_line(skipped.path.as_str()),
+            printable_line(&skipped.reason)
         ))?;
     }
     for warning in &gathered.warnings {
-        ui.note(&ui.paint_err(ui::WARN, format!("! {}", printable(warning))))?;
+        ui.print_note(&ui.paint_err(ui::WARN, format!("! {}", printable_line(warning))))?;
     }
     if gathered.change.skipped.is_empty() && gathered.scope.words == "uncommitted changes" {
-        ui.note("hint: `--base BRANCH` looks at a branch, `--commit HEAD` at the last commit, and paths at whole files")?;
+        ui.print_note("hint: `--base BRANCH` looks at a branch, `--commit HEAD` at the last commit, and paths at whole files")?;
     }
-    missed(plan)
+    check_missed_files(plan)
 }
 
 /// A panel for reviews without a model: it answers nothing.
-struct Nobody;
+struct SilentPanel;
 
-impl Panel for Nobody {
+impl ReviewAnswerProvider for SilentPanel {
     fn ask<'a>(&'a self, _: &'a Question) -> futures_util::future::BoxFuture<'a, Answer> {
         Box::pin(async { Answer::default() })
     }
 }
 
 /// Runs the review and prints its progress. Ctrl-C stops it and keeps the findings so far.
-async fn attend(
-    plan: &Plan,
-    panel: &dyn Panel,
+async fn run_attended(
+    plan: &ReviewPlan,
+    panel: &dyn ReviewAnswerProvider,
     cancel: &CancellationToken,
-    ui: &mut Ui<'_>,
-) -> Result<Review, Failure> {
+    ui: &mut TerminalUi<'_>,
+) -> Result<ReviewRecord, CliFailure> {
     let begun = Instant::now();
-    let head = (name(), SystemClock.now_ms());
+    let head = (new_review_id(), SystemClock.now_ms());
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
     let listener = move |progress: Progress<'_>| {
         // The receiver is gone once the command ends.
-        let _ = sender.send(line(progress));
+        let _ = sender.send(format_progress(progress));
     };
-    let work = pipeline::run(plan, panel, &listener, cancel, head);
+    let work = pipeline::run_review(plan, panel, &listener, cancel, head);
     tokio::pin!(work);
     let review = loop {
         tokio::select! {
             review = &mut work => break review,
-            Some(line) = told.recv() => ui.note(&printable(&line))?,
+            Some(line) = told.recv() => ui.print_note(&printable_line(&line))?,
             _ = tokio::signal::ctrl_c(), if !cancel.is_cancelled() => {
-                ui.note("stopping; what was found so far is reported")?;
+                ui.print_note("stopping; what was found so far is reported")?;
                 cancel.cancel();
             }
         }
     };
     while let Ok(line) = told.try_recv() {
-        ui.note(&printable(&line))?;
+        ui.print_note(&printable_line(&line))?;
     }
-    Ok(Review { duration_ms: begun.elapsed().as_millis() as u64, ..review })
+    Ok(ReviewRecord { duration_ms: begun.elapsed().as_millis() as u64, ..review })
 }
 
-fn line(progress: Progress<'_>) -> String {
+fn format_progress(progress: Progress<'_>) -> String {
     match progress {
-        Progress::Phase(phase, calls) => format!("{phase}: {}", ui::count(calls, "call")),
+        Progress::Phase(phase, calls) => format!("{phase}: {}", ui::format_count(calls, "call")),
         Progress::Asked(_, name) => format!("  … {name}"),
         Progress::Answered(call) => {
-            let time = ui::time(call.duration_ms);
-            let cost =
-                call.cost_usd.map(|cost| format!(", {}", ui::dollars(cost))).unwrap_or_default();
+            let time = ui::format_time(call.duration_ms);
+            let cost = call
+                .cost_usd
+                .map(|cost| format!(", {}", ui::format_dollars(cost)))
+                .unwrap_or_default();
             match call.outcome {
                 CallOutcome::Completed => format!("  ✓ {} ({time}{cost})", call.agent),
                 _ => {
@@ -282,95 +289,106 @@ fn line(progress: Progress<'_>) -> String {
 }
 
 /// Returns an id that sorts by time: the timestamp of a UUID v7 and four random digits.
-fn name() -> String {
+fn new_review_id() -> String {
     let id = uuid::Uuid::now_v7().simple().to_string();
     format!("{}-{}", &id[..12], &id[28..])
 }
 
 /// Converts a review to an exit code. Findings at or over the limit are a "no"; an incomplete
 /// review is never a success.
-fn verdict(limit: Option<Severity>, plan: &Plan, review: &Review) -> Outcome {
+fn judge_review(
+    limit: Option<ReviewSeverity>,
+    plan: &ReviewPlan,
+    review: &ReviewRecord,
+) -> CliResult {
     let open = review.still_open.iter().map(|reported| reported.severity).max();
-    let worst = review.worst().max(open);
+    let worst = review.worst_severity().max(open);
     if limit.is_some_and(|limit| worst.is_some_and(|worst| worst >= limit)) {
-        return Ok(Exit::No);
+        return Ok(CliExit::No);
     }
     let silent: Vec<&str> = review.failed_calls().map(|call| call.agent.as_str()).collect();
     if !silent.is_empty() {
-        let names = printable(&silent.join(", "));
+        let names = printable_line(&silent.join(", "));
         return not_known_clean(format!(
             "{} gave no answer ({names})",
-            ui::count(silent.len(), "reviewer")
+            ui::format_count(silent.len(), "reviewer")
         ));
     }
-    let is_looked_at = plan.depth == Depth::Patterns || review.calls_made() > 0;
+    let is_looked_at = plan.depth == ReviewDepth::Patterns || review.calls_made() > 0;
     if !is_looked_at && !review.files.is_empty() {
         return not_known_clean("no agent took part".to_owned());
     }
-    missed(plan)
+    check_missed_files(plan)
 }
 
-fn not_known_clean(why: String) -> Outcome {
-    Err(Failure::cannot_run(format!("{why}, so nobody knows whether the change is clean")))
+fn not_known_clean(why: String) -> CliResult {
+    Err(CliFailure::cannot_run(format!("{why}, so nobody knows whether the change is clean")))
 }
 
 /// Fails if files were skipped because of a limit, since they may not be clean.
-fn missed(plan: &Plan) -> Outcome {
+fn check_missed_files(plan: &ReviewPlan) -> CliResult {
     let missed = plan.gathered.change.skipped.iter().filter(|skipped| skipped.missed);
-    let names: Vec<String> = missed.map(|skipped| printable(skipped.path.as_str())).collect();
+    let names: Vec<String> = missed.map(|skipped| printable_line(skipped.path.as_str())).collect();
     match names.as_slice() {
-        [] => Ok(Exit::Done),
-        [first, ..] => Err(Failure::cannot_run(format!(
+        [] => Ok(CliExit::Done),
+        [first, ..] => Err(CliFailure::cannot_run(format!(
             "{} could not be looked at ({first}{}), so nobody knows whether the change is clean",
-            ui::count(names.len(), "file"),
+            ui::format_count(names.len(), "file"),
             if names.len() > 1 { ", …" } else { "" }
         ))
         .hint("The report names them; a smaller scope or single files are within the limits.")),
     }
 }
 
-impl Output {
+impl ReviewOutputArgs {
     /// Returns true if the report is printed as text only.
-    fn is_text(&self, ui: &Ui<'_>) -> bool {
-        self.files.is_empty() && !ui.json && matches!(self.format, None | Some(Format::Text))
+    fn is_text(&self, ui: &TerminalUi<'_>) -> bool {
+        self.files.is_empty() && !ui.json && matches!(self.format, None | Some(ReportFormat::Text))
     }
 
     /// Returns the files to write with their formats.
-    fn checked(&self, ctx: &Ctx<'_>) -> Result<Vec<(Format, Utf8PathBuf)>, Failure> {
+    fn output_files(
+        &self,
+        ctx: &CliContext<'_>,
+    ) -> Result<Vec<(ReportFormat, Utf8PathBuf)>, CliFailure> {
         self.files.iter().map(|text| parse_output_file(ctx, text)).collect()
     }
 
     /// Prints a review and writes it to the given files.
-    pub(crate) fn print(
+    pub(crate) fn print_review(
         &self,
-        ctx: &Ctx<'_>,
-        (review, change): (&Review, &Change),
-        files: &[(Format, Utf8PathBuf)],
-        ui: &mut Ui<'_>,
-    ) -> Result<(), Failure> {
-        let usual = if ui.json { Format::Json } else { Format::Text };
+        ctx: &CliContext<'_>,
+        (review, change): (&ReviewRecord, &ReviewChange),
+        files: &[(ReportFormat, Utf8PathBuf)],
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<(), CliFailure> {
+        let usual = if ui.json { ReportFormat::Json } else { ReportFormat::Text };
         let styles = if ui.colour { Styles::ansi() } else { Styles::plain() };
-        let look = Look { width: ui.columns, styles };
-        let text = render(self.format.unwrap_or(usual), review, change, &look);
+        let look = ReportTextLayout { width: ui.columns, styles };
+        let text = render_review(self.format.unwrap_or(usual), review, change, &look);
         ui.out.write_all(text.as_bytes())?;
         for (format, path) in files {
-            let text = render(*format, review, change, &Look::default());
+            let text = render_review(*format, review, change, &ReportTextLayout::default());
             write_output(ctx, path, text.as_bytes())?;
-            ui.note(&format!("{format}: {path}"))?;
+            ui.print_note(&format!("{format}: {path}"))?;
         }
         Ok(())
     }
 }
 
 /// Parses the value of `--output`, `FILE` or `FORMAT=FILE`, and checks that the file can be written.
-fn parse_output_file(ctx: &Ctx<'_>, text: &str) -> Result<(Format, Utf8PathBuf), Failure> {
-    let said = text.split_once('=').and_then(|(word, file)| Some((Format::from_word(word)?, file)));
+fn parse_output_file(
+    ctx: &CliContext<'_>,
+    text: &str,
+) -> Result<(ReportFormat, Utf8PathBuf), CliFailure> {
+    let said =
+        text.split_once('=').and_then(|(word, file)| Some((ReportFormat::from_word(word)?, file)));
     let (format, file) = match said {
         Some((format, file)) => (Some(format), Utf8Path::new(file)),
-        None => (Format::from_path(Utf8Path::new(text)), Utf8Path::new(text)),
+        None => (ReportFormat::from_path(Utf8Path::new(text)), Utf8Path::new(text)),
     };
     let format = format.ok_or_else(|| {
-        Failure::usage(format!("`{text}` does not say which format it is"))
+        CliFailure::wrong_usage(format!("`{text}` does not say which format it is"))
             .hint("Name it .md, .json, .sarif, .html or .txt, or write FORMAT=FILE.")
     })?;
     let path = ctx.typed_path(file);

@@ -3,20 +3,22 @@
 use std::io::Read;
 
 use camino::Utf8PathBuf;
-use repertoire::{Driver, Talk};
+use repertoire::{ConversationDriver, OpenConversation};
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::middleware::TurnError;
 use repertoire_agent::spending::LimitReached;
-use repertoire_agent::{Report, RunError, RunOptions, Status};
+use repertoire_agent::{AgentRunError, AgentRunStatus, RunOptions, RunReport};
 use repertoire_model::ResponseFormat;
 use repertoire_text::fs;
 
-use crate::attending::{Allowed, Attended, Left, Lines, Person};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::live::{Live, Manner, error_words, short};
-use crate::running::{RunFlags, not_kept, runtime};
-use crate::ui::Ui;
+use crate::agent_setup::{RunFlags, build_runtime, store_failure};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::foreground_run::{
+    AlwaysAllowedCalls, ForegroundOutcome, ForegroundRun, StdinLines, UserPresence,
+};
+use crate::run_display::{RunDisplay, RunDisplayOptions, describe_error, short};
+use crate::ui::TerminalUi;
 
 mod preview;
 
@@ -29,7 +31,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Arguments of `rep run`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// The task, in any words; `-` reads it from standard input; other piped input is appended to
     /// it
     #[arg(value_name = "PROMPT")]
@@ -53,17 +55,17 @@ pub(crate) struct Args {
     flags: RunFlags,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let prompt = prompt(ctx, args, ui)?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &RunArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let prompt = read_prompt(ctx, args, ui)?;
     let mut options = ctx.run_options(&args.flags)?;
-    options.format = args.schema.as_ref().map(|path| schema(ctx, path)).transpose()?;
-    let runtime = runtime()?;
+    options.format = args.schema.as_ref().map(|path| read_schema(ctx, path)).transpose()?;
+    let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let (driver, servers) = ctx.driver(&args.flags, ui).await?;
+        let (driver, servers) = ctx.build_driver(&args.flags, ui).await?;
         let outcome = if args.dry_run {
             preview::run(&driver, args, &prompt, options, ui).await
         } else {
-            attend(ctx, &driver, args, &prompt, options, ui).await
+            run_attended(ctx, &driver, args, &prompt, options, ui).await
         };
         servers.close().await;
         outcome
@@ -73,48 +75,60 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
     outcome
 }
 
-async fn attend(
-    ctx: &Ctx<'_>,
-    driver: &Driver,
-    args: &Args,
+async fn run_attended(
+    ctx: &CliContext<'_>,
+    driver: &ConversationDriver,
+    args: &RunArgs,
     prompt: &str,
     mut options: RunOptions,
-    ui: &mut Ui<'_>,
-) -> Outcome {
-    let resumed = args.resume.as_ref().map(|id| driver.resume(id)).transpose().map_err(not_kept)?;
-    let agent = agent(args, resumed.as_ref());
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let resumed = args
+        .resume
+        .as_ref()
+        .map(|id| driver.resume_conversation(id))
+        .transpose()
+        .map_err(store_failure)?;
+    let agent = agent_name(args, resumed.as_ref());
     ctx.check_reach(driver.system(), &agent, &args.flags, Some(DRY))?;
     let mut talk = match resumed {
         Some(talk) => talk,
-        None => driver.begin(&agent).map_err(not_kept)?,
+        None => driver.begin_conversation(&agent).map_err(store_failure)?,
     };
-    let mut live = Live::new(manner(ctx, args));
-    if let Some(line) = ctx.begun_elsewhere(&talk, &args.flags).filter(|_| !ui.json) {
-        live.note(&line, ui)?;
+    let mut live = RunDisplay::new(display_options(ctx, args));
+    if let Some(line) = ctx.note_on_other_project(&talk, &args.flags).filter(|_| !ui.json) {
+        live.print_note(&line, ui)?;
     }
     if talk.interrupted().is_some() && !ui.json {
-        live.note("the last run of this conversation was interrupted; it goes on from there", ui)?;
+        live.print_note(
+            "the last run of this conversation was interrupted; it goes on from there",
+            ui,
+        )?;
     }
-    let attended = Attended::of(&mut options, person(ctx, ui), &Allowed::default());
-    let mut lines = Lines::new();
-    let work = talk.send(&agent, prompt, options);
-    let report = match attended.stay(work, &mut live, &mut lines, ui).await? {
-        Left::Ended(report) => report.map_err(not_kept)?,
-        Left::Dropped => return Ok(Exit::Interrupted),
+    let attended = ForegroundRun::connect(
+        &mut options,
+        user_presence(ctx, ui),
+        &AlwaysAllowedCalls::default(),
+    );
+    let mut lines = StdinLines::new();
+    let work = talk.send_prompt(&agent, prompt, options);
+    let report = match attended.attend(work, &mut live, &mut lines, ui).await? {
+        ForegroundOutcome::Ended(report) => report.map_err(store_failure)?,
+        ForegroundOutcome::Dropped => return Ok(CliExit::Interrupted),
     };
-    live.end(&report, ui)?;
+    live.print_end(&report, ui)?;
     ctx.remember_use(&talk);
-    verdict(report)
+    judge_report(report)
 }
 
 /// Returns the requested agent, or that of the conversation, or the default one.
-fn agent(args: &Args, talk: Option<&Talk>) -> String {
+fn agent_name(args: &RunArgs, talk: Option<&OpenConversation>) -> String {
     let known = talk.map(|talk| talk.head().agent.clone()).filter(|agent| !agent.is_empty());
     args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned())
 }
 
-fn manner(ctx: &Ctx<'_>, args: &Args) -> Manner {
-    Manner {
+fn display_options(ctx: &CliContext<'_>, args: &RunArgs) -> RunDisplayOptions {
+    RunDisplayOptions {
         thinking: args.thinking,
         streamed: ctx.env.is_terminal,
         rewritten: ctx.env.stderr_is_terminal,
@@ -122,47 +136,47 @@ fn manner(ctx: &Ctx<'_>, args: &Args) -> Manner {
 }
 
 /// Questions are asked only at a terminal, and not with `--json`.
-pub(crate) fn person(ctx: &Ctx<'_>, ui: &Ui<'_>) -> Person {
+pub(crate) fn user_presence(ctx: &CliContext<'_>, ui: &TerminalUi<'_>) -> UserPresence {
     if ctx.env.stdin_is_terminal && ctx.env.stderr_is_terminal && !ui.json {
-        Person::There
+        UserPresence::There
     } else {
-        Person::Absent
+        UserPresence::Absent
     }
 }
 
 /// Converts a report to an exit code or a failure.
-pub(crate) fn verdict(report: Report) -> Outcome {
-    let Some(error) = report.error else { return Ok(Exit::Done) };
-    if report.status == Status::Cancelled {
-        return Ok(Exit::Interrupted);
+pub(crate) fn judge_report(report: RunReport) -> CliResult {
+    let Some(error) = report.error else { return Ok(CliExit::Done) };
+    if report.status == AgentRunStatus::Cancelled {
+        return Ok(CliExit::Interrupted);
     }
     let failure = if is_set_up_wrong(&error) {
-        Failure::cannot_run(error_words(&error))
+        CliFailure::cannot_run(describe_error(&error))
     } else {
-        Failure::no(error_words(&error))
+        CliFailure::negative_answer(describe_error(&error))
     };
     let resume = format!("`rep run --resume {} …` goes on", short(&report.conversation));
     Err(match report.status {
-        Status::Limited if is_price_unknown(&error) => {
+        AgentRunStatus::Limited if is_price_unknown(&error) => {
             failure.hint("Or leave out the limit on cost (`--max-cost`, `limits.cost`).")
         }
-        Status::Limited => failure.hint(format!("{resume}, with a higher limit.")),
-        Status::Paused => failure.hint(format!("{resume} then.")),
+        AgentRunStatus::Limited => failure.hint(format!("{resume}, with a higher limit.")),
+        AgentRunStatus::Paused => failure.hint(format!("{resume} then.")),
         _ => failure,
     })
 }
 
-fn is_price_unknown(error: &RunError) -> bool {
-    matches!(error, RunError::Turn(TurnError::Limit(LimitReached::PriceUnknown { .. })))
+fn is_price_unknown(error: &AgentRunError) -> bool {
+    matches!(error, AgentRunError::Turn(TurnError::Limit(LimitReached::PriceUnknown { .. })))
 }
 
 /// Returns true if the user has to change the configuration before a run can work.
-fn is_set_up_wrong(error: &RunError) -> bool {
-    use repertoire_model::Error;
+fn is_set_up_wrong(error: &AgentRunError) -> bool {
+    use repertoire_model::ModelError;
     matches!(
         error,
-        RunError::Turn(
-            TurnError::Model(Error::NotConfigured { .. } | Error::Unauthorised { .. })
+        AgentRunError::Turn(
+            TurnError::Model(ModelError::NotConfigured { .. } | ModelError::Unauthorised { .. })
                 | TurnError::Definition(_)
                 | TurnError::UnknownAgent { .. }
                 | TurnError::UnknownTools { .. }
@@ -171,14 +185,18 @@ fn is_set_up_wrong(error: &RunError) -> bool {
     )
 }
 
-fn prompt(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<String, Failure> {
+fn read_prompt(
+    ctx: &CliContext<'_>,
+    args: &RunArgs,
+    ui: &mut TerminalUi<'_>,
+) -> Result<String, CliFailure> {
     let typed = args.prompt.join(" ");
     let is_dash = typed.trim() == "-";
     let piped =
         if is_dash || !ctx.env.stdin_is_terminal { standard_input(ui)? } else { String::new() };
     let piped = piped.trim_end();
     match (is_dash || typed.trim().is_empty(), piped.trim().is_empty()) {
-        (true, true) => Err(Failure::usage("there is no task").hint(
+        (true, true) => Err(CliFailure::wrong_usage("there is no task").hint(
             "Write it after the options, or pipe it in: `rep run \"fix the failing test\"`.",
         )),
         (true, false) => Ok(piped.to_owned()),
@@ -188,7 +206,7 @@ fn prompt(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Result<String, Failure
     }
 }
 
-fn standard_input(ui: &mut Ui<'_>) -> Result<String, Failure> {
+fn standard_input(ui: &mut TerminalUi<'_>) -> Result<String, CliFailure> {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -198,15 +216,17 @@ fn standard_input(ui: &mut Ui<'_>) -> Result<String, Failure> {
     let read = match receiver.recv_timeout(PATIENCE) {
         Ok(read) => Ok(read),
         Err(_) => {
-            ui.note("waiting for the end of standard input (`< /dev/null` if there is none)")?;
+            ui.print_note(
+                "waiting for the end of standard input (`< /dev/null` if there is none)",
+            )?;
             receiver.recv()
         }
     };
-    let bytes = read
-        .unwrap_or_else(|_| Ok(Vec::new()))
-        .map_err(|error| Failure::cannot_run(format!("standard input cannot be read: {error}")))?;
+    let bytes = read.unwrap_or_else(|_| Ok(Vec::new())).map_err(|error| {
+        CliFailure::cannot_run(format!("standard input cannot be read: {error}"))
+    })?;
     if bytes.len() as u64 > PROMPT_BYTES_MAX {
-        return Err(Failure::usage(format!(
+        return Err(CliFailure::wrong_usage(format!(
             "standard input is larger than {} MiB",
             PROMPT_BYTES_MAX / 1024 / 1024
         ))
@@ -215,13 +235,15 @@ fn standard_input(ui: &mut Ui<'_>) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn schema(ctx: &Ctx<'_>, path: &Utf8PathBuf) -> Result<ResponseFormat, Failure> {
-    let text = fs::read_text(&ctx.typed_path(path), SCHEMA_BYTES_MAX)
-        .map_err(|error| Failure::usage(format!("`--schema {path}` cannot be read: {error}")))?;
-    let schema: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("`--schema {path}` is not JSON: {error}")))?;
+fn read_schema(ctx: &CliContext<'_>, path: &Utf8PathBuf) -> Result<ResponseFormat, CliFailure> {
+    let text = fs::read_text(&ctx.typed_path(path), SCHEMA_BYTES_MAX).map_err(|error| {
+        CliFailure::wrong_usage(format!("`--schema {path}` cannot be read: {error}"))
+    })?;
+    let schema: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        CliFailure::wrong_usage(format!("`--schema {path}` is not JSON: {error}"))
+    })?;
     jsonschema::validator_for(&schema).map_err(|error| {
-        Failure::usage(format!("`--schema {path}` is not a JSON Schema: {error}"))
+        CliFailure::wrong_usage(format!("`--schema {path}` is not a JSON Schema: {error}"))
     })?;
     Ok(ResponseFormat::Schema { name: "answer".to_owned(), schema })
 }

@@ -8,23 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_serve::House;
-use repertoire_serve::http::authority::Authority;
-use repertoire_serve::http::token::{self, Keys, TokenError};
-use repertoire_serve::http::whereabouts::{self, Posting, Whereabouts};
-use repertoire_serve::http::{self, Daemon, Rules};
+use repertoire_serve::ServeState;
+use repertoire_serve::http::address_file::{self, AddressPublication, DaemonAddress};
+use repertoire_serve::http::authority::HttpAuthority;
+use repertoire_serve::http::token::{self, AccessKeys, TokenError};
+use repertoire_serve::http::{self, ClientRules, HttpDaemon};
 use repertoire_serve::limits::HttpLimits;
 use repertoire_text::clock::{Clock as _, SystemClock};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::worker::{DaemonArgs, stop_when_asked, work_until};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::planning::no_journal;
-use crate::running::runtime_of;
+use super::worker::{DaemonArgs, cancel_on_signal, work_until};
+use crate::agent_setup::build_runtime_with_threads;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::plan_setup::journal_unavailable;
 use crate::schema::serve::ServeJson;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 const PORT: u16 = 7757;
 /// Number of worker threads. More than most machines have cores, since some requests wait for a
@@ -37,9 +37,9 @@ const LAST_TRACES: Duration = Duration::from_secs(2);
 /// Arguments of `rep serve`
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Args {
+pub(crate) struct ServeArgs {
     #[command(subcommand)]
-    command: Option<Sub>,
+    command: Option<ServeAction>,
     /// The port to listen on; 0 takes any free port
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     allow_remote: bool,
     /// A host name that clients use for this server, with or without a port (may be repeated)
     #[arg(long = "allowed-host", value_name = "NAME")]
-    allowed_hosts: Vec<Authority>,
+    allowed_hosts: Vec<HttpAuthority>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Sub {
+enum ServeAction {
     /// Print a new link to the page of the running daemon
     Link(LinkArgs),
 }
@@ -80,66 +80,68 @@ struct LinkArgs {
     open: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    if let Some(Sub::Link(args)) = &args.command {
-        return link(ctx, args, ui);
+pub(crate) fn run(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    if let Some(ServeAction::Link(args)) = &args.command {
+        return print_new_link(ctx, args, ui);
     }
-    refuse_strangers(args)?;
-    runtime_of(SERVING_THREADS)?.block_on(serve(ctx, args, ui))
+    check_remote_access(args)?;
+    build_runtime_with_threads(SERVING_THREADS)?.block_on(serve_http(ctx, args, ui))
 }
 
-async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let limits = http_limits(ctx);
-    if let Err(few) = http::make_room(&limits) {
+    if let Err(few) = http::raise_file_limit(&limits) {
         let few = format!(
             "the system allows {} open files, and the connection limits need {}: raise it with `ulimit -n {}`, or lower \
              `serve.connections_max`",
             few.allowed, few.wanted, few.wanted
         );
-        ui.note(&ui.paint_err(ui::WARN, few))?;
+        ui.print_note(&ui.paint_err(ui::WARN, few))?;
     }
     let scratch = args.conformance.then(tempfile::tempdir).transpose();
     let scratch =
-        scratch.map_err(|error| Failure::cannot_run(format!("no temporary folder: {error}")))?;
+        scratch.map_err(|error| CliFailure::cannot_run(format!("no temporary folder: {error}")))?;
     let house = match scratch.as_ref().map(|dir| Utf8Path::from_path(dir.path())) {
-        None => ctx.whole_house()?,
+        None => ctx.all_services()?,
         Some(Some(dir)) => {
-            ui.note(&ui.paint_err(
+            ui.print_note(&ui.paint_err(
                 ui::WARN,
                 "for the conformance suite: /mcp asks for no token, and nothing of yours is served",
             ))?;
-            ctx.empty_house(dir)?
+            ctx.empty_services(dir)?
         }
-        Some(None) => return Err(Failure::cannot_run("the temporary folder's name is not UTF-8")),
+        Some(None) => {
+            return Err(CliFailure::cannot_run("the temporary folder's name is not UTF-8"));
+        }
     };
     // Open the journal now: an error is easier to fix here than on the page.
     let target = ctx.journal_target(None);
-    house.journal().await.map_err(|error| no_journal(&target, &error))?;
-    let (listener, address) = bind(ctx, args).await?;
-    let (keys, _) = Keys::open(&token_file(ctx)).map_err(no_token)?;
+    house.journal().await.map_err(|error| journal_unavailable(&target, &error))?;
+    let (listener, address) = bind_listener(ctx, args).await?;
+    let (keys, _) = AccessKeys::open_token_file(&token_file(ctx)).map_err(no_token)?;
     for note in keys.notes() {
-        ui.note(&ui.paint_err(ui::WARN, note))?;
+        ui.print_note(&ui.paint_err(ui::WARN, note))?;
     }
     // Install the signal handler before printing the link, since a caller may stop the daemon as
     // soon as it reads that.
     let shutdown = CancellationToken::new();
-    stop_when_asked(shutdown.clone())?;
-    let code = keys.lend_code(house.now_ms()).map_err(no_token)?;
-    let _posted = post(ctx, address, ui)?;
-    say_who_may_come(args, address, ui)?;
-    tell(ctx, reachable(address), &code, args.open, ui)?;
+    cancel_on_signal(shutdown.clone())?;
+    let code = keys.issue_code(house.now_ms()).map_err(no_token)?;
+    let _posted = post_address(ctx, address, ui)?;
+    warn_of_remote_access(args, address, ui)?;
+    print_link(ctx, reachable_address(address), &code, args.open, ui)?;
 
     let _watching = house.watch();
-    let (tracer, traces) = ctx.tracer(&shutdown)?.unzip();
-    let rules = Rules { names: args.allowed_hosts.clone(), tracer, limits };
-    let daemon = Daemon {
+    let (tracer, traces) = ctx.start_tracer(&shutdown)?.unzip();
+    let rules = ClientRules { names: args.allowed_hosts.clone(), tracer, limits };
+    let daemon = HttpDaemon {
         house: house.clone(),
         keys: Arc::new(keys),
         address,
         conformance: args.conformance,
         rules,
     };
-    let outcome = attend(ctx, args, listener, daemon, &house, shutdown, ui).await;
+    let outcome = serve_and_work(ctx, args, listener, daemon, &house, shutdown, ui).await;
     if let Some(traces) = traces {
         // Send the last traces, but don't let an unreachable collector block the shutdown.
         let _ = tokio::time::timeout(LAST_TRACES, traces).await;
@@ -149,8 +151,8 @@ async fn serve(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
 
 /// Returns the configurable limits of the server. A limit of 0 would lock everyone out, so it
 /// becomes 1.
-fn http_limits(ctx: &Ctx<'_>) -> HttpLimits {
-    let limit = |key: &str| ctx.config.number(key).max(1);
+fn http_limits(ctx: &CliContext<'_>) -> HttpLimits {
+    let limit = |key: &str| ctx.config.get_integer(key).max(1);
     HttpLimits {
         connections_max: limit("serve.connections_max"),
         unauthenticated_connections_max: limit("serve.unauthenticated_connections_max"),
@@ -160,23 +162,23 @@ fn http_limits(ctx: &Ctx<'_>) -> HttpLimits {
 }
 
 /// Serves, and also works on queued runs with `--work`. If one of the two ends, so does the other.
-async fn attend(
-    ctx: &Ctx<'_>,
-    args: &Args,
+async fn serve_and_work(
+    ctx: &CliContext<'_>,
+    args: &ServeArgs,
     listener: TcpListener,
-    daemon: Daemon,
-    house: &House,
+    daemon: HttpDaemon,
+    house: &ServeState,
     shutdown: CancellationToken,
-    ui: &mut Ui<'_>,
-) -> Outcome {
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let serving = async {
-        let served = http::serve(listener, daemon, shutdown.clone()).await;
+        let served = http::serve_http(listener, daemon, shutdown.clone()).await;
         shutdown.cancel();
-        served.map_err(|error| Failure::cannot_run(format!("the server stopped: {error}")))
+        served.map_err(|error| CliFailure::cannot_run(format!("the server stopped: {error}")))
     };
     if !args.work {
         serving.await?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let working = async {
         // With `--json`, the output is one object about the server; the progress of runs is printed
@@ -184,7 +186,7 @@ async fn attend(
         let is_json = std::mem::replace(&mut ui.json, false);
         let worked = match house.journal().await {
             Ok(journal) => work_until(ctx, &DaemonArgs::default(), journal, &shutdown, ui).await,
-            Err(error) => Err(no_journal(&ctx.journal_target(None), &error)),
+            Err(error) => Err(journal_unavailable(&ctx.journal_target(None), &error)),
         };
         ui.json = is_json;
         shutdown.cancel();
@@ -195,17 +197,20 @@ async fn attend(
 }
 
 /// Fails if other machines could reach the server without `--allow-remote` and `--allowed-host`.
-fn refuse_strangers(args: &Args) -> Result<(), Failure> {
+fn check_remote_access(args: &ServeArgs) -> Result<(), CliFailure> {
     if args.host.is_loopback() {
         return if args.allow_remote {
-            Err(Failure::usage(format!("{} can only be reached from this machine", args.host))
-                .hint("Leave `--allow-remote` out, or name another address with `--host`."))
+            Err(CliFailure::wrong_usage(format!(
+                "{} can only be reached from this machine",
+                args.host
+            ))
+            .hint("Leave `--allow-remote` out, or name another address with `--host`."))
         } else {
             Ok(())
         };
     }
     if args.conformance {
-        return Err(Failure::usage(
+        return Err(CliFailure::wrong_usage(
             "`--conformance` asks for no token, so it stays on this machine",
         )
         .hint("Leave `--host` out."));
@@ -213,12 +218,16 @@ fn refuse_strangers(args: &Args) -> Result<(), Failure> {
     if args.allow_remote && !args.allowed_hosts.is_empty() {
         return Ok(());
     }
-    Err(Failure::usage(format!("other machines can reach {}, and this has no TLS", args.host))
+    Err(CliFailure::wrong_usage(format!("other machines can reach {}, and this has no TLS", args.host))
         .hint("Reach this machine by `ssh -L 7757:127.0.0.1:7757 HOST`, and leave `--host` out.")
         .hint("Or say `--allow-remote --allowed-host NAME`, with the name that clients use, behind a proxy that has TLS."))
 }
 
-fn say_who_may_come(args: &Args, address: SocketAddr, ui: &mut Ui<'_>) -> Result<(), Failure> {
+fn warn_of_remote_access(
+    args: &ServeArgs,
+    address: SocketAddr,
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
     if !args.allow_remote {
         return Ok(());
     }
@@ -227,23 +236,28 @@ fn say_who_may_come(args: &Args, address: SocketAddr, ui: &mut Ui<'_>) -> Result
         "other machines can reach {address} as {}. Whoever has the token can do here whatever you can, and without TLS it can be read on the way",
         names.join(", ")
     );
-    ui.note(&ui.paint_err(ui::WARN, text))?;
+    ui.print_note(&ui.paint_err(ui::WARN, text))?;
     Ok(())
 }
 
-async fn bind(ctx: &Ctx<'_>, args: &Args) -> Result<(TcpListener, SocketAddr), Failure> {
+async fn bind_listener(
+    ctx: &CliContext<'_>,
+    args: &ServeArgs,
+) -> Result<(TcpListener, SocketAddr), CliFailure> {
     let wanted = SocketAddr::new(args.host, args.port);
-    http::bind(wanted).await.map_err(|error| {
+    http::bind_listener(wanted).await.map_err(|error| {
         if error.kind() != ErrorKind::AddrInUse {
-            return Failure::cannot_run(format!("{wanted} cannot be listened on: {error}"));
+            return CliFailure::cannot_run(format!("{wanted} cannot be listened on: {error}"));
         }
-        match whereabouts::find(&address_file(ctx)) {
-            Some(other) if other.address.port() == wanted.port() => Failure::cannot_run(format!(
-                "a daemon is at {} already: process {}, for {}",
-                other.address, other.pid, other.project
-            ))
-            .hint("`rep serve link` prints a link to its page."),
-            _ => Failure::cannot_run(format!("another program listens on {wanted}")),
+        match address_file::find_daemon(&address_file(ctx)) {
+            Some(other) if other.address.port() == wanted.port() => {
+                CliFailure::cannot_run(format!(
+                    "a daemon is at {} already: process {}, for {}",
+                    other.address, other.pid, other.project
+                ))
+                .hint("`rep serve link` prints a link to its page.")
+            }
+            _ => CliFailure::cannot_run(format!("another program listens on {wanted}")),
         }
         .hint("`--port 0` takes any port that is free.")
     })
@@ -251,17 +265,18 @@ async fn bind(ctx: &Ctx<'_>, args: &Args) -> Result<(TcpListener, SocketAddr), F
 
 /// Writes the address file, by which `rep serve link` finds this daemon. An earlier daemon keeps
 /// its own.
-fn post(
-    ctx: &Ctx<'_>,
+fn post_address(
+    ctx: &CliContext<'_>,
     address: SocketAddr,
-    ui: &mut Ui<'_>,
-) -> Result<Option<whereabouts::Posted>, Failure> {
+    ui: &mut TerminalUi<'_>,
+) -> Result<Option<address_file::AddressFile>, CliFailure> {
     let project = ctx.project_dir(None);
-    let at = Whereabouts { address: reachable(address), pid: std::process::id(), project };
-    match whereabouts::post(&address_file(ctx), &at) {
-        Ok(Posting::Done(posted)) => Ok(Some(posted)),
-        Ok(Posting::Taken(other)) => {
-            ui.note(&format!(
+    let at =
+        DaemonAddress { address: reachable_address(address), pid: std::process::id(), project };
+    match address_file::publish_address(&address_file(ctx), &at) {
+        Ok(AddressPublication::Done(posted)) => Ok(Some(posted)),
+        Ok(AddressPublication::Taken(other)) => {
+            ui.print_note(&format!(
                 "another daemon is at {}, for {}; `rep serve link --port {}` prints links to this one",
                 other.address,
                 other.project,
@@ -271,7 +286,7 @@ fn post(
         }
         Err(error) => {
             let path = address_file(ctx);
-            ui.note(&ui.paint_err(
+            ui.print_note(&ui.paint_err(
                 ui::WARN,
                 format!("`rep serve link` will not find this: {path}: {error}"),
             ))?;
@@ -280,46 +295,47 @@ fn post(
     }
 }
 
-fn link(ctx: &Ctx<'_>, args: &LinkArgs, ui: &mut Ui<'_>) -> Outcome {
+fn print_new_link(ctx: &CliContext<'_>, args: &LinkArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let address = match args.port {
         Some(port) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
-        None => match whereabouts::find(&address_file(ctx)) {
+        None => match address_file::find_daemon(&address_file(ctx)) {
             Some(at) => at.address,
             None => {
-                return Err(Failure::no("no daemon is running").hint("`rep serve` starts one."));
+                return Err(CliFailure::negative_answer("no daemon is running")
+                    .hint("`rep serve` starts one."));
             }
         },
     };
-    let code = token::leave_code(&token_file(ctx), SystemClock.now_ms()).map_err(no_token)?;
-    tell(ctx, address, &code, args.open, ui)?;
-    Ok(Exit::Done)
+    let code = token::store_code(&token_file(ctx), SystemClock.now_ms()).map_err(no_token)?;
+    print_link(ctx, address, &code, args.open, ui)?;
+    Ok(CliExit::Done)
 }
 
 /// Prints the link to stdout, since it may be read from a pipe.
-fn tell(
-    ctx: &Ctx<'_>,
+fn print_link(
+    ctx: &CliContext<'_>,
     address: SocketAddr,
     code: &str,
     open: bool,
-    ui: &mut Ui<'_>,
-) -> Result<(), Failure> {
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
     let (link, token_file) = (format!("http://{address}/#code={code}"), token_file(ctx));
     if ui.json {
         let (address, token_file) = (address.to_string(), token_file.to_string());
         ui.print_json_line(&ServeJson { address, link: link.clone(), token_file })?;
     } else {
-        ui.note("This link opens the page once, within ten minutes:")?;
+        ui.print_note("This link opens the page once, within ten minutes:")?;
         writeln!(ui.out, "{link}")?;
         ui.out.flush()?;
     }
-    if open && let Err(why) = browser::open(ctx.env, &link) {
-        ui.note(&ui.paint_err(ui::WARN, format!("no browser was opened: {why}")))?;
+    if open && let Err(why) = browser::open_link(ctx.env, &link) {
+        ui.print_note(&ui.paint_err(ui::WARN, format!("no browser was opened: {why}")))?;
     }
     Ok(())
 }
 
 /// Replaces an unspecified address (all interfaces) by loopback, which can be typed into a browser.
-fn reachable(address: SocketAddr) -> SocketAddr {
+fn reachable_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -328,16 +344,16 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-fn token_file(ctx: &Ctx<'_>) -> Utf8PathBuf {
+fn token_file(ctx: &CliContext<'_>) -> Utf8PathBuf {
     ctx.env.data_dir().join("serve").join("token")
 }
 
-fn address_file(ctx: &Ctx<'_>) -> Utf8PathBuf {
+fn address_file(ctx: &CliContext<'_>) -> Utf8PathBuf {
     ctx.env.data_dir().join("serve").join("address")
 }
 
-fn no_token(error: TokenError) -> Failure {
-    let failure = Failure::cannot_run(error.to_string());
+fn no_token(error: TokenError) -> CliFailure {
+    let failure = CliFailure::cannot_run(error.to_string());
     match error {
         TokenError::Refused { .. } => failure.hint("Remove it, and a new one is made."),
         TokenError::Random(_) | TokenError::File { .. } => failure,

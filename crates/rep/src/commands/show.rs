@@ -2,92 +2,103 @@
 
 use repertoire_flow::file;
 use repertoire_journal::Target;
-use repertoire_skill::catalog::{Catalog, Entry};
-use repertoire_skill::depend::{self, Met};
+use repertoire_skill::catalog::{Catalog, CatalogEntry};
+use repertoire_skill::dependencies::{self, DependencyMatch};
 use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::render::json::SkillJson;
 use repertoire_skill::resources;
-use repertoire_text::{Position, terminal};
+use repertoire_text::{TextPosition, terminal};
 
-use crate::cli::Ctx;
-use crate::commands::resolve;
-use crate::failure::{Exit, Outcome};
-use crate::running::runtime;
-use crate::ui::{self, Ui};
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::commands::resolve_skill;
+use crate::failure::{CliExit, CliResult};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep show`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SkillShowArgs {
     /// Name of the skill, also as `plugin:skill`
     name: String,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let request = ctx.config.request()?;
-    let catalog = repertoire_skill::discover::discover(&request);
-    let entry =
-        resolve(&catalog, &args.name).map_err(|failure| match run_called(ctx, &args.name) {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &SkillShowArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let request = ctx.config.discovery_request()?;
+    let catalog = repertoire_skill::discover::discover_catalog(&request);
+    let entry = resolve_skill(&catalog, &args.name).map_err(|failure| {
+        match find_run_called(ctx, &args.name) {
             Some(short) => {
                 failure.hint(format!("There is a run of that name: `rep runs show {short}`."))
             }
             None => failure,
-        })?;
+        }
+    })?;
     if ui.json {
-        let found = resources::list(&entry.skill, &request.limits.resources);
+        let found = resources::list_resources(&entry.skill, &request.limits.resources);
         ui.print_json(&SkillJson::new(entry, Some(&found.files)))?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
-    print(&catalog, entry, &request.limits.resources, ui)?;
-    Ok(Exit::Done)
+    print_skill(&catalog, entry, &request.limits.resources, ui)?;
+    Ok(CliExit::Done)
 }
 
 /// Finds a run of that name, which the user may have meant. Only a local journal is searched: a
 /// missing skill is no reason to wait for a database.
-fn run_called(ctx: &Ctx<'_>, name: &str) -> Option<String> {
+fn find_run_called(ctx: &CliContext<'_>, name: &str) -> Option<String> {
     let Target::File(path) = ctx.journal_target(None) else { return None };
     if !path.is_file() {
         return None;
     }
-    runtime().ok()?.block_on(async {
+    build_runtime().ok()?.block_on(async {
         let journal = ctx.journal(None).await.ok()?;
-        Some(journal.find(name).await.ok()?.id.short().to_owned())
+        Some(journal.find_run(name).await.ok()?.id.short().to_owned())
     })
 }
 
-fn print(
+fn print_skill(
     catalog: &Catalog,
-    entry: &Entry,
+    entry: &CatalogEntry,
     limits: &ResourceLimits,
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     let skill = &entry.skill;
     writeln!(ui.out, "{}", ui.paint(ui::STRONG, &entry.id))?;
-    writeln!(ui.out, "  {}\n", ui::wrap(&skill.description, ui.columns.saturating_sub(4), "  "))?;
+    writeln!(
+        ui.out,
+        "  {}\n",
+        ui::wrap_words(&skill.description, ui.columns.saturating_sub(4), "  ")
+    )?;
     let body = skill.body();
     let facts = [
-        ("file", catalog.places().shorten(&skill.origin.file)),
+        ("file", catalog.places().shorten_path(&skill.origin.file)),
         ("scope", format!("{:?}", skill.origin.scope).to_lowercase()),
         ("dialect", serde_word(&skill.dialect)),
-        ("type", terminal::printable(skill.kind.as_str())),
+        ("type", terminal::printable_line(skill.kind.as_str())),
         ("trust", serde_word(&entry.trust)),
         ("digest", skill.digest().to_string()),
         (
             "body",
             format!(
                 "{}, {}, about {}",
-                ui::count(body.lines().count(), "line"),
-                ui::count(body.chars().count(), "character"),
-                ui::count(body.len().div_ceil(4), "token")
+                ui::format_count(body.lines().count(), "line"),
+                ui::format_count(body.chars().count(), "character"),
+                ui::format_count(body.len().div_ceil(4), "token")
             ),
         ),
     ];
     for (name, value) in facts {
-        writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad(name, 10)))?;
+        writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad_columns(name, 10)))?;
     }
-    if let Some(workflow) = file::load(skill).first().and_then(|loaded| loaded.workflow.as_ref()) {
-        let steps = ui::count(workflow.steps.len(), "step");
+    if let Some(workflow) =
+        file::load_workflows(skill).first().and_then(|loaded| loaded.workflow.as_ref())
+    {
+        let steps = ui::format_count(workflow.steps.len(), "step");
         let value = format!("{steps}, see `rep workflow show {}`", entry.id);
-        writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad("workflow", 10)))?;
+        writeln!(ui.out, "  {} {value}", ui.paint(ui::FAINT, ui::pad_columns("workflow", 10)))?;
     }
     print_fields(entry, ui)?;
     print_needs(catalog, entry, ui)?;
@@ -103,12 +114,12 @@ fn serde_word(value: &impl serde::Serialize) -> String {
     }
 }
 
-fn print_fields(entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_fields(entry: &CatalogEntry, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Fields"))?;
     let skill = &entry.skill;
     for field in &skill.frontmatter.entries {
-        let at = Position::of(skill.text(), field.key_span.start as usize);
-        let place = ui.paint(ui::FAINT, ui::pad(&format!("{}:{}", at.line, at.column), 6));
+        let at = TextPosition::of_offset(skill.text(), field.key_span.start as usize);
+        let place = ui.paint(ui::FAINT, ui::pad_columns(&format!("{}:{}", at.line, at.column), 6));
         let known = repertoire_skill::dialect::is_known_field(&field.key);
         let note =
             if known { String::new() } else { ui.paint(ui::FAINT, " (kept, no effect here)") };
@@ -117,55 +128,68 @@ fn print_fields(entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
             None => field.value.to_json().to_string(),
         };
         let room = ui.columns.saturating_sub(34).max(20);
-        let value = ui::fit(&value, room);
-        let key = ui.paint(ui::ACCENT, ui::pad(&ui::fit(&field.key, 24), 24));
+        let value = ui::fit_columns(&value, room);
+        let key = ui.paint(ui::ACCENT, ui::pad_columns(&ui::fit_columns(&field.key, 24), 24));
         writeln!(ui.out, "  {place} {key} {value}{note}")?;
     }
     Ok(())
 }
 
-fn print_needs(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let needs = depend::met(&entry.skill, catalog.entries());
+fn print_needs(
+    catalog: &Catalog,
+    entry: &CatalogEntry,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    let needs = dependencies::match_dependencies(&entry.skill, catalog.entries());
     if needs.is_empty() {
         return Ok(());
     }
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Depends on"))?;
-    let columns = needs.iter().map(|(need, _)| ui::width(&need.to_string())).max().unwrap_or(0);
+    let columns =
+        needs.iter().map(|(need, _)| ui::text_width(&need.to_string())).max().unwrap_or(0);
     for (need, how) in needs {
         let word = match how {
-            Met::By(_) => ui.paint(ui::GOOD, "there"),
-            Met::Missing => ui.paint(ui::BAD, "missing"),
-            Met::OtherVersion(_) => ui.paint(ui::BAD, "wrong version"),
+            DependencyMatch::By(_) => ui.paint(ui::GOOD, "there"),
+            DependencyMatch::Missing => ui.paint(ui::BAD, "missing"),
+            DependencyMatch::OtherVersion(_) => ui.paint(ui::BAD, "wrong version"),
         };
-        writeln!(ui.out, "  {}  {word}", ui::pad(&need.to_string(), columns))?;
+        writeln!(ui.out, "  {}  {word}", ui::pad_columns(&need.to_string(), columns))?;
     }
     Ok(())
 }
 
-fn print_resources(entry: &Entry, limits: &ResourceLimits, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let found = resources::list(&entry.skill, limits);
+fn print_resources(
+    entry: &CatalogEntry,
+    limits: &ResourceLimits,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    let found = resources::list_resources(&entry.skill, limits);
     if !found.files.is_empty() {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Files"))?;
     }
-    let widths = found.files.iter().map(|file| ui::width(&escape_path(&file.path)));
+    let widths = found.files.iter().map(|file| ui::text_width(&escape_path(&file.path)));
     let columns = widths.max().unwrap_or(0).min(48);
     for file in &found.files {
         let note =
             ui.paint(ui::FAINT, format!("{} bytes, {}", file.bytes, serde_word(&file.group)));
-        writeln!(ui.out, "  {}  {note}", ui::pad(&escape_path(&file.path), columns))?;
+        writeln!(ui.out, "  {}  {note}", ui::pad_columns(&escape_path(&file.path), columns))?;
     }
     for finding in &found.diagnostics {
-        let text = terminal::render(finding, None, ui.diagnostics_colour());
+        let text = terminal::render_diagnostic(finding, None, ui.diagnostics_colour());
         write!(ui.out, "{text}")?;
     }
     Ok(())
 }
 
 fn escape_path(path: &camino::Utf8Path) -> String {
-    terminal::printable(path.as_str())
+    terminal::printable_line(path.as_str())
 }
 
-fn print_twins(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_twins(
+    catalog: &Catalog,
+    entry: &CatalogEntry,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let file = &entry.skill.origin.file;
     let twins: Vec<_> = catalog.shadowed().iter().filter(|lost| lost.by == *file).collect();
     if twins.is_empty() {
@@ -173,19 +197,24 @@ fn print_twins(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Re
     }
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Stands before"))?;
     for twin in twins {
-        writeln!(ui.out, "  {}", catalog.places().shorten(&twin.entry.skill.origin.file))?;
+        writeln!(ui.out, "  {}", catalog.places().shorten_path(&twin.entry.skill.origin.file))?;
     }
     Ok(())
 }
 
-fn print_findings(catalog: &Catalog, entry: &Entry, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_findings(
+    catalog: &Catalog,
+    entry: &CatalogEntry,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let file = &entry.skill.origin.file;
     let own = catalog.diagnostics().iter().filter(|found| found.path.as_ref() == Some(file));
     for (number, finding) in own.enumerate() {
         if number == 0 {
             writeln!(ui.out)?;
         }
-        let text = terminal::render(finding, Some(entry.skill.text()), ui.diagnostics_colour());
+        let text =
+            terminal::render_diagnostic(finding, Some(entry.skill.text()), ui.diagnostics_colour());
         write!(ui.out, "{text}")?;
     }
     Ok(())

@@ -1,51 +1,51 @@
 //! `rep tools`: lists the tools available to agents.
 
-use repertoire_agent::definition::{DEFAULT_AGENT, Definition};
-use repertoire_agent::effect::{EffectLimit, Refusal};
-use repertoire_agent::tool::Access;
+use repertoire_agent::definition::{AgentDefinition, DEFAULT_AGENT};
+use repertoire_agent::effect::{EffectLimit, EffectRefusal};
+use repertoire_agent::tool::ToolAccess;
 use repertoire_agent::{RunOptions, System};
 use repertoire_model::ToolSpec;
-use repertoire_select::Settings;
+use repertoire_select::SelectionSettings;
 use serde_json::json;
 
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::running::{RunFlags, definition, runtime};
-use crate::schema::{ToolJson, ToolsJson};
-use crate::ui::{self, Ui};
+use crate::agent_setup::{RunFlags, build_runtime, load_definition};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::schema::{ToolListJson, ToolRowJson};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep tools`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ToolsArgs {
     /// Show which tools this agent has, and why it lacks the others
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let runtime = runtime()?;
-    let (system, servers) = runtime.block_on(ctx.system(&RunFlags::default(), ui))?;
-    let agent = args.agent.as_ref().map(|name| definition(&system, name)).transpose()?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &ToolsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let runtime = build_runtime()?;
+    let (system, servers) = runtime.block_on(ctx.build_system(&RunFlags::default(), ui))?;
+    let agent = args.agent.as_ref().map(|name| load_definition(&system, name)).transpose()?;
     let specs = runtime.block_on(async {
-        let specs = specs(&system).await;
+        let specs = tool_specs(&system).await;
         servers.close().await;
         specs
     })?;
-    let rows: Vec<ToolJson> = system
+    let rows: Vec<ToolRowJson> = system
         .tools()
         .iter()
         .map(|tool| {
             let name = tool.name();
             let why_not = agent.as_ref().and_then(|agent| {
-                let limit = EffectLimit::of(&agent.name, &agent.tools);
+                let limit = EffectLimit::for_agent(&agent.name, &agent.tools);
                 match limit.refuses_tool(&**tool) {
-                    Some(Refusal { effect: None, .. }) => {
+                    Some(EffectRefusal { effect: None, .. }) => {
                         Some(format!("`disallowed_tools` of {} names it", agent.name))
                     }
                     _ if !agent.tools.has(name) => {
                         Some(format!("`tools` of {} does not name it", agent.name))
                     }
-                    Some(Refusal { effect: Some(effect), .. }) => {
+                    Some(EffectRefusal { effect: Some(effect), .. }) => {
                         Some(format!("{} may not {effect}", agent.name))
                     }
                     None => None,
@@ -53,31 +53,36 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             });
             let idle = matches!(name, "skill" | "skill_search") && !system.has_skills();
             let why_not = why_not.or_else(|| idle.then(|| "there are no skills".to_owned()));
-            ToolJson {
+            ToolRowJson {
                 name: name.to_owned(),
                 access: access_word(tool.access(&json!({}))).to_owned(),
-                about: about(&specs, name),
+                about: describe_tool(&specs, name),
                 available: why_not.is_none(),
                 why_not,
             }
         })
         .collect();
     if ui.json {
-        ui.print_json(&ToolsJson { agent: args.agent.clone(), tools: rows })?;
-        return Ok(Exit::Done);
+        ui.print_json(&ToolListJson { agent: args.agent.clone(), tools: rows })?;
+        return Ok(CliExit::Done);
     }
     for row in &rows {
         let mark = if row.available { ui.paint(ui::GOOD, "✓") } else { ui.paint(ui::BAD, "✗") };
-        let access = ui.paint(ui::FAINT, ui::pad(&row.access, 8));
+        let access = ui.paint(ui::FAINT, ui::pad_columns(&row.access, 8));
         let text = row.why_not.as_ref().unwrap_or(&row.about);
         let room = ui.columns.saturating_sub(32).max(20);
-        writeln!(ui.out, "{mark} {}  {access}  {}", ui::pad(&row.name, 14), ui::fit(text, room))?;
+        writeln!(
+            ui.out,
+            "{mark} {}  {access}  {}",
+            ui::pad_columns(&row.name, 14),
+            ui::fit_columns(text, room)
+        )?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Returns the first sentence of a tool's description.
-fn about(specs: &[ToolSpec], name: &str) -> String {
+fn describe_tool(specs: &[ToolSpec], name: &str) -> String {
     let spec = specs.iter().find(|spec| spec.name == name);
     let text = spec.map(|spec| spec.description.as_str()).unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
@@ -85,23 +90,23 @@ fn about(specs: &[ToolSpec], name: &str) -> String {
 }
 
 /// Returns the tools as seen by an agent that may use all of them.
-async fn specs(system: &System) -> Result<Vec<ToolSpec>, Failure> {
-    let selection = Settings { enabled: false, ..Settings::default() };
+async fn tool_specs(system: &System) -> Result<Vec<ToolSpec>, CliFailure> {
+    let selection = SelectionSettings { enabled: false, ..SelectionSettings::default() };
     let options = RunOptions {
-        definition: Some(Definition::default()),
+        definition: Some(AgentDefinition::default()),
         selection: Some(selection),
         ..RunOptions::default()
     };
     let preview = system.preview(DEFAULT_AGENT, "", options).await;
-    Ok(preview.map_err(|error| Failure::cannot_run(error.to_string()))?.tools)
+    Ok(preview.map_err(|error| CliFailure::cannot_run(error.to_string()))?.tools)
 }
 
-fn access_word(access: Access) -> &'static str {
+fn access_word(access: ToolAccess) -> &'static str {
     match access {
-        Access::None => "none",
-        Access::Read => "reads",
-        Access::Write => "writes",
-        Access::Execute => "executes",
-        Access::Network => "network",
+        ToolAccess::None => "none",
+        ToolAccess::Read => "reads",
+        ToolAccess::Write => "writes",
+        ToolAccess::Execute => "executes",
+        ToolAccess::Network => "network",
     }
 }

@@ -1,22 +1,24 @@
 //! `rep verify`: runs the declared checks. The verdict is based on their exit codes.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_checks::declared::{Check, CheckEvent, CheckOptions, CheckStatus};
-use repertoire_checks::error::Category;
+use repertoire_checks::declared::{CheckDefinition, CheckEvent, CheckOptions, CheckStatus};
+use repertoire_checks::error::ErrorCategory;
 use repertoire_checks::limits::VERIFICATION_BYTES_MAX;
-use repertoire_checks::verify::{self, CheckOutcome, CheckReport, Options, Verdict, Verification};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_checks::verify::{
+    self, CheckOutcome, CheckReport, VerificationReport, VerificationVerdict, VerifyOptions,
+};
+use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::fs;
 use repertoire_text::styles::Styles;
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Ctx;
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
 use crate::consent::CHECK_KEYS;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::{check_output, write_output};
-use crate::running::runtime;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 mod read;
 
@@ -36,7 +38,7 @@ is suspicious.";
 /// Arguments of `rep verify`
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(crate) struct Args {
+pub(crate) struct VerifyArgs {
     /// A command that must succeed, in addition to the declared checks (may be repeated)
     #[arg(long = "check", value_name = "COMMAND", help_heading = WHAT)]
     checks: Vec<String>,
@@ -63,7 +65,7 @@ pub(crate) struct Args {
     compare: Option<Utf8PathBuf>,
     /// Format of the report
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = OUT)]
-    format: Option<Format>,
+    format: Option<VerifyFormat>,
     /// Also write the report to this file, in the format of its extension: .txt, .json, .html (may
     /// be repeated)
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = OUT)]
@@ -71,53 +73,56 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum VerifyFormat {
     Text,
     Json,
     Html,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &VerifyArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     if let Some(file) = &args.read {
         return read::run(ctx, args, file, ui);
     }
-    let files = files(ctx, args)?;
-    let before = args.compare.as_ref().map(|path| earlier(&ctx.typed_path(path))).transpose()?;
+    let files = output_files(ctx, args)?;
+    let before =
+        args.compare.as_ref().map(|path| read_earlier(&ctx.typed_path(path))).transpose()?;
     let ctx = &ctx.with_consent(CHECK_KEYS, ui)?;
-    let checks = declared(ctx, args)?;
+    let checks = collect_checks(ctx, args)?;
     let cancel = CancellationToken::new();
-    let options = Options {
+    let options = VerifyOptions {
         checks: CheckOptions { parallel: args.parallel, fail_fast: args.fail_fast },
         before: before.as_ref(),
     };
-    let verification = runtime()?.block_on(attend(ctx, &checks, options, &cancel, ui))?;
-    let usual = if ui.json { Format::Json } else { Format::Text };
+    let verification = build_runtime()?.block_on(run_checks(ctx, &checks, options, &cancel, ui))?;
+    let usual = if ui.json { VerifyFormat::Json } else { VerifyFormat::Text };
     let styles = if ui.colour { Styles::ansi() } else { Styles::plain() };
-    let text = render(&verification, args.format.unwrap_or(usual), &styles);
+    let text = render_verification(&verification, args.format.unwrap_or(usual), &styles);
     ui.out.write_all(text.as_bytes())?;
     for (format, path) in &files {
-        let text = render(&verification, *format, &Styles::plain());
+        let text = render_verification(&verification, *format, &Styles::plain());
         write_output(ctx, path, text.as_bytes())?;
     }
     if checks.is_empty() {
-        ui.note("hint: Declare checks in `plan.checks` of repertoire.toml, or name one with `--check COMMAND`.")?;
+        ui.print_note("hint: Declare checks in `plan.checks` of repertoire.toml, or name one with `--check COMMAND`.")?;
     }
-    if ctx.sandbox()?.is_enforced() {
-        network_hints(&checks, &verification).iter().try_for_each(|hint| ui.note(hint))?;
+    if ctx.configured_sandbox()?.is_enforced() {
+        network_hints(&checks, &verification).iter().try_for_each(|hint| ui.print_note(hint))?;
     }
     if cancel.is_cancelled() {
-        return Ok(Exit::Interrupted);
+        return Ok(CliExit::Interrupted);
     }
     Ok(match verification.verdict {
-        Verdict::Passed => Exit::Done,
-        Verdict::Failed => Exit::No,
-        Verdict::Inconclusive | Verdict::NotVerifiable => Exit::CannotRun,
+        VerificationVerdict::Passed => CliExit::Done,
+        VerificationVerdict::Failed => CliExit::No,
+        VerificationVerdict::Inconclusive | VerificationVerdict::NotVerifiable => {
+            CliExit::CannotRun
+        }
     })
 }
 
 /// Returns hints for checks that failed without network access with errors that suggest they need
 /// it.
-fn network_hints(checks: &[Check], verification: &Verification) -> Vec<String> {
+fn network_hints(checks: &[CheckDefinition], verification: &VerificationReport) -> Vec<String> {
     let is_offline = |report: &&CheckReport| {
         checks.iter().any(|check| check.name == report.name && !check.network)
     };
@@ -128,11 +133,13 @@ fn network_hints(checks: &[Check], verification: &Verification) -> Vec<String> {
 fn seems_to_need_network(report: &CheckReport) -> bool {
     let mut groups = report.analysis.groups.iter();
     report.result == CheckOutcome::Failed
-        && groups.any(|group| matches!(group.category, Category::Network | Category::Dependency))
+        && groups.any(|group| {
+            matches!(group.category, ErrorCategory::Network | ErrorCategory::Dependency)
+        })
 }
 
 fn network_hint(report: &CheckReport) -> String {
-    let name = printable(&report.name);
+    let name = printable_line(&report.name);
     format!(
         "hint: The sandbox has no network. If `{name}` needs it, set `network = true` for this check in \
          `plan.checks` of repertoire.toml."
@@ -140,30 +147,35 @@ fn network_hint(report: &CheckReport) -> String {
 }
 
 /// Returns the checks of the configuration and of the command line.
-fn declared(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<Check>, Failure> {
-    let mut checks = ctx.checks("plan.checks")?;
-    checks.extend(ctx.checks("plan.final_checks")?);
+fn collect_checks(
+    ctx: &CliContext<'_>,
+    args: &VerifyArgs,
+) -> Result<Vec<CheckDefinition>, CliFailure> {
+    let mut checks = ctx.declared_checks("plan.checks")?;
+    checks.extend(ctx.declared_checks("plan.final_checks")?);
     let typed = args.checks.iter().enumerate();
-    checks.extend(typed.map(|(at, command)| Check::new(format!("check-{}", at + 1), command)));
+    checks.extend(
+        typed.map(|(at, command)| CheckDefinition::new(format!("check-{}", at + 1), command)),
+    );
     Ok(checks)
 }
 
 /// Runs the checks and prints their progress. Ctrl-C cancels them.
-async fn attend(
-    ctx: &Ctx<'_>,
-    checks: &[Check],
-    options: Options<'_>,
+async fn run_checks(
+    ctx: &CliContext<'_>,
+    checks: &[CheckDefinition],
+    options: VerifyOptions<'_>,
     cancel: &CancellationToken,
-    ui: &mut Ui<'_>,
-) -> Result<Verification, Failure> {
+    ui: &mut TerminalUi<'_>,
+) -> Result<VerificationReport, CliFailure> {
     let spill = ctx.env.output_dir().join("verify");
-    let mut workplace = Workplace::new(ctx.project_dir(None), spill, ctx.sandbox()?);
+    let mut workplace = RunWorkplace::new(ctx.project_dir(None), spill, ctx.configured_sandbox()?);
     workplace.environment = ctx.env.tool_environment(false);
     workplace.limits.usage = ctx.usage_limits();
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     // The receiver is gone once all is over.
-    let on_event = |event: CheckEvent| drop(tell.send(line(&event)));
-    let work = verify::verify(checks, &workplace, options, cancel, &on_event);
+    let on_event = |event: CheckEvent| drop(tell.send(format_check_event(&event)));
+    let work = verify::run_verification(checks, &workplace, options, cancel, &on_event);
     tokio::pin!(work);
     let quiet = ui.json;
     let done = loop {
@@ -171,7 +183,7 @@ async fn attend(
             biased;
             Some(line) = told.recv() => {
                 if !quiet {
-                    ui.note(&line)?;
+                    ui.print_note(&line)?;
                 }
             }
             done = &mut work => break done,
@@ -180,43 +192,47 @@ async fn attend(
     };
     while let Ok(line) = told.try_recv() {
         if !quiet {
-            ui.note(&line)?;
+            ui.print_note(&line)?;
         }
     }
     workplace.clean_up();
     done.map_err(|error| {
-        Failure::usage(error.to_string())
+        CliFailure::wrong_usage(error.to_string())
             .hint("Checks are declared in `plan.checks` of repertoire.toml.")
     })
 }
 
-fn line(event: &CheckEvent) -> String {
+fn format_check_event(event: &CheckEvent) -> String {
     match event {
-        CheckEvent::Started { name, attempt: 1 } => format!("  … {}", printable(name)),
+        CheckEvent::Started { name, attempt: 1 } => format!("  … {}", printable_line(name)),
         CheckEvent::Started { name, attempt } => {
-            format!("  … {}, attempt {attempt}", printable(name))
+            format!("  … {}, attempt {attempt}", printable_line(name))
         }
         CheckEvent::Ended(result) => {
-            let (name, time) = (printable(&result.name), ui::time(result.duration_ms));
+            let (name, time) = (printable_line(&result.name), ui::format_time(result.duration_ms));
             match &result.status {
                 CheckStatus::Passed => format!("  ✓ {name} ({time})"),
                 CheckStatus::Failed => format!("  ✗ {name} ({time})"),
                 CheckStatus::TimedOut => format!("  ✗ {name}: it took too long ({time})"),
-                CheckStatus::Skipped(why) => format!("  - {name}: {}", printable(why)),
+                CheckStatus::Skipped(why) => format!("  - {name}: {}", printable_line(why)),
             }
         }
     }
 }
 
-fn render(verification: &Verification, format: Format, styles: &Styles) -> String {
+fn render_verification(
+    verification: &VerificationReport,
+    format: VerifyFormat,
+    styles: &Styles,
+) -> String {
     match format {
-        Format::Text => verify::text(verification, styles),
-        Format::Json => json(verification),
-        Format::Html => verify::html(verification),
+        VerifyFormat::Text => verify::render_text(verification, styles),
+        VerifyFormat::Json => to_json(verification),
+        VerifyFormat::Html => verify::render_html(verification),
     }
 }
 
-fn json(value: &impl serde::Serialize) -> String {
+fn to_json(value: &impl serde::Serialize) -> String {
     let text =
         serde_json::to_string_pretty(value).expect("the record has no maps and no strange numbers");
     format!("{text}\n")
@@ -224,18 +240,26 @@ fn json(value: &impl serde::Serialize) -> String {
 
 /// Returns the files to write with their formats. Files that cannot be written are refused before
 /// any check runs.
-fn files(ctx: &Ctx<'_>, args: &Args) -> Result<Vec<(Format, Utf8PathBuf)>, Failure> {
+fn output_files(
+    ctx: &CliContext<'_>,
+    args: &VerifyArgs,
+) -> Result<Vec<(VerifyFormat, Utf8PathBuf)>, CliFailure> {
     args.files.iter().map(|path| parse_output_file(ctx, path)).collect()
 }
 
-fn parse_output_file(ctx: &Ctx<'_>, path: &Utf8Path) -> Result<(Format, Utf8PathBuf), Failure> {
+fn parse_output_file(
+    ctx: &CliContext<'_>,
+    path: &Utf8Path,
+) -> Result<(VerifyFormat, Utf8PathBuf), CliFailure> {
     let format = match path.extension() {
-        Some("txt") => Format::Text,
-        Some("json") => Format::Json,
-        Some("html" | "htm") => Format::Html,
+        Some("txt") => VerifyFormat::Text,
+        Some("json") => VerifyFormat::Json,
+        Some("html" | "htm") => VerifyFormat::Html,
         _ => {
-            return Err(Failure::usage(format!("`{path}` does not say which format it is"))
-                .hint("Name it .txt, .json or .html."));
+            return Err(CliFailure::wrong_usage(format!(
+                "`{path}` does not say which format it is"
+            ))
+            .hint("Name it .txt, .json or .html."));
         }
     };
     let path = ctx.typed_path(path);
@@ -244,11 +268,12 @@ fn parse_output_file(ctx: &Ctx<'_>, path: &Utf8Path) -> Result<(Format, Utf8Path
 }
 
 /// Reads an earlier verification from a JSON file.
-fn earlier(path: &Utf8Path) -> Result<Verification, Failure> {
-    let text = fs::read_text(path, VERIFICATION_BYTES_MAX)
-        .map_err(|error| Failure::usage(format!("`--compare {path}` cannot be read: {error}")))?;
+fn read_earlier(path: &Utf8Path) -> Result<VerificationReport, CliFailure> {
+    let text = fs::read_text(path, VERIFICATION_BYTES_MAX).map_err(|error| {
+        CliFailure::wrong_usage(format!("`--compare {path}` cannot be read: {error}"))
+    })?;
     serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(format!("`--compare {path}` is no verification: {error}"))
+        CliFailure::wrong_usage(format!("`--compare {path}` is no verification: {error}"))
             .hint("`rep verify -o FILE.json` writes one.")
     })
 }

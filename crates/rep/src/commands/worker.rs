@@ -5,18 +5,18 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire::worker::{Told, Worker};
+use repertoire::worker::{PlanWorker, PlanWorkerEvent};
 use repertoire_journal::{Journal, Target};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::metrics::keep_file;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::planning::host;
-use crate::running::runtime;
+use super::metrics::maintain_metrics_file;
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::plan_setup::host_name;
 use crate::runs_text::status_line;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Maximum time to write the last metrics on shutdown.
 const LAST_FIGURES: Duration = Duration::from_secs(5);
@@ -51,46 +51,63 @@ pub(crate) struct WorkerArgs {
 }
 
 /// Runs `rep daemon`: the worker of this machine.
-pub(crate) fn run_daemon(ctx: &Ctx<'_>, args: &DaemonArgs, ui: &mut Ui<'_>) -> Outcome {
-    work(ctx, args, None, ui)
+pub(crate) fn run_daemon(
+    ctx: &CliContext<'_>,
+    args: &DaemonArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    run_worker_loop(ctx, args, None, ui)
 }
 
 /// Runs `rep worker`: one of several workers on a shared database.
-pub(crate) fn run_worker(ctx: &Ctx<'_>, args: &WorkerArgs, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run_worker(
+    ctx: &CliContext<'_>,
+    args: &WorkerArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     if matches!(ctx.journal_target(args.database.as_deref()), Target::File(_)) {
-        ui.note("no database is given, so this works on the journal of this machine, as `rep daemon` does")?;
+        ui.print_note("no database is given, so this works on the journal of this machine, as `rep daemon` does")?;
     }
-    work(ctx, &args.daemon, args.database.as_deref(), ui)
+    run_worker_loop(ctx, &args.daemon, args.database.as_deref(), ui)
 }
 
-fn work(ctx: &Ctx<'_>, args: &DaemonArgs, database: Option<&str>, ui: &mut Ui<'_>) -> Outcome {
-    let runtime = runtime()?;
+fn run_worker_loop(
+    ctx: &CliContext<'_>,
+    args: &DaemonArgs,
+    database: Option<&str>,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let runtime = build_runtime()?;
     runtime.block_on(async {
         let journal = ctx.journal(database).await?;
         let shutdown = CancellationToken::new();
-        stop_when_asked(shutdown.clone())?;
+        cancel_on_signal(shutdown.clone())?;
         work_until(ctx, args, &journal, &shutdown, ui).await
     })
 }
 
 /// Works on queued runs until `shutdown`.
 pub(crate) async fn work_until(
-    ctx: &Ctx<'_>,
+    ctx: &CliContext<'_>,
     args: &DaemonArgs,
     journal: &Journal,
     shutdown: &CancellationToken,
-    ui: &mut Ui<'_>,
-) -> Outcome {
-    let worker = worker(ctx, args, journal);
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let worker = build_worker(ctx, args, journal);
     let labels: Vec<&str> = worker.labels.iter().map(String::as_str).collect();
-    ui.note(&format!("{} works on runs ({}); Ctrl-C stops it", worker.name, labels.join(", ")))?;
+    ui.print_note(&format!(
+        "{} works on runs ({}); Ctrl-C stops it",
+        worker.name,
+        labels.join(", ")
+    ))?;
     let (sender, told) = mpsc::channel();
-    let hearer: repertoire::worker::Hearer = Arc::new(move |what| {
+    let hearer: repertoire::worker::PlanWorkerEventHandler = Arc::new(move |what| {
         // The receiver is gone once the command ends.
         let _ = sender.send(what);
     });
-    let (complaints, figures) = keep_figures(ctx, args, journal, shutdown);
-    let working = worker.work(shutdown, &hearer);
+    let (complaints, figures) = start_metrics_task(ctx, args, journal, shutdown);
+    let working = worker.run_until_shutdown(shutdown, &hearer);
     tokio::pin!(working);
     let worked = loop {
         let over = tokio::select! {
@@ -98,10 +115,10 @@ pub(crate) async fn work_until(
             () = tokio::time::sleep(TELL_POLL) => None,
         };
         while let Ok(what) = told.try_recv() {
-            say(&what, ui)?;
+            print_message(&what, ui)?;
         }
         while let Ok(complaint) = complaints.try_recv() {
-            ui.note(&ui.paint_err(ui::WARN, complaint))?;
+            ui.print_note(&ui.paint_err(ui::WARN, complaint))?;
         }
         if let Some(worked) = over {
             break worked;
@@ -111,21 +128,22 @@ pub(crate) async fn work_until(
         // Count the last events too, but don't let a slow disk block the shutdown.
         let _ = tokio::time::timeout(LAST_FIGURES, figures).await;
     }
-    worked.map_err(|error| Failure::cannot_run(error.to_string()))?;
-    Ok(Exit::Done)
+    worked.map_err(|error| CliFailure::cannot_run(error.to_string()))?;
+    Ok(CliExit::Done)
 }
 
-fn worker(ctx: &Ctx<'_>, args: &DaemonArgs, journal: &Journal) -> Worker {
+fn build_worker(ctx: &CliContext<'_>, args: &DaemonArgs, journal: &Journal) -> PlanWorker {
     let mut rules = ctx.queue_rules();
     let at_once = args.runs.or(rules.total_max).unwrap_or(u32::MAX);
     if let Some(runs) = args.runs {
         rules.total_max = rules.total_max.map(|total| total.max(runs));
     }
-    let name = args.name.clone().unwrap_or_else(|| format!("{}:{}", host(), std::process::id()));
-    Worker {
-        runner: ctx.runner(journal.clone(), None),
+    let name =
+        args.name.clone().unwrap_or_else(|| format!("{}:{}", host_name(), std::process::id()));
+    PlanWorker {
+        runner: ctx.plan_runner(journal.clone(), None),
         labels: ctx.worker_labels(&args.labels),
-        lease: ctx.lease(),
+        lease: ctx.lease_duration(),
         rules,
         at_once: usize::try_from(at_once).unwrap_or(usize::MAX),
         name,
@@ -134,8 +152,8 @@ fn worker(ctx: &Ctx<'_>, args: &DaemonArgs, journal: &Journal) -> Worker {
 
 /// Starts the task that maintains the metrics file, if one is configured. Its errors arrive on the
 /// channel.
-fn keep_figures(
-    ctx: &Ctx<'_>,
+fn start_metrics_task(
+    ctx: &CliContext<'_>,
     args: &DaemonArgs,
     journal: &Journal,
     shutdown: &CancellationToken,
@@ -147,15 +165,15 @@ fn keep_figures(
     };
     let task = args.metrics_file.as_ref().map(|path| {
         let path = ctx.env.here.join(path);
-        tokio::spawn(keep_file(journal.clone(), path, shutdown.clone(), complain))
+        tokio::spawn(maintain_metrics_file(journal.clone(), path, shutdown.clone(), complain))
     });
     (complaints, task)
 }
 
 /// Cancels `shutdown` on SIGINT (Ctrl-C) or SIGTERM (a supervisor).
-pub(crate) fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure> {
+pub(crate) fn cancel_on_signal(shutdown: CancellationToken) -> Result<(), CliFailure> {
     use tokio::signal::unix::{SignalKind, signal};
-    let cannot = |error| Failure::cannot_run(format!("signals cannot be heard: {error}"));
+    let cannot = |error| CliFailure::cannot_run(format!("signals cannot be heard: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     tokio::spawn(async move {
@@ -168,33 +186,35 @@ pub(crate) fn stop_when_asked(shutdown: CancellationToken) -> Result<(), Failure
     Ok(())
 }
 
-fn say(told: &Told, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_message(told: &PlanWorkerEvent, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     if ui.json {
-        return ui.print_json_line(&as_json(told));
+        return ui.print_json_line(&message_as_json(told));
     }
     let line = match told {
-        Told::Took(run) => format!("took {} {} in {}", run.id.short(), run.name, run.workspace),
-        Told::LetGo(run) => status_line(run, ui),
-        Told::Failed { run, error } => {
+        PlanWorkerEvent::Took(run) => {
+            format!("took {} {} in {}", run.id.short(), run.name, run.workspace)
+        }
+        PlanWorkerEvent::LetGo(run) => status_line(run, ui),
+        PlanWorkerEvent::Failed { run, error } => {
             ui.paint_err(ui::BAD, format!("{} was left: {error}", run.short()))
         }
-        Told::Unreachable(error) => {
+        PlanWorkerEvent::Unreachable(error) => {
             ui.paint_err(ui::WARN, format!("the journal cannot be reached: {error}; trying again"))
         }
     };
-    ui.note(&line)
+    ui.print_note(&line)
 }
 
-fn as_json(told: &Told) -> serde_json::Value {
+fn message_as_json(told: &PlanWorkerEvent) -> serde_json::Value {
     match told {
-        Told::Took(run) => serde_json::json!({ "told": "took", "run": run.id }),
-        Told::LetGo(run) => {
+        PlanWorkerEvent::Took(run) => serde_json::json!({ "told": "took", "run": run.id }),
+        PlanWorkerEvent::LetGo(run) => {
             serde_json::json!({ "told": "let_go", "run": run.id, "status": run.status, "reason": run.reason })
         }
-        Told::Failed { run, error } => {
+        PlanWorkerEvent::Failed { run, error } => {
             serde_json::json!({ "told": "failed", "run": run, "error": error.to_string() })
         }
-        Told::Unreachable(error) => {
+        PlanWorkerEvent::Unreachable(error) => {
             serde_json::json!({ "told": "unreachable", "error": error.to_string() })
         }
     }

@@ -3,33 +3,37 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use repertoire_flow::driver::desk::{Desk, DeskError, MakeWorkplace, Standing};
 use repertoire_flow::driver::find::{self, FindError};
-use repertoire_flow::driver::{ProgramError, Run, RunError, Runs};
-use repertoire_flow::engine::Refusal;
-use repertoire_flow::file::{self, Loaded};
+use repertoire_flow::driver::operations::{
+    AnyWorkflowRun, WorkflowOperationError, WorkflowOperations, WorkplaceFactory,
+};
+use repertoire_flow::driver::{
+    ProgramError, StoredWorkflowRun, WorkflowRunError, WorkflowRunStore,
+};
+use repertoire_flow::engine::EngineRefusal;
+use repertoire_flow::file::{self, LoadedWorkflow};
 use repertoire_flow::render;
-use repertoire_flow::step::{Addressing, StepView, ViewError, view};
-use repertoire_sandbox::workplace::Workplace;
-use repertoire_skill::catalog::{Catalog, Entry};
-use repertoire_skill::discover::discover;
-use repertoire_skill::name::nearest;
+use repertoire_flow::step::{StepAddressing, StepView, ViewError, build_view};
+use repertoire_sandbox::workplace::RunWorkplace;
+use repertoire_skill::catalog::{Catalog, CatalogEntry};
+use repertoire_skill::discover::discover_catalog;
+use repertoire_skill::name::nearest_name;
 use repertoire_text::invisible;
-use repertoire_text::terminal::{self, printable};
+use repertoire_text::terminal::{self, printable_line};
 use tokio_util::sync::CancellationToken;
 
-use self::programs::attended;
+use self::interrupt::run_until_interrupted;
 use super::not_found;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::ui::Ui;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::ui::TerminalUi;
 
 mod ask;
 mod check;
 mod gate;
 mod graph;
+mod interrupt;
 mod list;
-mod programs;
 mod record;
 mod resume;
 mod runs;
@@ -41,66 +45,66 @@ mod step;
 
 /// Arguments of `rep workflow`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowArgs {
     #[command(subcommand)]
-    action: Action,
+    action: WorkflowAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum WorkflowAction {
     /// List workflows
     #[command(visible_alias = "ls")]
-    List(list::Args),
+    List(list::WorkflowListArgs),
     /// Show the steps of a workflow and their transitions
-    Show(show::Args),
+    Show(show::WorkflowShowArgs),
     /// Check workflows: every path, every gate, every name
-    Check(check::Args),
+    Check(check::WorkflowCheckArgs),
     /// Print the JSON Schema of workflow.yaml, for editors
     Schema,
     /// Draw a workflow as a graph
-    Graph(graph::Args),
+    Graph(graph::WorkflowGraphArgs),
     /// Start a run, and print its first step
-    Start(start::Args),
+    Start(start::WorkflowStartArgs),
     /// Print the current step of a run; with a report, advance to the next
-    Step(Box<step::Args>),
+    Step(Box<step::WorkflowStepArgs>),
     /// Record the findings of a review
-    Record(record::Args),
+    Record(record::WorkflowRecordArgs),
     /// Ask the user a question, on behalf of a sub-agent
-    Ask(ask::Args),
+    Ask(ask::WorkflowAskArgs),
     /// Show the verdict of a gate, and why
-    Gate(gate::Args),
+    Gate(gate::WorkflowGateArgs),
     /// Show the current step of a run, and its history
-    Status(status::Args),
+    Status(status::WorkflowStatusArgs),
     /// List runs, or remove some
-    Runs(runs::Args),
+    Runs(runs::WorkflowRunsArgs),
     /// Resume a run that waits for a person or was left
-    Resume(resume::Args),
+    Resume(resume::WorkflowResumeArgs),
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &WorkflowArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     match &args.action {
-        Action::List(args) => list::run(ctx, args, ui),
-        Action::Show(args) => show::run(ctx, args, ui),
-        Action::Check(args) => check::run(ctx, args, ui),
-        Action::Schema => {
-            ui.print_json(&file::schema())?;
-            Ok(Exit::Done)
+        WorkflowAction::List(args) => list::run(ctx, args, ui),
+        WorkflowAction::Show(args) => show::run(ctx, args, ui),
+        WorkflowAction::Check(args) => check::run(ctx, args, ui),
+        WorkflowAction::Schema => {
+            ui.print_json(&file::workflow_schema())?;
+            Ok(CliExit::Done)
         }
-        Action::Graph(args) => graph::run(ctx, args, ui),
-        Action::Start(args) => start::run(ctx, args, ui),
-        Action::Step(args) => step::run(ctx, args, ui),
-        Action::Record(args) => record::run(ctx, args, ui),
-        Action::Ask(args) => ask::run(ctx, args, ui),
-        Action::Gate(args) => gate::run(ctx, args, ui),
-        Action::Status(args) => status::run(ctx, args, ui),
-        Action::Runs(args) => runs::run(ctx, args, ui),
-        Action::Resume(args) => resume::run(ctx, args, ui),
+        WorkflowAction::Graph(args) => graph::run(ctx, args, ui),
+        WorkflowAction::Start(args) => start::run(ctx, args, ui),
+        WorkflowAction::Step(args) => step::run(ctx, args, ui),
+        WorkflowAction::Record(args) => record::run(ctx, args, ui),
+        WorkflowAction::Ask(args) => ask::run(ctx, args, ui),
+        WorkflowAction::Gate(args) => gate::run(ctx, args, ui),
+        WorkflowAction::Status(args) => status::run(ctx, args, ui),
+        WorkflowAction::Runs(args) => runs::run(ctx, args, ui),
+        WorkflowAction::Resume(args) => resume::run(ctx, args, ui),
     }
 }
 
 /// Output format of a step
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum StepOutputFormat {
     /// For agents: escaped tags
     Xml,
     /// For people and simple agents
@@ -111,55 +115,55 @@ pub(crate) enum Format {
 
 /// The output format
 #[derive(Debug, clap::Args)]
-pub(crate) struct FormatFlag {
+pub(crate) struct StepFormatArg {
     /// Output format of the step [default: text on a terminal, xml elsewhere]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<StepOutputFormat>,
 }
 
-impl FormatFlag {
-    fn of(&self, ctx: &Ctx<'_>, ui: &Ui<'_>) -> Format {
+impl StepFormatArg {
+    fn resolve(&self, ctx: &CliContext<'_>, ui: &TerminalUi<'_>) -> StepOutputFormat {
         match self.format {
             Some(format) => format,
-            None if ui.json => Format::Json,
-            None if ctx.env.is_terminal => Format::Text,
-            None => Format::Xml,
+            None if ui.json => StepOutputFormat::Json,
+            None if ctx.env.is_terminal => StepOutputFormat::Text,
+            None => StepOutputFormat::Xml,
         }
     }
 }
 
-impl Ctx<'_> {
+impl CliContext<'_> {
     /// Returns the store of workflow runs.
-    fn runs(&self) -> Runs {
-        Runs::new(self.env.data_dir().join("workflows"))
+    fn workflow_runs(&self) -> WorkflowRunStore {
+        WorkflowRunStore::new(self.env.data_dir().join("workflows"))
     }
 }
 
-impl Ctx<'_> {
+impl CliContext<'_> {
     /// Runs an action on workflows. Ctrl-C cancels it.
-    fn at_desk<T>(
+    fn run_workflow_action<T>(
         &self,
-        ask: impl AsyncFnOnce(&Desk, &CancellationToken) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let request = self.config.request()?;
-        let desk = Desk {
-            runs: self.runs(),
-            catalog: Arc::new(move || Arc::new(discover(&request))),
+        ask: impl AsyncFnOnce(&WorkflowOperations, &CancellationToken) -> Result<T, CliFailure>,
+    ) -> Result<T, CliFailure> {
+        let request = self.config.discovery_request()?;
+        let desk = WorkflowOperations {
+            runs: self.workflow_runs(),
+            catalog: Arc::new(move || Arc::new(discover_catalog(&request))),
             folder: self.project_dir(None),
             workplace: self.make_workplace()?,
             now_ms: Arc::new(now_ms),
         };
-        attended(async |cancel| ask(&desk, cancel).await)
+        run_until_interrupted(async |cancel| ask(&desk, cancel).await)
     }
 
     /// Returns a factory for the environment in which a workflow's programs run: the folder of the
     /// run, with the same sandbox as an agent's commands.
-    pub(crate) fn make_workplace(&self) -> Result<MakeWorkplace, Failure> {
+    pub(crate) fn make_workplace(&self) -> Result<WorkplaceFactory, CliFailure> {
         let spill = self.env.output_dir().join("workflows");
-        let (sandbox, environment) = (self.sandbox()?, self.env.tool_environment(false));
+        let (sandbox, environment) = (self.configured_sandbox()?, self.env.tool_environment(false));
         let usage = self.usage_limits();
         Ok(Arc::new(move |folder| {
-            let mut workplace = Workplace::new(folder, spill.clone(), sandbox.clone());
+            let mut workplace = RunWorkplace::new(folder, spill.clone(), sandbox.clone());
             workplace.environment = environment.clone();
             workplace.limits.usage = usage;
             workplace
@@ -168,206 +172,234 @@ impl Ctx<'_> {
 }
 
 /// Finds the workflow of a skill, or with `skill/name` one for its sub-agents.
-fn find<'a>(catalog: &'a Catalog, name: &str) -> Result<(&'a Entry, Loaded), Failure> {
-    find::find(catalog, name).map_err(|error| no_workflow(catalog, error))
+fn find_workflow<'a>(
+    catalog: &'a Catalog,
+    name: &str,
+) -> Result<(&'a CatalogEntry, LoadedWorkflow), CliFailure> {
+    find::find_workflow(catalog, name).map_err(|error| no_workflow(catalog, error))
 }
 
-fn no_workflow(catalog: &Catalog, error: FindError) -> Failure {
+fn no_workflow(catalog: &Catalog, error: FindError) -> CliFailure {
     let message = error.to_string();
     match error {
         FindError::NoSkill(error) => not_found(catalog, &[error]),
-        FindError::Script { skill } => {
-            Failure::no(message).hint(format!("`rep workflow start {skill}` runs it as it is."))
-        }
-        FindError::NoWorkflow { .. } => Failure::no(message).hint(format!(
+        FindError::Script { skill } => CliFailure::negative_answer(message)
+            .hint(format!("`rep workflow start {skill}` runs it as it is.")),
+        FindError::NoWorkflow { .. } => CliFailure::negative_answer(message).hint(format!(
             "A workflow has a {} beside its SKILL.md; `rep workflow list` shows those that do.",
             file::FILE
         )),
-        FindError::NoSuchWorkflow { skill, has, .. } => {
-            Failure::no(message).hint(format!("Skill `{skill}` has {}.", has.join(", ")))
-        }
+        FindError::NoSuchWorkflow { skill, has, .. } => CliFailure::negative_answer(message)
+            .hint(format!("Skill `{skill}` has {}.", has.join(", "))),
     }
 }
 
 /// Converts an error to a failure with hints for the run of that name.
-fn desk_failed(ctx: &Ctx<'_>, run: &str, error: DeskError, ui: &mut Ui<'_>) -> Failure {
+fn workflow_failure(
+    ctx: &CliContext<'_>,
+    run: &str,
+    error: WorkflowOperationError,
+    ui: &mut TerminalUi<'_>,
+) -> CliFailure {
     let message = error.to_string();
     match error {
-        DeskError::Find(error) => match ctx.catalog() {
+        WorkflowOperationError::Find(error) => match ctx.load_catalog() {
             Ok(catalog) => no_workflow(catalog, error),
             Err(failure) => failure,
         },
-        DeskError::Broken(loaded) => match ready(*loaded, ui) {
+        WorkflowOperationError::Broken(loaded) => match runnable_workflow(*loaded, ui) {
             Err(failure) => failure,
-            Ok(_) => Failure::no(message),
+            Ok(_) => CliFailure::negative_answer(message),
         },
-        DeskError::BadId(id) => Failure::usage(format!("`--id {id}`: this cannot be a name"))
+        WorkflowOperationError::BadId(id) => CliFailure::wrong_usage(format!("`--id {id}`: this cannot be a name"))
             .hint("Use letters, digits, `.`, `_` and `-`, and begin with a letter or digit."),
-        DeskError::ScriptTakesLess => Failure::usage(message)
+        WorkflowOperationError::ScriptTakesLess => CliFailure::wrong_usage(message)
             .hint("Use `--outcome`, and `--set NAME=VALUE` for the options of its next command."),
-        DeskError::NoChoice { word, script: true } => {
-            Failure::usage(format!("`--choice {word}`: this is no choice for a script"))
+        WorkflowOperationError::NoChoice { word, script: true } => {
+            CliFailure::wrong_usage(format!("`--choice {word}`: this is no choice for a script"))
                 .hint("Use continue or abort.")
         }
-        DeskError::NoChoice { word, script: false } => {
-            Failure::usage(format!("`--choice {word}`: this is no choice"))
+        WorkflowOperationError::NoChoice { word, script: false } => {
+            CliFailure::wrong_usage(format!("`--choice {word}`: this is no choice"))
                 .hint("Use continue, must-only, skip, abort, or take:OUTCOME.")
         }
-        DeskError::NotTrustedNow(error) => {
+        WorkflowOperationError::NotTrustedNow(error) => {
             let ProgramError::NotTrusted { workflow } = &error else {
-                return record::not_run(error);
+                return record::program_failure(error);
             };
-            Failure::no(message).hint(format!(
+            CliFailure::negative_answer(message).hint(format!(
                 "Its files may have changed since the run was started. Look at them, then `rep trust {workflow}`, and go on."
             ))
         }
-        DeskError::NotAccepted { run, .. } => Failure::no(message).hint(format!(
+        WorkflowOperationError::NotAccepted { run, .. } => CliFailure::negative_answer(message).hint(format!(
             "Record what is wrong, and the gate fails: `rep workflow record {run} 'ID=FAIL: why'`."
         )),
-        DeskError::Run(error) => failed_for(run, error),
-        DeskError::Script(error) => scripts::failed(error),
-        DeskError::Program(error) => record::not_run(error),
+        WorkflowOperationError::Run(error) => workflow_run_failure_for(run, error),
+        WorkflowOperationError::Script(error) => scripts::script_failure(error),
+        WorkflowOperationError::Program(error) => record::program_failure(error),
     }
 }
 
 /// Prints the current step of a run.
-fn print_standing(standing: &Standing, format: Format, ui: &mut Ui<'_>) -> Outcome {
-    print_view(&standing.view().map_err(cannot_show)?, format, ui)?;
+fn print_run_state(
+    standing: &AnyWorkflowRun,
+    format: StepOutputFormat,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    print_view(&standing.render_step().map_err(cannot_show)?, format, ui)?;
     Ok(match standing {
-        Standing::Workflow(run) => exit_of(run),
-        Standing::Script(run) => scripts::exit_of(run),
+        AnyWorkflowRun::Workflow(run) => exit_of(run),
+        AnyWorkflowRun::Script(run) => scripts::exit_of(run),
     })
 }
 
 /// Returns the workflow in runnable form, or prints the errors that prevent it.
-fn ready(loaded: Loaded, ui: &mut Ui<'_>) -> Result<repertoire_flow::Checked, Failure> {
+fn runnable_workflow(
+    loaded: LoadedWorkflow,
+    ui: &mut TerminalUi<'_>,
+) -> Result<repertoire_flow::CheckedWorkflow, CliFailure> {
     match loaded.checked {
         Some(checked) => Ok(checked),
         None => {
             for found in loaded.diagnostics.iter().filter(|found| found.is_error()) {
-                let shown =
-                    terminal::render(found, Some(loaded.source.text()), ui.diagnostics_colour());
-                writeln!(ui.err, "{shown}").map_err(Failure::from)?;
+                let shown = terminal::render_diagnostic(
+                    found,
+                    Some(loaded.source.text()),
+                    ui.diagnostics_colour(),
+                );
+                writeln!(ui.err, "{shown}").map_err(CliFailure::from)?;
             }
-            Err(Failure::no(format!("workflow `{}` cannot run", loaded.name))
+            Err(CliFailure::negative_answer(format!("workflow `{}` cannot run", loaded.name))
                 .hint("Mend what is shown above."))
         }
     }
 }
 
-fn print_step(run: &Run, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure> {
-    let view = view(&run.workflow, &run.state, &Addressing::Run).map_err(cannot_show)?;
+fn print_step(
+    run: &StoredWorkflowRun,
+    format: StepOutputFormat,
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
+    let view = build_view(&run.workflow, &run.state, &StepAddressing::Run).map_err(cannot_show)?;
     print_view(&view, format, ui)
 }
 
-fn print_view(view: &StepView, format: Format, ui: &mut Ui<'_>) -> Result<(), Failure> {
+fn print_view(
+    view: &StepView,
+    format: StepOutputFormat,
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
     match format {
-        Format::Xml => ui.out.write_all(invisible::removed(&render::xml(view)).0.as_bytes())?,
+        StepOutputFormat::Xml => {
+            ui.out.write_all(invisible::removed(&render::render_xml(view)).0.as_bytes())?
+        }
         // Text goes to terminals, so escape control sequences that may come from untrusted files.
-        Format::Text => {
+        StepOutputFormat::Text => {
             writeln!(
                 ui.out,
                 "{}",
-                crate::ui::printable_lines(&render::text_within(view, ui.columns.min(100)))
+                crate::ui::printable_lines(&render::render_text_within(view, ui.columns.min(100)))
             )?;
         }
-        Format::Json => ui.print_json(&render::json(view))?,
+        StepOutputFormat::Json => ui.print_json(&render::json(view))?,
     }
     Ok(())
 }
 
-fn cannot_show(error: ViewError) -> Failure {
-    Failure::cannot_run(error.to_string())
+fn cannot_show(error: ViewError) -> CliFailure {
+    CliFailure::cannot_run(error.to_string())
         .hint("`rep workflow status RUN` shows what the run has. The workflow has to be mended, and a new run started.")
 }
 
 /// Converts an error of a run to a failure. A refusal by the engine is a negative answer; the rest
 /// means that the command could not run.
-fn run_failed(error: RunError) -> Failure {
-    failed_for("RUN", error)
+fn workflow_run_failure(error: WorkflowRunError) -> CliFailure {
+    workflow_run_failure_for("RUN", error)
 }
 
 /// Like [`run_failed`], with hints that name the run.
-fn failed_for(run: &str, error: RunError) -> Failure {
+fn workflow_run_failure_for(run: &str, error: WorkflowRunError) -> CliFailure {
     let message = error.to_string();
     match error {
-        RunError::Refused(refusal) => refused(run, &refusal),
-        RunError::NotFound { .. } | RunError::Ambiguous { .. } => {
-            Failure::no(message).hint("`rep workflow runs` lists them.")
+        WorkflowRunError::Refused(refusal) => refusal_failure(run, &refusal),
+        WorkflowRunError::NotFound { .. } | WorkflowRunError::Ambiguous { .. } => {
+            CliFailure::negative_answer(message).hint("`rep workflow runs` lists them.")
         }
-        RunError::Exists { .. } => Failure::no(message),
-        RunError::InUse { .. } => Failure::cannot_run(message).hint("Try again in a moment."),
-        RunError::Damaged { .. } => Failure::cannot_run(message).hint(
+        WorkflowRunError::Exists { .. } => CliFailure::negative_answer(message),
+        WorkflowRunError::InUse { .. } => CliFailure::cannot_run(message).hint("Try again in a moment."),
+        WorkflowRunError::Damaged { .. } => CliFailure::cannot_run(message).hint(
             "Nothing was changed. Put the file back from a backup, or start a new run; `rep workflow runs rm` removes this one.",
         ),
-        RunError::Newer { .. } => Failure::cannot_run(message).hint("Use the later version."),
-        RunError::OtherVersion { .. } => Failure::cannot_run(message)
+        WorkflowRunError::Newer { .. } => CliFailure::cannot_run(message).hint("Use the later version."),
+        WorkflowRunError::OtherVersion { .. } => CliFailure::cannot_run(message)
             .hint("Nothing was changed. Go on with the version that has started the run."),
-        RunError::Io { .. } | RunError::TooLarge { .. } => Failure::cannot_run(message),
+        WorkflowRunError::Io { .. } | WorkflowRunError::TooLarge { .. } => CliFailure::cannot_run(message),
     }
 }
 
-fn refused(run: &str, refusal: &Refusal) -> Failure {
-    let failure = Failure::no(refusal.to_string());
+fn refusal_failure(run: &str, refusal: &EngineRefusal) -> CliFailure {
+    let failure = CliFailure::negative_answer(refusal.to_string());
     match refusal {
-        Refusal::MissingParameter { name, .. } => failure.hint(format!("Give `--param {name}=…`.")),
-        Refusal::WaitsForPerson { .. } => {
+        EngineRefusal::MissingParameter { name, .. } => failure.hint(format!("Give `--param {name}=…`.")),
+        EngineRefusal::WaitsForPerson { .. } => {
             failure.hint(format!("`rep workflow resume {run}` shows what can be chosen."))
         }
-        Refusal::GateOpen { .. } => failure.hint(format!(
+        EngineRefusal::GateOpen { .. } => failure.hint(format!(
             "Record a verdict with `rep workflow record {run} ID=PASS` or `'ID=FAIL: finding'`."
         )),
-        Refusal::CheckNeedsRun { name, .. } => {
+        EngineRefusal::CheckNeedsRun { name, .. } => {
             failure.hint(format!("`rep workflow record {run} --check {name}` runs it."))
         }
-        Refusal::OtherTurn { .. } => {
+        EngineRefusal::OtherTurn { .. } => {
             failure.hint(format!("`rep workflow step {run}` prints where the run is."))
         }
-        Refusal::NoOutput { .. } => {
+        EngineRefusal::NoOutput { .. } => {
             failure.hint("Give `--output TEXT`, `--output @FILE`, or `--output -` to read it from input.")
         }
-        Refusal::Computed { .. } => failure.hint("Leave `--outcome` out: `--at TURN` alone goes on."),
-        Refusal::UnknownParameter { name, known } => {
-            match nearest(name, known.iter().map(String::as_str)) {
+        EngineRefusal::Computed { .. } => failure.hint("Leave `--outcome` out: `--at TURN` alone goes on."),
+        EngineRefusal::UnknownParameter { name, known } => {
+            match nearest_name(name, known.iter().map(String::as_str)) {
                 Some(near) => failure.hint(format!("Did you mean `{near}`?")),
                 None => failure,
             }
         }
-        Refusal::IncompleteItem { id } => failure.hint(format!(
+        EngineRefusal::IncompleteItem { id } => failure.hint(format!(
             r#"For example '{{"id":"{id}","scope":"WHERE","check":"WHAT MUST HOLD","severity":"MUST"}}'."#
         )),
-        Refusal::NotAcceptable { .. } => failure
+        EngineRefusal::NotAcceptable { .. } => failure
             .hint("A MUST that failed is not for `must-only`, and a red check for nobody: `continue` or `abort`."),
         _ => failure,
     }
 }
 
 /// Parses `name=value`, where the value may be `@file`, or `-` for standard input.
-fn pair(ctx: &Ctx<'_>, text: &str, flag: &str) -> Result<(String, String), Failure> {
+fn parse_pair(
+    ctx: &CliContext<'_>,
+    text: &str,
+    flag: &str,
+) -> Result<(String, String), CliFailure> {
     let (name, value) = text.split_once('=').ok_or_else(|| {
-        Failure::usage(format!("`{flag} {}`: there is no `=`", printable(text)))
+        CliFailure::wrong_usage(format!("`{flag} {}`: there is no `=`", printable_line(text)))
             .hint(format!("Write `{flag} NAME=VALUE`."))
     })?;
-    Ok((name.to_owned(), value_of(ctx, value)?))
+    Ok((name.to_owned(), read_value(ctx, value)?))
 }
 
-fn value_of(ctx: &Ctx<'_>, value: &str) -> Result<String, Failure> {
+fn read_value(ctx: &CliContext<'_>, value: &str) -> Result<String, CliFailure> {
     use std::io::Read as _;
     let most = repertoire_flow::limits::REVIEW_BYTES_MAX as u64;
     if value == "-" {
         let mut text = String::new();
-        std::io::stdin()
-            .lock()
-            .take(most + 1)
-            .read_to_string(&mut text)
-            .map_err(|error| Failure::cannot_run(format!("the input cannot be read: {error}")))?;
+        std::io::stdin().lock().take(most + 1).read_to_string(&mut text).map_err(|error| {
+            CliFailure::cannot_run(format!("the input cannot be read: {error}"))
+        })?;
         return Ok(text);
     }
     match value.strip_prefix('@') {
         Some(path) => {
             let path = ctx.typed_path(Utf8Path::new(path));
             repertoire_text::fs::read_text(&path, most).map_err(|error| {
-                Failure::usage(format!("{path} cannot be read: {error}"))
+                CliFailure::wrong_usage(format!("{path} cannot be read: {error}"))
                     .hint("A value that begins with `@` names a file; give a literal `@` by `-`, from the input.")
             })
         }
@@ -381,10 +413,10 @@ fn now_ms() -> u64 {
 }
 
 /// Returns the exit code after printing a step. A run that waits for a person is a negative answer.
-fn exit_of(run: &Run) -> Exit {
-    use repertoire_flow::state::Status;
+fn exit_of(run: &StoredWorkflowRun) -> CliExit {
+    use repertoire_flow::state::WorkflowRunStatus;
     match run.state.status {
-        Status::Active | Status::Done => Exit::Done,
-        Status::Waiting(_) | Status::Aborted => Exit::No,
+        WorkflowRunStatus::Active | WorkflowRunStatus::Done => CliExit::Done,
+        WorkflowRunStatus::Waiting(_) | WorkflowRunStatus::Aborted => CliExit::No,
     }
 }

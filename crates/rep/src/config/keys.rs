@@ -2,7 +2,7 @@
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ConfigValueKind {
     /// `true` or `false`.
     Bool,
     /// A whole number from 0.
@@ -54,9 +54,9 @@ pub enum SetBy {
 }
 
 /// A configuration key.
-pub struct Key {
+pub struct ConfigKey {
     pub name: &'static str,
-    pub shape: Shape,
+    pub shape: ConfigValueKind,
     /// The default, as TOML. Empty for none.
     pub default: &'static str,
     /// A description for people.
@@ -64,528 +64,648 @@ pub struct Key {
     pub set_by: SetBy,
 }
 
-const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'static str) -> Key {
-    Key { name, shape, default, about, set_by: SetBy::Anyone }
+const fn anyone_key(
+    name: &'static str,
+    shape: ConfigValueKind,
+    default: &'static str,
+    about: &'static str,
+) -> ConfigKey {
+    ConfigKey { name, shape, default, about, set_by: SetBy::Anyone }
 }
 
 const fn user_key(
     name: &'static str,
-    shape: Shape,
+    shape: ConfigValueKind,
     default: &'static str,
     about: &'static str,
-) -> Key {
-    Key { name, shape, default, about, set_by: SetBy::User }
+) -> ConfigKey {
+    ConfigKey { name, shape, default, about, set_by: SetBy::User }
 }
 
 const fn acting_key(
     name: &'static str,
-    shape: Shape,
+    shape: ConfigValueKind,
     default: &'static str,
     about: &'static str,
-) -> Key {
-    Key { name, shape, default, about, set_by: SetBy::UserOrConsentedProject }
+) -> ConfigKey {
+    ConfigKey { name, shape, default, about, set_by: SetBy::UserOrConsentedProject }
 }
 
 const fn github_key(
     name: &'static str,
-    shape: Shape,
+    shape: ConfigValueKind,
     default: &'static str,
     about: &'static str,
-) -> Key {
-    Key { name, shape, default, about, set_by: SetBy::UserOrBaseBranch }
+) -> ConfigKey {
+    ConfigKey { name, shape, default, about, set_by: SetBy::UserOrBaseBranch }
 }
 
-pub static KEYS: &[Key] = &[
+pub static KEYS: &[ConfigKey] = &[
     user_key(
         "profile",
-        Shape::Profile,
+        ConfigValueKind::Profile,
         "\"repertoire\"",
         "Whose order of roots and collision rule to follow.",
     ),
-    key("skills_enabled", Shape::Bool, "true", "Whether skills are discovered at all."),
-    key("skills_dirs", Shape::Paths, "", "Roots to search instead of the profile's own, in order."),
-    key("extra_roots", Shape::Paths, "[]", "Roots to search before all others."),
+    anyone_key(
+        "skills_enabled",
+        ConfigValueKind::Bool,
+        "true",
+        "Whether skills are discovered at all.",
+    ),
+    anyone_key(
+        "skills_dirs",
+        ConfigValueKind::Paths,
+        "",
+        "Roots to search instead of the profile's own, in order.",
+    ),
+    anyone_key("extra_roots", ConfigValueKind::Paths, "[]", "Roots to search before all others."),
     user_key(
         "skills_builtin_dir",
-        Shape::Path,
+        ConfigValueKind::Path,
         "",
         "A folder to use as the built-in pack, in place of the embedded one.",
     ),
     user_key(
         "skills_sync_dir",
-        Shape::Path,
+        ConfigValueKind::Path,
         "",
         "Where the built-in pack is kept as files; `skills` in the data folder by default.",
     ),
-    key(
+    anyone_key(
         "skills_sync_on_start",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "true",
         "Whether the built-in pack is brought up to date when `rep` starts.",
     ),
-    key(
+    anyone_key(
         "skills_max_selected_impl",
-        Shape::Number,
+        ConfigValueKind::Number,
         "2",
         "Most skills selected for an implementation step.",
     ),
-    key(
+    anyone_key(
         "skills_max_selected_review",
-        Shape::Number,
+        ConfigValueKind::Number,
         "1",
         "Most skills selected for a review step.",
     ),
-    key(
+    anyone_key(
         "auto_trigger.enabled",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "true",
         "Whether skills are picked that nobody named.",
     ),
-    key(
+    anyone_key(
         "auto_trigger.confidence_threshold",
-        Shape::Share,
+        ConfigValueKind::Share,
         "0.6",
         "How sure to be of a skill before it is picked; a skill's `triggers.confidence` may ask for more.",
     ),
-    key(
+    anyone_key(
         "auto_trigger.max_skills",
-        Shape::Number,
+        ConfigValueKind::Number,
         "3",
         "Most skills picked for a task, besides those that it names and what they need.",
     ),
     user_key(
         "selection.vectors",
-        Shape::Path,
+        ConfigValueKind::Path,
         "",
         "A folder with word vectors (`vocab.txt`, `static.i8`, `static.scale.f32`) to use in place of the embedded ones.",
     ),
-    key(
+    anyone_key(
         "skills_load_references",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "false",
         "Whether files under `references/` are loaded with a skill.",
     ),
-    key(
+    anyone_key(
         "skills_max_body_chars",
-        Shape::Number,
+        ConfigValueKind::Number,
         "20000",
         "Most characters of a body that are loaded.",
     ),
-    user_key("walk.depth_max", Shape::Number, "6", "How deep skills may stand below a root."),
+    user_key(
+        "walk.depth_max",
+        ConfigValueKind::Number,
+        "6",
+        "How deep skills may stand below a root.",
+    ),
     user_key(
         "walk.entries_max",
-        Shape::Number,
+        ConfigValueKind::Number,
         "20000",
         "How many entries are looked at below one root.",
     ),
-    user_key("limits.file_bytes_max", Shape::Number, "2097152", "Largest file that is read."),
+    user_key(
+        "limits.file_bytes_max",
+        ConfigValueKind::Number,
+        "2097152",
+        "Largest file that is read.",
+    ),
     user_key(
         "limits.frontmatter_bytes_max",
-        Shape::Number,
+        ConfigValueKind::Number,
         "65536",
         "Largest frontmatter that is parsed.",
     ),
-    user_key("limits.depth", Shape::Number, "5", "How deep agents may delegate work."),
-    user_key("limits.iterations", Shape::Number, "50", "Most turns of one agent."),
-    user_key("limits.tokens", Shape::Number, "", "Most tokens of a run, sub-agents included."),
-    user_key("limits.cost", Shape::Amount, "", "Most US dollars of a run, sub-agents included."),
-    user_key("limits.duration", Shape::Duration, "\"1h\"", "Longest time of a run."),
+    user_key("limits.depth", ConfigValueKind::Number, "5", "How deep agents may delegate work."),
+    user_key("limits.iterations", ConfigValueKind::Number, "50", "Most turns of one agent."),
+    user_key(
+        "limits.tokens",
+        ConfigValueKind::Number,
+        "",
+        "Most tokens of a run, sub-agents included.",
+    ),
+    user_key(
+        "limits.cost",
+        ConfigValueKind::Amount,
+        "",
+        "Most US dollars of a run, sub-agents included.",
+    ),
+    user_key("limits.duration", ConfigValueKind::Duration, "\"1h\"", "Longest time of a run."),
     user_key(
         "limits.command_memory",
-        Shape::Size,
+        ConfigValueKind::Size,
         "",
         "Maximum memory of a command and everything that it starts, as `4GiB`; 0 for no limit. By default a tenth of the machine's memory, but at least 2 GiB.",
     ),
     user_key(
         "limits.command_processes",
-        Shape::Number,
+        ConfigValueKind::Number,
         "1024",
         "Maximum number of processes that a command or an external agent has at once; 0 for no limit.",
     ),
     user_key(
         "limits.command_disk",
-        Shape::Size,
+        ConfigValueKind::Size,
         "\"2GiB\"",
         "Maximum size of the files that a command writes, as `4GiB`; 0 for no limit.",
     ),
-    key(
+    anyone_key(
         "model",
-        Shape::Model,
+        ConfigValueKind::Model,
         "\"anthropic/claude-haiku-4-5\"",
         "The model of agents that ask for none: `anthropic/…`, `openai/…`, or `compat/…` for any OpenAI-compatible server.",
     ),
     user_key(
         "models",
-        Shape::Table,
+        ConfigValueKind::Table,
         "",
         "Prices and sizes of models that are not known, or others than those that are: a table for each model.",
     ),
     user_key(
         "permissions.mode",
-        Shape::Word(&["default", "read-only", "accept-edits", "full"]),
+        ConfigValueKind::Word(&["default", "read-only", "accept-edits", "full"]),
         "\"default\"",
         "What agents may do where no rule says otherwise.",
     ),
     user_key(
         "permissions.allow",
-        Shape::Rules,
+        ConfigValueKind::Rules,
         "[]",
         "What agents may do without asking, such as `bash(git status:*)`.",
     ),
-    key("permissions.ask", Shape::Rules, "[]", "What agents have to ask for."),
-    key("permissions.deny", Shape::Rules, "[]", "What agents may not do."),
+    anyone_key("permissions.ask", ConfigValueKind::Rules, "[]", "What agents have to ask for."),
+    anyone_key("permissions.deny", ConfigValueKind::Rules, "[]", "What agents may not do."),
     user_key(
         "sandbox",
-        Shape::Word(&["auto", "off", "require"]),
+        ConfigValueKind::Word(&["auto", "off", "require"]),
         "\"auto\"",
         "Whether commands of agents run in a sandbox: where there is one, never, or not without.",
     ),
     user_key(
         "sandbox_requires",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "",
         "The guarantees that `sandbox = \"require\"` demands, such as `files-confined`; all of them if absent. See sandbox.md.",
     ),
     user_key(
         "trust.settings",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "[]",
         "Digests of projects' settings that you agree to, as `rep trust --project` shows them.",
     ),
     user_key(
         "trust.folders",
-        Shape::Paths,
+        ConfigValueKind::Paths,
         "[]",
         "Folders whose projects are yours: their settings may start programs without being asked about.",
     ),
     user_key(
         "checks.env_allowed",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "[]",
         "Variables that checks may set in `env`, besides those of docs/verification.md; a `*` at the end of a name stands for any ending.",
     ),
     user_key(
         "mcp_servers",
-        Shape::Table,
+        ConfigValueKind::Table,
         "",
         "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
     ),
     user_key(
         "serve.otlp_endpoint",
-        Shape::Text,
+        ConfigValueKind::Text,
         "",
         "A collector of OpenTelemetry traces that `rep serve` sends its requests to, such as `http://127.0.0.1:4318`; none if absent.",
     ),
     user_key(
         "serve.connections_max",
-        Shape::Number,
+        ConfigValueKind::Number,
         "12288",
         "Maximum connections to `rep serve` that have shown a good token.",
     ),
     user_key(
         "serve.unauthenticated_connections_max",
-        Shape::Number,
+        ConfigValueKind::Number,
         "1024",
         "Maximum connections to `rep serve` that have not shown a good token; beyond it the oldest of them is closed.",
     ),
     user_key(
         "serve.mcp_sessions_max",
-        Shape::Number,
+        ConfigValueKind::Number,
         "1024",
         "Maximum MCP sessions of `rep serve`; beyond it the least recently used one is closed.",
     ),
     user_key(
         "research.search_url",
-        Shape::Text,
+        ConfigValueKind::Text,
         "",
         "Where the `research` tool searches: an address with `{query}` that answers as SearXNG does (`format=json`).",
     ),
-    key("review.depth", Shape::Word(&["quick", "deep"]), "\"quick\"", "How deep reviews look."),
-    key(
+    anyone_key(
+        "review.depth",
+        ConfigValueKind::Word(&["quick", "deep"]),
+        "\"quick\"",
+        "How deep reviews look.",
+    ),
+    anyone_key(
         "review.skills",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "",
         "Skills that tell reviewers what to look for; those of the built-in pack if absent.",
     ),
-    key("review.skip_agents", Shape::Texts, "[]", "Agents that take no part in reviews."),
-    key(
+    anyone_key(
+        "review.skip_agents",
+        ConfigValueKind::Texts,
+        "[]",
+        "Agents that take no part in reviews.",
+    ),
+    anyone_key(
         "review.min_severity",
-        Shape::Word(&["critical", "major", "minor", "suggestion"]),
+        ConfigValueKind::Word(&["critical", "major", "minor", "suggestion"]),
         "\"suggestion\"",
         "What reviews report at least.",
     ),
-    key(
+    anyone_key(
         "review.fail_on",
-        Shape::Word(&["critical", "major", "minor", "suggestion", "never"]),
+        ConfigValueKind::Word(&["critical", "major", "minor", "suggestion", "never"]),
         "\"major\"",
         "Findings from this severity on make `rep review` exit with 1.",
     ),
-    key("review.instructions", Shape::Text, "", "What every reviewer is told besides."),
-    key(
+    anyone_key(
+        "review.instructions",
+        ConfigValueKind::Text,
+        "",
+        "What every reviewer is told besides.",
+    ),
+    anyone_key(
         "review.strong_model",
-        Shape::Model,
+        ConfigValueKind::Model,
         "",
         "The model of reviewers that need the better one.",
     ),
-    key(
+    anyone_key(
         "review.fast_model",
-        Shape::Model,
+        ConfigValueKind::Model,
         "",
         "The model of reviewers that do with a cheaper one.",
     ),
-    user_key("review.backend", Shape::Text, "", "Who executes reviews, as `--backend`."),
-    user_key("review.at_once", Shape::Number, "4", "Reviewers at work at once."),
-    user_key("review.max_cost", Shape::Amount, "", "Most US dollars of a review."),
-    user_key("review.max_tokens", Shape::Number, "", "Most tokens of a review."),
-    user_key("review.max_time", Shape::Duration, "\"1h\"", "Longest time of a review."),
-    user_key("review.call_time", Shape::Duration, "\"15m\"", "Longest time of one reviewer."),
-    key("plan.review", Shape::Bool, "true", "Whether work on a plan is reviewed before it counts."),
+    user_key("review.backend", ConfigValueKind::Text, "", "Who executes reviews, as `--backend`."),
+    user_key("review.at_once", ConfigValueKind::Number, "4", "Reviewers at work at once."),
+    user_key("review.max_cost", ConfigValueKind::Amount, "", "Most US dollars of a review."),
+    user_key("review.max_tokens", ConfigValueKind::Number, "", "Most tokens of a review."),
+    user_key("review.max_time", ConfigValueKind::Duration, "\"1h\"", "Longest time of a review."),
+    user_key(
+        "review.call_time",
+        ConfigValueKind::Duration,
+        "\"15m\"",
+        "Longest time of one reviewer.",
+    ),
+    anyone_key(
+        "plan.review",
+        ConfigValueKind::Bool,
+        "true",
+        "Whether work on a plan is reviewed before it counts.",
+    ),
     acting_key(
         "plan.checks",
-        Shape::Table,
+        ConfigValueKind::Table,
         "",
         "What has to hold after every change of a plan's run: a table for each, with `command`, and `timeout`, `critical`, `depends_on`, `retries`, `network`, `env`.",
     ),
     acting_key(
         "plan.final_checks",
-        Shape::Table,
+        ConfigValueKind::Table,
         "",
         "What has to hold besides before a plan's run is complete.",
     ),
     acting_key(
         "plan.self_improve",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "false",
         "Whether red checks are mended with what helped before, and by the tools themselves, before an agent is asked again.",
     ),
     user_key(
         "plan.self_improve_network",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "false",
         "Whether that may reach the network, to install what a lock file names.",
     ),
-    key("plan.agent", Shape::Text, "", "The agent that works on plans; `default` if absent."),
-    key("plan.review_agent", Shape::Text, "", "The agent that reviews work on plans."),
-    user_key("plan.backend", Shape::Text, "", "Who executes work on plans, as `--backend`."),
+    anyone_key(
+        "plan.agent",
+        ConfigValueKind::Text,
+        "",
+        "The agent that works on plans; `default` if absent.",
+    ),
+    anyone_key(
+        "plan.review_agent",
+        ConfigValueKind::Text,
+        "",
+        "The agent that reviews work on plans.",
+    ),
+    user_key(
+        "plan.backend",
+        ConfigValueKind::Text,
+        "",
+        "Who executes work on plans, as `--backend`.",
+    ),
     user_key(
         "plan.review_backend",
-        Shape::Text,
+        ConfigValueKind::Text,
         "",
         "Who executes reviews, if it is somebody else.",
     ),
-    key("plan.model", Shape::Model, "", "The model that works on plans."),
-    key("plan.review_model", Shape::Model, "", "The model that reviews work on plans."),
-    key(
+    anyone_key("plan.model", ConfigValueKind::Model, "", "The model that works on plans."),
+    anyone_key(
+        "plan.review_model",
+        ConfigValueKind::Model,
+        "",
+        "The model that reviews work on plans.",
+    ),
+    anyone_key(
         "plan.instructions",
-        Shape::Path,
+        ConfigValueKind::Path,
         "",
         "A file that replaces the usual instructions of an implementation; `SPEC_PATH` and `PLAN_PATH` in it are filled in.",
     ),
-    key("plan.attempts", Shape::Number, "5", "Attempts at a task before it is marked failed."),
-    key("plan.failures", Shape::Number, "6", "Failed steps of a kind in a row before a run fails."),
-    key("plan.iterations", Shape::Number, "200", "Most implementations and reviews of a run."),
-    key("plan.step_time", Shape::Duration, "\"1h\"", "Longest time of one step of an agent."),
-    user_key("plan.max_cost", Shape::Amount, "", "Most US dollars of a plan's run."),
-    user_key("plan.max_tokens", Shape::Number, "", "Most tokens of a plan's run."),
-    user_key("plan.max_time", Shape::Duration, "", "Longest time at work of a plan's run."),
+    anyone_key(
+        "plan.attempts",
+        ConfigValueKind::Number,
+        "5",
+        "Attempts at a task before it is marked failed.",
+    ),
+    anyone_key(
+        "plan.failures",
+        ConfigValueKind::Number,
+        "6",
+        "Failed steps of a kind in a row before a run fails.",
+    ),
+    anyone_key(
+        "plan.iterations",
+        ConfigValueKind::Number,
+        "200",
+        "Most implementations and reviews of a run.",
+    ),
+    anyone_key(
+        "plan.step_time",
+        ConfigValueKind::Duration,
+        "\"1h\"",
+        "Longest time of one step of an agent.",
+    ),
+    user_key("plan.max_cost", ConfigValueKind::Amount, "", "Most US dollars of a plan's run."),
+    user_key("plan.max_tokens", ConfigValueKind::Number, "", "Most tokens of a plan's run."),
+    user_key(
+        "plan.max_time",
+        ConfigValueKind::Duration,
+        "",
+        "Longest time at work of a plan's run.",
+    ),
     user_key(
         "plan.ending",
-        Shape::Word(&["keep", "merge", "squash", "branch"]),
+        ConfigValueKind::Word(&["keep", "merge", "squash", "branch"]),
         "\"keep\"",
         "Where the work goes when a plan is done.",
     ),
-    key("plan.branch_prefix", Shape::Text, "\"rep/\"", "What the branches of runs begin with."),
+    anyone_key(
+        "plan.branch_prefix",
+        ConfigValueKind::Text,
+        "\"rep/\"",
+        "What the branches of runs begin with.",
+    ),
     acting_key(
         "plan.copy",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "[]",
         "Files that git does not know and a worktree needs, as globs, such as `.env`.",
     ),
-    acting_key("plan.setup", Shape::Text, "", "A command that makes a new worktree ready."),
+    acting_key(
+        "plan.setup",
+        ConfigValueKind::Text,
+        "",
+        "A command that makes a new worktree ready.",
+    ),
     user_key(
         "database_url",
-        Shape::Secret,
+        ConfigValueKind::Secret,
         "",
         "Where runs are recorded, as `postgres://…`; a file in the data folder if absent.",
     ),
     user_key(
         "queue.order",
-        Shape::Word(&["fifo", "newest"]),
+        ConfigValueKind::Word(&["fifo", "newest"]),
         "\"fifo\"",
         "Which run a worker takes first, among those of the same priority.",
     ),
-    user_key("queue.runs_max", Shape::Number, "3", "Most runs at work at once; 0 for no limit."),
+    user_key(
+        "queue.runs_max",
+        ConfigValueKind::Number,
+        "3",
+        "Most runs at work at once; 0 for no limit.",
+    ),
     user_key(
         "queue.workspace_runs_max",
-        Shape::Number,
+        ConfigValueKind::Number,
         "0",
         "Most runs at work at once in one workspace; 0 for no limit.",
     ),
     user_key(
         "queue.lease",
-        Shape::Duration,
+        ConfigValueKind::Duration,
         "\"30s\"",
         "How long a worker may be silent before another one takes its runs over.",
     ),
     github_key(
         "github.trigger_phrase",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"@repertoire\"",
         "The phrase that calls the agent on GitHub, as a word of its own.",
     ),
     github_key(
         "github.label_trigger",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"repertoire\"",
         "The label that calls the agent when it is added.",
     ),
     github_key(
         "github.assignee_trigger",
-        Shape::Text,
+        ConfigValueKind::Text,
         "",
         "The account that calls the agent when it is assigned.",
     ),
     github_key(
         "github.task_label",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"agent-task\"",
         "The label of issues that are tasks.",
     ),
     github_key(
         "github.bot_login",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"github-actions[bot]\"",
         "The account that the agent writes as; it never answers itself.",
     ),
     github_key(
         "github.allowed_bots",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "[]",
         "Bots that may call the agent; `*` for all, which is unwise.",
     ),
     github_key(
         "github.allowed_non_write_users",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "[]",
         "People without write access who may ask questions; `*` for everybody, which is unwise.",
     ),
     github_key(
         "github.base_branch",
-        Shape::Text,
+        ConfigValueKind::Text,
         "",
         "The branch that work begins on, if it is not the default branch.",
     ),
     github_key(
         "github.branch_prefix",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"repertoire/\"",
         "What the branches of runs on GitHub begin with.",
     ),
     github_key(
         "github.network_tools",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "[]",
         "Tools that may leave the machine in runs on GitHub, if the mode names them too: `github`, `research`.",
     ),
     github_key(
         "github.failed_label",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"agent-failed\"",
         "The label of tasks that failed; they are not picked again.",
     ),
     github_key(
         "github.done_label",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"agent-done\"",
         "The label of issues whose task is done and waits to be looked at; they are not picked again.",
     ),
     github_key(
         "github.waiting_label",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"agent-waiting\"",
         "The label of issues whose task has a question; they are not picked again until it is taken off.",
     ),
     github_key(
         "github.push",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "false",
         "Whether branches of finished work are pushed.",
     ),
     github_key(
         "github.pull_request",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "false",
         "Whether pull requests are opened for branches that are pushed.",
     ),
     github_key(
         "github.draft",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "true",
         "Whether these are drafts; where pull requests are merged automatically, only if you set it.",
     ),
     github_key(
         "github.auto_merge",
-        Shape::Table,
+        ConfigValueKind::Table,
         "",
         "Whether and when pull requests of the agent are merged: `enabled`, `required_checks`, `required_approvals` and more, in docs/auto-merge.md.",
     ),
     github_key(
         "github.continuous.sources",
-        Shape::Texts,
+        ConfigValueKind::Texts,
         "[\"issue\", \"file\", \"plan\", \"prompt\"]",
         "Where tasks come from, in this order.",
     ),
     github_key(
         "github.continuous.tasks_file",
-        Shape::Text,
+        ConfigValueKind::Text,
         "\"TASKS.md\"",
         "The list of boxes with tasks.",
     ),
     github_key(
         "github.continuous.plan",
-        Shape::Text,
+        ConfigValueKind::Text,
         "",
         "A plan that is worked through as one task.",
     ),
     github_key(
         "github.continuous.enabled",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "false",
         "Whether scheduled and dispatched runs work through tasks.",
     ),
     github_key(
         "github.continuous.max_tasks",
-        Shape::Number,
+        ConfigValueKind::Number,
         "",
         "Most tasks of a run, if not as many as the mode says.",
     ),
     github_key(
         "github.continuous.max_time",
-        Shape::Duration,
+        ConfigValueKind::Duration,
         "",
         "How long all tasks of a run may take together.",
     ),
     github_key(
         "github.continuous.max_cost",
-        Shape::Amount,
+        ConfigValueKind::Amount,
         "",
         "Most US dollars of all tasks of a run together.",
     ),
     github_key(
         "github.continuous.claim",
-        Shape::Duration,
+        ConfigValueKind::Duration,
         "\"6h\"",
         "How long the label of a run at work keeps other runs from its task, if nobody takes it off.",
     ),
     github_key(
         "github.continuous.delay",
-        Shape::Duration,
+        ConfigValueKind::Duration,
         "",
         "The pause between two tasks, if not as long as the mode says.",
     ),
     github_key(
         "github.continuous.stop_on_first_failure",
-        Shape::Bool,
+        ConfigValueKind::Bool,
         "false",
         "Whether the first task that fails ends the run.",
     ),

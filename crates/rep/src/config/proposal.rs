@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::trust::ActingSettings;
-use repertoire_text::Position;
+use repertoire_text::TextPosition;
 use toml::Value;
 use toml::de::DeTable;
 
-use super::{Key, SetBy, Setting};
+use super::{ConfigKey, ConfigSetting, SetBy};
 
 /// Keys whose tables are checks.
 const CHECK_TABLES: &[&str] = &["plan.checks", "plan.final_checks"];
@@ -22,7 +22,7 @@ const HARMLESS_CHECK_FIELDS: &[&str] = &["timeout", "critical", "depends_on", "r
 
 /// The settings of a project that need consent, as its files declare them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Proposal {
+pub(crate) struct SettingsProposal {
     /// The folder of the innermost file that declares some of them. The settings are the same in
     /// all folders below it, down to the next file.
     pub(crate) folder: Utf8PathBuf,
@@ -31,8 +31,8 @@ pub(crate) struct Proposal {
     pub(crate) settings: ActingSettings,
 }
 
-impl Proposal {
-    pub(super) fn of(proposed: &[Setting]) -> Option<Self> {
+impl SettingsProposal {
+    pub(super) fn from_settings(proposed: &[ConfigSetting]) -> Option<Self> {
         let files: BTreeSet<&Utf8Path> =
             proposed.iter().filter_map(|one| Some(one.file.as_ref()?.path.as_path())).collect();
         // All files lie on one path from the project's root, so the longest folder is the
@@ -42,11 +42,11 @@ impl Proposal {
         let mut settings = ActingSettings::default();
         for setting in proposed {
             if let Some(value) = &setting.value {
-                add(&mut settings, setting.name, value);
+                add_setting(&mut settings, setting.name, value);
             }
         }
         let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
-        Some(Proposal {
+        Some(SettingsProposal {
             folder,
             files: files.into_iter().map(Utf8Path::to_owned).collect(),
             settings,
@@ -55,7 +55,7 @@ impl Proposal {
 
     /// Returns true if the settings include one of these keys.
     pub(crate) fn concerns(&self, keys: &[&str]) -> bool {
-        !self.settings.part(keys).is_empty()
+        !self.settings.select_keys(keys).is_empty()
     }
 
     /// Returns true if every file lies in one of these folders, which must be canonical.
@@ -70,7 +70,7 @@ impl Proposal {
 
 /// Returns true if a project's value needs the user's consent. Empty values and `false` don't,
 /// since they only switch something off.
-pub(super) fn is_acting(key: &Key, value: Option<&Value>) -> bool {
+pub(super) fn is_acting(key: &ConfigKey, value: Option<&Value>) -> bool {
     let switches_off = match value {
         Some(Value::Boolean(on)) => !on,
         Some(Value::Array(list)) => list.is_empty(),
@@ -82,16 +82,16 @@ pub(super) fn is_acting(key: &Key, value: Option<&Value>) -> bool {
 }
 
 /// Adds a key with its value; tables are added field by field.
-fn add(settings: &mut ActingSettings, key: &str, value: &Value) {
+fn add_setting(settings: &mut ActingSettings, key: &str, value: &Value) {
     match value {
         Value::Table(checks) if CHECK_TABLES.contains(&key) && !checks.is_empty() => {
             for (name, check) in checks {
-                add_check(settings, &format!("{key}.{}", quoted(name)), check);
+                add_check(settings, &format!("{key}.{}", quote_key_part(name)), check);
             }
         }
         Value::Table(fields) if !fields.is_empty() => {
             for (name, field) in fields {
-                add(settings, &format!("{key}.{}", quoted(name)), field);
+                add_setting(settings, &format!("{key}.{}", quote_key_part(name)), field);
             }
         }
         value => settings.insert(key, as_json(value)),
@@ -103,7 +103,7 @@ fn add_check(settings: &mut ActingSettings, key: &str, check: &Value) {
     for (name, field) in fields {
         let closes_network = name == "network" && *field == Value::Boolean(false);
         if !HARMLESS_CHECK_FIELDS.contains(&name.as_str()) && !closes_network {
-            add(settings, &format!("{key}.{}", quoted(name)), field);
+            add_setting(settings, &format!("{key}.{}", quote_key_part(name)), field);
         }
     }
 }
@@ -115,7 +115,7 @@ fn as_json(value: &Value) -> String {
 
 /// Quotes a part of a key unless it is plain, so that the key `a.b` differs from `b` in the table
 /// `a`.
-fn quoted(part: &str) -> String {
+fn quote_key_part(part: &str) -> String {
     let is_plain = !part.is_empty()
         && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if is_plain { part.to_owned() } else { as_json(&Value::from(part)) }
@@ -131,7 +131,7 @@ pub(super) fn line_within(text: &str, path: &[&str]) -> Option<usize> {
         table = value.get_ref().as_table()?;
     }
     let (key, _) = table.iter().find(|(key, _)| key.get_ref() == last)?;
-    Some(Position::of(text, key.span().start).line as usize)
+    Some(TextPosition::of_offset(text, key.span().start).line as usize)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-use repertoire_skill::skill::Digest;
+use repertoire_skill::skill::ContentDigest;
 
 use super::*;
-use crate::config::{KEYS, Layers, SettingsFile, apply_text, defaults};
+use crate::config::{ConfigLayers, KEYS, SettingsFile, apply_text, default_settings};
 
-fn layers(files: &[(&str, &str)]) -> Layers {
-    let mut layers = Layers {
-        settings: defaults("/project".into()),
+fn layers(files: &[(&str, &str)]) -> ConfigLayers {
+    let mut layers = ConfigLayers {
+        settings: default_settings("/project".into()),
         proposed: Vec::new(),
         problems: Vec::new(),
     };
@@ -17,8 +17,9 @@ fn layers(files: &[(&str, &str)]) -> Layers {
     layers
 }
 
-fn digest(text: &str) -> Option<Digest> {
-    let proposal = Proposal::of(&layers(&[("/project/repertoire.toml", text)]).proposed);
+fn digest(text: &str) -> Option<ContentDigest> {
+    let proposal =
+        SettingsProposal::from_settings(&layers(&[("/project/repertoire.toml", text)]).proposed);
     proposal.map(|proposal| proposal.settings.digest())
 }
 
@@ -114,7 +115,7 @@ fn the_nearest_file_counts_and_a_user_keeps_what_a_project_does_not_replace() {
     let root = ("/project/repertoire.toml", "[plan]\nsetup = 'a'\ncopy = ['x']\n");
     let near = ("/project/sub/repertoire.toml", "[plan]\nsetup = 'b'\ncopy = []\n");
     let layers = layers(&[root, near]);
-    let proposal = Proposal::of(&layers.proposed).unwrap();
+    let proposal = SettingsProposal::from_settings(&layers.proposed).unwrap();
     assert_eq!(proposal.folder, "/project/sub");
     assert_eq!(proposal.settings.iter().collect::<Vec<_>>(), [("plan.setup", "\"b\"")]);
 }

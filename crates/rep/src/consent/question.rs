@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use repertoire_skill::trust::{ActingSettings, SettingChange};
 
-use super::Standing;
-use crate::cli::Ctx;
-use crate::question::wrapped;
-use crate::ui::{self, Ui};
+use super::ConsentState;
+use crate::cli::CliContext;
+use crate::permission_question::wrap_line;
+use crate::ui::{self, TerminalUi};
 
-pub(super) enum Answer {
+pub(super) enum ConsentAnswer {
     /// Agree, and remember it.
     Always,
     /// Agree for this command.
@@ -21,9 +21,13 @@ pub(super) enum Answer {
 
 /// Shows all settings in full. Nothing is truncated, and characters that a terminal would hide are
 /// escaped.
-pub(crate) fn show(ctx: &Ctx<'_>, standing: &Standing, ui: &mut Ui<'_>) -> std::io::Result<()> {
+pub(crate) fn show_settings(
+    ctx: &CliContext<'_>,
+    standing: &ConsentState,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let files = standing.proposal.files.iter();
-    let files: Vec<String> = files.map(|file| ctx.config.places().shorten(file)).collect();
+    let files: Vec<String> = files.map(|file| ctx.config.places().shorten_path(file)).collect();
     let files = files.join(" and ");
     let agreed = standing.lock.agreed_settings(&standing.proposal.folder);
     let head = match (&standing.by, agreed) {
@@ -38,37 +42,37 @@ pub(crate) fn show(ctx: &Ctx<'_>, standing: &Standing, ui: &mut Ui<'_>) -> std::
     let settings = &standing.proposal.settings;
     let compared = match agreed {
         Some(agreed) => settings.compared_with(agreed),
-        None => unchanged(settings),
+        None => mark_unchanged(settings),
     };
     for (key, change) in compared {
-        for (mark, value) in marked(change) {
+        for (mark, value) in with_diff_marks(change) {
             write_setting(mark, key, value, ui)?;
         }
     }
-    let note = explanation(ctx, settings);
-    let note = ui::wrap(&note, ui.columns.max(20), "");
+    let note = explain_settings(ctx, settings);
+    let note = ui::wrap_words(&note, ui.columns.max(20), "");
     writeln!(ui.err, "\n{}", ui.paint_err(ui::FAINT, note))
 }
 
 /// Asks for consent and waits for the answer.
-pub(super) fn ask(ui: &mut Ui<'_>) -> std::io::Result<Answer> {
+pub(super) fn ask_for_consent(ui: &mut TerminalUi<'_>) -> std::io::Result<ConsentAnswer> {
     let question = ui.paint_err(ui::STRONG, "Agree to these settings?");
     let answer = read_answer(&format!("{question} [y]es, and remember it / [o]nce / [n]o "), ui)?;
     Ok(match answer.as_str() {
-        "y" | "yes" => Answer::Always,
-        "o" | "once" => Answer::Once,
-        _ => Answer::No,
+        "y" | "yes" => ConsentAnswer::Always,
+        "o" | "once" => ConsentAnswer::Once,
+        _ => ConsentAnswer::No,
     })
 }
 
 /// Asks whether to trust the settings from now on, and waits for the answer.
-pub(super) fn ask_to_remember(ui: &mut Ui<'_>) -> std::io::Result<bool> {
+pub(super) fn ask_to_remember(ui: &mut TerminalUi<'_>) -> std::io::Result<bool> {
     let question = ui.paint_err(ui::STRONG, "Trust these settings?");
     let answer = read_answer(&format!("{question} [y]es / [n]o "), ui)?;
     Ok(matches!(answer.as_str(), "y" | "yes"))
 }
 
-fn read_answer(question: &str, ui: &mut Ui<'_>) -> std::io::Result<String> {
+fn read_answer(question: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<String> {
     write!(ui.err, "{question}")?;
     ui.err.flush()?;
     let mut line = String::new();
@@ -76,12 +80,12 @@ fn read_answer(question: &str, ui: &mut Ui<'_>) -> std::io::Result<String> {
     Ok(line.trim().to_lowercase())
 }
 
-fn unchanged(settings: &ActingSettings) -> BTreeMap<&str, SettingChange<'_>> {
+fn mark_unchanged(settings: &ActingSettings) -> BTreeMap<&str, SettingChange<'_>> {
     settings.iter().map(|(key, value)| (key, SettingChange::Same(value))).collect()
 }
 
 /// Returns the values to show for a key, each with a diff mark.
-fn marked(change: SettingChange<'_>) -> Vec<(&'static str, &str)> {
+fn with_diff_marks(change: SettingChange<'_>) -> Vec<(&'static str, &str)> {
     match change {
         SettingChange::Same(value) => vec![("    ", value)],
         SettingChange::Added(value) => vec![("  + ", value)],
@@ -90,7 +94,12 @@ fn marked(change: SettingChange<'_>) -> Vec<(&'static str, &str)> {
     }
 }
 
-fn write_setting(mark: &str, key: &str, value: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn write_setting(
+    mark: &str,
+    key: &str,
+    value: &str,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let opens_network = key.ends_with(".network") && value == "true";
     let style = match mark.trim() {
         "+" => ui::GOOD,
@@ -98,7 +107,7 @@ fn write_setting(mark: &str, key: &str, value: &str, ui: &mut Ui<'_>) -> std::io
         _ if opens_network => ui::WARN,
         _ => anstyle::Style::new(),
     };
-    for line in lines(mark, key, value, ui.columns) {
+    for line in format_setting(mark, key, value, ui.columns) {
         let line = ui.paint_err(style, line);
         writeln!(ui.err, "{line}")?;
     }
@@ -107,27 +116,27 @@ fn write_setting(mark: &str, key: &str, value: &str, ui: &mut Ui<'_>) -> std::io
 
 /// Formats a setting as lines. A multi-line value goes below its key behind bars, so that it cannot
 /// be mistaken for another setting.
-fn lines(mark: &str, key: &str, value: &str, columns: usize) -> Vec<String> {
+fn format_setting(mark: &str, key: &str, value: &str, columns: usize) -> Vec<String> {
     let text: Option<String> = serde_json::from_str(value).ok();
     let is_plain = |text: &String| !text.is_empty() && text.trim() == text;
     match text.filter(is_plain) {
         Some(text) if text.contains('\n') => {
-            let mut all = wrapped(mark, "  ↪ ", &format!("{key} ="), columns);
+            let mut all = wrap_line(mark, "  ↪ ", &format!("{key} ="), columns);
             all.extend(
-                text.split('\n').flat_map(|line| wrapped("      │ ", "    ↪ │ ", line, columns)),
+                text.split('\n').flat_map(|line| wrap_line("      │ ", "    ↪ │ ", line, columns)),
             );
             all
         }
-        Some(text) => wrapped(mark, "  ↪ ", &format!("{key} = {text}"), columns),
-        None => wrapped(mark, "  ↪ ", &format!("{key} = {value}"), columns),
+        Some(text) => wrap_line(mark, "  ↪ ", &format!("{key} = {text}"), columns),
+        None => wrap_line(mark, "  ↪ ", &format!("{key} = {value}"), columns),
     }
 }
 
 /// Explains the effects of the settings, for users who see them for the first time.
-fn explanation(ctx: &Ctx<'_>, settings: &ActingSettings) -> String {
+fn explain_settings(ctx: &CliContext<'_>, settings: &ActingSettings) -> String {
     let has =
         |wanted: fn(&str, &str) -> bool| settings.iter().any(|(key, value)| wanted(key, value));
-    let enforced = ctx.sandbox().is_ok_and(|sandbox| sandbox.is_enforced());
+    let enforced = ctx.configured_sandbox().is_ok_and(|sandbox| sandbox.is_enforced());
     let mut sentences = vec![if enforced {
         "Commands run in the sandbox."
     } else {
@@ -152,7 +161,7 @@ mod tests {
     use super::*;
 
     fn shown(value: &str) -> Vec<String> {
-        lines("    ", "plan.setup", &serde_json::to_string(value).unwrap(), 40)
+        format_setting("    ", "plan.setup", &serde_json::to_string(value).unwrap(), 40)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The types of `rep memory … --json` and `rep dlq … --json`.
 
-pub use repertoire_checks::memory::{Exchanged, FixState, Imported};
-use repertoire_journal::{DeadLetter, Failure, KnownFix};
+pub use repertoire_checks::memory::{FixState, MemoryFile, MemoryImportResult};
+use repertoire_journal::{DeadLetter, KnownFailure, KnownFix};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct MemoryJson {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FailureRow {
     /// The failure.
-    pub failure: Failure,
+    pub failure: KnownFailure,
     /// Number of known fixes.
     pub fixes: usize,
     /// The state of the best fix; null if there is none.
@@ -35,7 +35,7 @@ pub struct FailureRow {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FailureJson {
     /// The failure.
-    pub failure: Failure,
+    pub failure: KnownFailure,
     /// The fixes that are known for it, the most trusted first.
     pub fixes: Vec<FixJson>,
 }
@@ -53,7 +53,7 @@ pub struct FixJson {
 
 /// The output of `rep memory forget --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ForgottenJson {
+pub struct MemoryForgetJson {
     /// The key of the repository.
     pub scope: String,
     /// Number of failures that were forgotten.
@@ -62,7 +62,7 @@ pub struct ForgottenJson {
 
 /// The output of `rep dlq list --json` and `rep dlq export`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LettersJson {
+pub struct DeadLettersJson {
     /// The dead letters, the most urgent first.
     pub letters: Vec<DeadLetter>,
     /// The position of the next page, for `--after`; null on the last page.
@@ -71,7 +71,7 @@ pub struct LettersJson {
 
 /// The output of `rep dlq retry --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RetriedJson {
+pub struct LetterRetryJson {
     /// The dead letter in its new state.
     pub letter: DeadLetter,
     /// The file that the event was written to; null for runs and tasks.

@@ -3,7 +3,7 @@
 use repertoire_journal::Payload;
 use repertoire_journal::event::TaskRef;
 pub use repertoire_plan::document::json::{PlanStatusJson, SectionJson, TaskJson};
-use repertoire_plan::document::{Progress, TaskId};
+use repertoire_plan::document::{TaskId, TaskMarkCounts};
 use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,14 +20,14 @@ pub struct PlanNextJson {
     /// The reason for the choice.
     pub why: String,
     /// The open tasks and their blockers, if all open tasks are blocked.
-    pub waiting: Vec<WaitingJson>,
+    pub waiting: Vec<BlockedTaskJson>,
     /// Number of tasks with each mark.
-    pub progress: Progress,
+    pub progress: TaskMarkCounts,
 }
 
 /// A task that is blocked.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct WaitingJson {
+pub struct BlockedTaskJson {
     /// The id of the task.
     pub id: TaskId,
     /// The text of the task.

@@ -22,12 +22,12 @@ pub struct ReviewPreviewJson {
     /// Number of calls in each phase, as far as it is known in advance.
     pub planned: Vec<PlannedPhase>,
     /// The first questions of each phase, before any answers.
-    pub questions: Vec<QuestionJson>,
+    pub questions: Vec<ReviewQuestionJson>,
 }
 
 /// A question to one agent.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct QuestionJson {
+pub struct ReviewQuestionJson {
     /// The phase.
     pub phase: Phase,
     /// The agent.

@@ -2,18 +2,18 @@
 //! the journal's own events.
 
 pub use repertoire::runs::{
-    ChangedFile, DeliveredJson, RunCommand, RunDiffJson, RunFile, RunJson, RunRow, RunTask,
+    DeliveredJson, RunChangedFile, RunCommand, RunDiffJson, RunFile, RunJson, RunListRow, RunTask,
     SignalJson, TasksDone,
 };
-use repertoire_journal::{Difference, Replayed, RunId};
+use repertoire_journal::{ReplayDifference, ReplayReport, RunId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The output of `rep runs --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunsJson {
+pub struct RunsListJson {
     /// The runs, the newest first.
-    pub runs: Vec<RunRow>,
+    pub runs: Vec<RunListRow>,
     /// The cursor of the next page, for `--before`; null on the last page.
     pub next: Option<u64>,
 }
@@ -24,16 +24,16 @@ pub struct PruneJson {
     /// True if nothing was removed because of `--dry-run`.
     pub dry_run: bool,
     /// Worktrees that were removed, or would be.
-    pub removed: Vec<RemovedJson>,
+    pub removed: Vec<RemovedWorktreeJson>,
     /// Worktrees that were kept.
-    pub kept: Vec<KeptJson>,
+    pub kept: Vec<KeptWorktreeJson>,
     /// Workspaces that could not be examined.
     pub failed: Vec<WorkspaceProblem>,
 }
 
 /// A worktree that was removed.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RemovedJson {
+pub struct RemovedWorktreeJson {
     /// The id of the run.
     pub run: String,
     /// The path of the worktree.
@@ -46,7 +46,7 @@ pub struct RemovedJson {
 
 /// A worktree that was kept.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct KeptJson {
+pub struct KeptWorktreeJson {
     /// The id of the run.
     pub run: String,
     /// The path of the worktree.
@@ -100,7 +100,7 @@ pub struct DifferenceJson {
 }
 
 impl ReplayedJson {
-    pub(crate) fn new(run: RunId, replayed: Replayed) -> Self {
+    pub(crate) fn new(run: RunId, replayed: ReplayReport) -> Self {
         ReplayedJson {
             run,
             equal: replayed.differences.is_empty(),
@@ -111,6 +111,6 @@ impl ReplayedJson {
     }
 }
 
-fn difference_json(found: Difference) -> DifferenceJson {
+fn difference_json(found: ReplayDifference) -> DifferenceJson {
     DifferenceJson { what: found.what, stored: found.stored, replayed: found.replayed }
 }

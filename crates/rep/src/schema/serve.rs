@@ -1,6 +1,6 @@
 //! The types of `rep serve --json` and `rep setup … --json`.
 
-use repertoire_serve::clients::Scope;
+use repertoire_serve::clients::ClientScope;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub struct SetupClientJson {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupFileJson {
     /// The scope of the file: project or user.
-    pub scope: Scope,
+    pub scope: ClientScope,
     /// The path of the file, which may not exist.
     pub file: String,
     /// True if the file has our entry.
@@ -57,7 +57,7 @@ pub struct SetupDoneJson {
     /// The client.
     pub client: String,
     /// The scope of the configuration: project or user.
-    pub scope: Scope,
+    pub scope: ClientScope,
     /// The path of the file.
     pub file: String,
     /// The outcome for the file.
@@ -86,7 +86,7 @@ pub struct SetupPrintJson {
     /// The client.
     pub client: String,
     /// The scope of the configuration: project or user.
-    pub scope: Scope,
+    pub scope: ClientScope,
     /// The file that the entry belongs into.
     pub file: String,
     /// The keys that lead to the list of servers.
@@ -103,7 +103,7 @@ pub struct SetupCheckJson {
     /// The client.
     pub client: String,
     /// The scope of the configuration: project or user.
-    pub scope: Scope,
+    pub scope: ClientScope,
     /// The path of the file.
     pub file: String,
     /// True if the client can reach the server.

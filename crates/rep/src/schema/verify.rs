@@ -1,7 +1,7 @@
 //! The types of `rep verify --json`.
 
-use repertoire_checks::analyse::Analysis;
-use repertoire_checks::signature::Signature;
+use repertoire_checks::analyse::OutputAnalysis;
+use repertoire_checks::signature::FailureSignature;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct VerifyReadJson {
     /// The exit code of the command, if given.
     pub exit_code: Option<i32>,
     /// The analysis of the output.
-    pub analysis: Analysis,
+    pub analysis: OutputAnalysis,
     /// The signatures of the errors, in the same order.
-    pub signatures: Vec<Signature>,
+    pub signatures: Vec<FailureSignature>,
 }

@@ -1,6 +1,8 @@
 //! The types of `rep workflow … --json`. A step is printed as the step model itself.
 
-pub use repertoire_flow::driver::shown::{GateJson, RunRow, StatusJson, WorkflowJson, WorkflowRow};
+pub use repertoire_flow::driver::json_output::{
+    GateJson, StatusJson, WorkflowJson, WorkflowRow, WorkflowRunListRow,
+};
 use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,9 +16,9 @@ pub struct WorkflowsJson {
 
 /// The output of `rep workflow check --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CheckJson {
+pub struct WorkflowCheckJson {
     /// The workflows that were checked.
-    pub workflows: Vec<CheckedJson>,
+    pub workflows: Vec<CheckedWorkflowJson>,
     /// Number of errors in all workflows.
     pub errors: usize,
     /// Number of warnings in all workflows.
@@ -25,7 +27,7 @@ pub struct CheckJson {
 
 /// A workflow that was checked.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CheckedJson {
+pub struct CheckedWorkflowJson {
     /// The name of the workflow.
     pub name: String,
     /// The path of the file.
@@ -38,16 +40,16 @@ pub struct CheckedJson {
 
 /// The output of `rep workflow runs --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunsJson {
+pub struct WorkflowRunsListJson {
     /// The runs, the latest first.
-    pub runs: Vec<RunRow>,
+    pub runs: Vec<WorkflowRunListRow>,
     /// Runs that cannot be read.
-    pub broken: Vec<BrokenRun>,
+    pub broken: Vec<BrokenWorkflowRun>,
 }
 
 /// A run that cannot be read.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct BrokenRun {
+pub struct BrokenWorkflowRun {
     /// The name of the run.
     pub run: String,
     /// The reason why it cannot be read.

@@ -1,6 +1,6 @@
 //! Limits on what an agent may do, on every backend.
 
-use repertoire_scripted::{Recorded, Script, Server, Turn};
+use repertoire_scripted::{ModelScript, RecordedRequest, ScriptedServer, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::scene::{Ran, Scene, ran};
@@ -41,18 +41,18 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
 /// A model that answers from a script.
 struct AnsweringModel {
     runtime: tokio::runtime::Runtime,
-    server: Server,
+    server: ScriptedServer,
 }
 
 impl AnsweringModel {
-    fn start(script: Script) -> Self {
+    fn start(script: ModelScript) -> Self {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
-        let server = runtime.block_on(Server::start(script));
+        let server = runtime.block_on(ScriptedServer::start(script));
         AnsweringModel { runtime, server }
     }
 
-    fn requests(&self) -> Vec<Recorded> {
+    fn requests(&self) -> Vec<RecordedRequest> {
         let _here = self.runtime.enter();
         self.server.requests()
     }
@@ -75,16 +75,16 @@ fn agent(scene: &Scene, name: &str, lists: &str) {
 fn tried_by_agent_and_sub_agent(scene: &Scene, lists: &str, calls: &[(&str, Value)]) {
     agent(scene, "careful", lists);
     agent(scene, "free", "tools: '*'");
-    let own = calls.iter().fold(Script::new(), |script, (tool, arguments)| {
-        script.turn(Turn::tool(*tool, arguments.clone()))
+    let own = calls.iter().fold(ModelScript::new(), |script, (tool, arguments)| {
+        script.turn(ScriptedTurn::tool(*tool, arguments.clone()))
     });
-    AnsweringModel::start(own.turn(Turn::text("Done."))).run(scene, "careful");
+    AnsweringModel::start(own.turn(ScriptedTurn::text("Done."))).run(scene, "careful");
     let delegated = json!({"agent": "free", "task": "Do it."});
-    let script = Script::new().turn(Turn::tool("delegate", delegated));
+    let script = ModelScript::new().turn(ScriptedTurn::tool("delegate", delegated));
     let script = calls.iter().fold(script, |script, (tool, arguments)| {
-        script.turn(Turn::tool(*tool, arguments.clone()))
+        script.turn(ScriptedTurn::tool(*tool, arguments.clone()))
     });
-    let script = script.turn(Turn::text("Done.")).turn(Turn::text("Done."));
+    let script = script.turn(ScriptedTurn::text("Done.")).turn(ScriptedTurn::text("Done."));
     AnsweringModel::start(script).run(scene, "careful");
 }
 
@@ -146,9 +146,9 @@ fn no_agent_without_delegate(scene: &Scene) {
     agent(scene, "free", "tools: '*'");
     let forked = "---\nname: forked\ndescription: Works apart. Use when asked.\ncontext: fork\nagent: free\n---\nWork.\n";
     scene.write("home/.claude/skills/forked/SKILL.md", forked);
-    let script = Script::new()
-        .turn(Turn::tool("delegate", json!({"agent": "free", "task": "Do it."})))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("delegate", json!({"agent": "free", "task": "Do it."})))
+        .turn(ScriptedTurn::text("Done."));
     let model = AnsweringModel::start(script);
     model.run(scene, "careful");
     let requests = model.requests();
@@ -157,14 +157,14 @@ fn no_agent_without_delegate(scene: &Scene) {
 }
 
 /// The names of the tools that a request offers.
-fn offered(request: &Recorded) -> Vec<String> {
+fn offered(request: &RecordedRequest) -> Vec<String> {
     let tools = request.body["tools"].as_array().cloned().unwrap_or_default();
     tools.iter().map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 fn nothing_offered_that_changes(scene: &Scene) {
     for agent in ["explore", "code-reviewer", "planner", "researcher", "quality-reviewer"] {
-        let model = AnsweringModel::start(Script::new().turn(Turn::text("Done.")));
+        let model = AnsweringModel::start(ModelScript::new().turn(ScriptedTurn::text("Done.")));
         model.run(scene, agent);
         let requests = model.requests();
         let tools = offered(&requests[0]);

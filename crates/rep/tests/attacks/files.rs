@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use repertoire_scripted::{Script, Turn};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
 use serde_json::json;
 
 use self::races::Model;
@@ -92,13 +92,14 @@ fn protected_files_through_links(scene: &Scene) {
     }
     let paths =
         ["vcs/hooks/pre-commit", "notes/settings.json", "readme.txt", ".GIT/hooks/x", "agents.MD"];
-    let mut script = Script::new();
+    let mut script = ModelScript::new();
     for path in paths {
-        script = script.turn(Turn::tool("write", json!({"path": path, "content": "chosen"})));
+        script =
+            script.turn(ScriptedTurn::tool("write", json!({"path": path, "content": "chosen"})));
         let edit = json!({"path": path, "old": "Rules", "new": "chosen"});
-        script = script.turn(Turn::tool("edit", edit));
+        script = script.turn(ScriptedTurn::tool("edit", edit));
     }
-    let model = Model::start(script.turn(Turn::text("Done.")));
+    let model = Model::start(script.turn(ScriptedTurn::text("Done.")));
     let ran = model.run(scene, &["run", "--accept-edits", "Change the rules"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(scene.read("project/AGENTS.md").unwrap(), "Rules.\n");
@@ -120,13 +121,13 @@ fn a_skill_folder_that_is_swapped(scene: &Scene) {
     let secret = scene.path("home/.ssh");
     let swap = format!("mv tools old; mkdir tools; ln -s {secret} tools/notes; ls tools");
     let look = format!("cat {secret}/id_test; cat .claude/skills/notes/id_test");
-    let script = Script::new()
-        .turn(Turn::tool("skill", json!({"name": "notes"})))
-        .turn(Turn::tool("bash", json!({"command": swap})))
-        .turn(Turn::tool("bash", json!({"command": look})))
-        .turn(Turn::tool("read", json!({"path": ".claude/skills/notes/id_test"})))
-        .turn(Turn::tool("read", json!({"path": secret.join("id_test")})))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("skill", json!({"name": "notes"})))
+        .turn(ScriptedTurn::tool("bash", json!({"command": swap})))
+        .turn(ScriptedTurn::tool("bash", json!({"command": look})))
+        .turn(ScriptedTurn::tool("read", json!({"path": ".claude/skills/notes/id_test"})))
+        .turn(ScriptedTurn::tool("read", json!({"path": secret.join("id_test")})))
+        .turn(ScriptedTurn::text("Done."));
     let model = Model::start(script);
     let ran = model.run(scene, &["run", "--full-access", "Take notes"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -143,9 +144,9 @@ fn temporary_files(scene: &Scene) -> Vec<String> {
 
 fn a_write_that_is_killed(scene: &Scene) {
     let content = "x".repeat(300_000);
-    let call = || Turn::tool("write", json!({"path": "big.txt", "content": content}));
+    let call = || ScriptedTurn::tool("write", json!({"path": "big.txt", "content": content}));
     for round in 0..5_u32 {
-        let model = Model::start(Script::new().turn(call()).turn(Turn::text("Done.")));
+        let model = Model::start(ModelScript::new().turn(call()).turn(ScriptedTurn::text("Done.")));
         let mut command = model.command(scene, &["run", "--accept-edits", "Write it"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Killed when a temporary file is seen; in every other round also a little after the answer of the model, for
@@ -164,7 +165,7 @@ fn a_write_that_is_killed(scene: &Scene) {
             }
         }
     }
-    let model = Model::start(Script::new().turn(call()).turn(Turn::text("Done.")));
+    let model = Model::start(ModelScript::new().turn(call()).turn(ScriptedTurn::text("Done.")));
     let ran = model.run(scene, &["run", "--accept-edits", "Write it"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(scene.read("project/big.txt").unwrap().len(), content.len());

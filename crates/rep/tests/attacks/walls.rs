@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use repertoire_scripted::{Recorded, Script, Server, Turn};
+use repertoire_scripted::{ModelScript, RecordedRequest, ScriptedServer, ScriptedTurn};
 use serde_json::json;
 
 use crate::scene::{Ran, Scene, UserNamespaces, ran};
@@ -100,18 +100,23 @@ fn commands_with(
     flags: &[&str],
     variables: &[(&str, &str)],
 ) -> Ran {
-    let mut script = Script::new();
+    let mut script = ModelScript::new();
     for text in scripts {
-        script = script.turn(Turn::tool("bash", json!({ "command": text })));
+        script = script.turn(ScriptedTurn::tool("bash", json!({ "command": text })));
     }
-    run_script(scene, script.turn(Turn::text("Done.")), flags, variables)
+    run_script(scene, script.turn(ScriptedTurn::text("Done.")), flags, variables)
 }
 
-fn run_script(scene: &Scene, script: Script, flags: &[&str], variables: &[(&str, &str)]) -> Ran {
+fn run_script(
+    scene: &Scene,
+    script: ModelScript,
+    flags: &[&str],
+    variables: &[(&str, &str)],
+) -> Ran {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.unwrap();
-    let server = runtime.block_on(Server::start(script));
+    let server = runtime.block_on(ScriptedServer::start(script));
     let mut args = vec!["run", "--no-auto", "--accept-edits"];
     args.extend(flags);
     args.push("work");
@@ -218,9 +223,9 @@ fn parallel_commands_share_one_picture(scene: &Scene) {
         grep -q evil .git/config || echo \"$evil\" > .git/config; done 2> errors";
     let wait = "for i in $(seq 500); do [ -e planted ] && break; sleep 0.02; done";
     let second = "touch second; sleep 2";
-    let answer = move |request: &Recorded| {
+    let answer = move |request: &RecordedRequest| {
         let first = request.body["messages"][0].to_string();
-        let bash = |command: &str| Turn::tool("bash", json!({ "command": command }));
+        let bash = |command: &str| ScriptedTurn::tool("bash", json!({ "command": command }));
         let delegate = |task: &str| json!({ "agent": "general-purpose", "task": task });
         match (first.contains("Plant it."), first.contains("Wait for it."), request.tool_results())
         {
@@ -231,12 +236,12 @@ fn parallel_commands_share_one_picture(scene: &Scene) {
                 std::thread::sleep(std::time::Duration::from_millis(700));
                 bash(second)
             }
-            (false, false, 0) => Turn::tool("delegate", delegate("Plant it."))
+            (false, false, 0) => ScriptedTurn::tool("delegate", delegate("Plant it."))
                 .and_tool("delegate", delegate("Wait for it.")),
-            _ => Turn::text("Done."),
+            _ => ScriptedTurn::text("Done."),
         }
     };
-    let script = Script::new().turn(Turn::respond(answer)).repeat_last();
+    let script = ModelScript::new().turn(ScriptedTurn::respond(answer)).repeat_last();
     let ran = run_script(scene, script, &["--agent", "general-purpose"], &[]);
     assert!(scene.exists("project/planted") && scene.exists("project/second"), "{ran:?}");
     assert_eq!(scene.read("project/.git/config"), config, "{ran:?}");

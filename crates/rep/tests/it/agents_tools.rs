@@ -1,7 +1,7 @@
 //! `rep agents`, `rep tools`, `rep exec` and `rep chat`.
 
 use insta::assert_snapshot;
-use repertoire_scripted::{Script, Turn};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
 use serde_json::json;
 
 use crate::talking::{Model, tidy, with_input};
@@ -85,7 +85,10 @@ fn tools_say_what_they_do_and_who_has_them() {
 #[test]
 fn a_skill_is_executed_and_its_result_told() {
     let mut ws = agency();
-    let model = Model::start(&mut ws, Script::new().turn(Turn::text("Bandaged.")).repeat_last());
+    let model = Model::start(
+        &mut ws,
+        ModelScript::new().turn(ScriptedTurn::text("Bandaged.")).repeat_last(),
+    );
     let ran = ws.rep("exec first-aid a cut finger");
     assert_snapshot!(tidy(&ran), @"
     Bandaged.
@@ -113,7 +116,8 @@ fn a_skill_is_executed_and_its_result_told() {
 fn a_skill_that_says_no_is_a_no() {
     let mut ws = agency();
     let answer = "{\"success\": false, \"error\": \"no bandage\"}";
-    let _model = Model::start(&mut ws, Script::new().turn(Turn::text(answer)).repeat_last());
+    let _model =
+        Model::start(&mut ws, ModelScript::new().turn(ScriptedTurn::text(answer)).repeat_last());
     ws.skill_with("pack/first-aid", "name: first-aid\ndescription: Built in.\nmax_retries: 0\n");
     let ran = ws.rep("exec first-aid x");
     assert!(ran.code == 1 && ran.stderr.contains("error: no bandage"), "{ran}");
@@ -122,7 +126,8 @@ fn a_skill_that_says_no_is_a_no() {
 #[test]
 fn a_chat_goes_on_line_by_line() {
     let mut ws = agency();
-    let script = Script::new().turn(Turn::text("Hello.")).turn(Turn::text("Bandaged."));
+    let script =
+        ModelScript::new().turn(ScriptedTurn::text("Hello.")).turn(ScriptedTurn::text("Bandaged."));
     let model = Model::start(&mut ws, script);
     let input = "hi \\\nthere\n/first-aid my finger\n/cost\n/nothing\n/exit\nnever said\n";
     let ran = with_input(&ws, &["chat", "--no-auto"], input);
@@ -150,8 +155,12 @@ fn a_chat_goes_on_line_by_line() {
 #[test]
 fn a_chat_can_be_taken_up_and_survives_a_failure() {
     let mut ws = agency();
-    let fault = repertoire_scripted::Fault::status(400, "{\"error\":{\"message\":\"not today\"}}");
-    let script = Script::new().turn(Turn::fail(fault)).turn(Turn::text("Now.")).repeat_last();
+    let fault =
+        repertoire_scripted::ModelFault::status(400, "{\"error\":{\"message\":\"not today\"}}");
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::fail(fault))
+        .turn(ScriptedTurn::text("Now."))
+        .repeat_last();
     let model = Model::start(&mut ws, script);
     let ran = with_input(&ws, &["chat", "--no-auto"], "one\ntwo\n");
     assert!(

@@ -133,7 +133,7 @@ fn completions_are_there_for_every_shell() {
 fn the_manual_names_every_command() {
     let ws = Workspace::new();
     let page = ws.rep("man").stdout.replace('\\', "");
-    let all = repertoire_cli::cli::command();
+    let all = repertoire_cli::cli::build_clap_command();
     for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
         assert!(page.contains(&format!("rep-{}(1)", command.get_name())), "{}", command.get_name());
     }
@@ -231,7 +231,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
 #[test]
 fn every_command_explains_itself_within_the_width() {
     let ws = Workspace::new();
-    for command in repertoire_cli::cli::command().get_subcommands() {
+    for command in repertoire_cli::cli::build_clap_command().get_subcommands() {
         let ran = ws.rep(&format!("{} --help", command.get_name()));
         assert_eq!(ran.code, 0, "{ran}");
         for line in ran.stdout.lines() {

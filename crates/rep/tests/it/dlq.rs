@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use repertoire_journal::letter::{LetterSource, Priority};
+use repertoire_journal::letter::{LetterPriority, LetterSource};
 use repertoire_journal::{
-    Journal, NewLetter, NewRun, Payload, Rules, RunId, RunStatus, Target, Worker,
+    ClaimRules, Journal, NewLetter, NewRun, Payload, QueueWorker, RunId, RunStatus, Target,
 };
 use repertoire_text::clock::{Clock as _, SystemClock};
 use serde_json::json;
@@ -25,7 +25,7 @@ fn event() -> serde_json::Value {
     json!({ "action": "opened", "issue": { "number": 7 } })
 }
 
-fn letter(source: LetterSource, title: &str, priority: Priority) -> NewLetter {
+fn letter(source: LetterSource, title: &str, priority: LetterPriority) -> NewLetter {
     NewLetter {
         scope: "github.com/somebody/something".into(),
         source,
@@ -76,9 +76,9 @@ fn an_empty_queue_is_good_news_and_makes_no_file() {
 #[test]
 fn the_most_urgent_is_listed_first_and_shown_with_its_question() {
     let ws = workspace();
-    let low = buried(&ws, letter(LetterSource::Task, "write the docs", Priority::Low));
-    let high = buried(&ws, letter(LetterSource::Event, "issue 7", Priority::High));
-    buried(&ws, letter(LetterSource::Event, "issue 7", Priority::High));
+    let low = buried(&ws, letter(LetterSource::Task, "write the docs", LetterPriority::Low));
+    let high = buried(&ws, letter(LetterSource::Event, "issue 7", LetterPriority::High));
+    buried(&ws, letter(LetterSource::Event, "issue 7", LetterPriority::High));
     let listed = ws.rep("dlq").stdout;
     let lines: Vec<&str> = listed.lines().collect();
     assert!(lines[1].starts_with(&high) && lines[2].starts_with(&low), "{listed}");
@@ -102,7 +102,7 @@ fn the_most_urgent_is_listed_first_and_shown_with_its_question() {
 #[test]
 fn an_event_is_written_to_a_file_and_only_one_person_tries_it() {
     let ws = workspace();
-    let id = buried(&ws, letter(LetterSource::Event, "issue 7", Priority::High));
+    let id = buried(&ws, letter(LetterSource::Event, "issue 7", LetterPriority::High));
     let done = ws.json(&format!("dlq retry {id} --json"), "dlq-retry.json");
     let file = done["file"].as_str().unwrap();
     let command = format!("rep github run --event {file} --event-name issues --letter {id}");
@@ -131,7 +131,7 @@ fn an_event_is_written_to_a_file_and_only_one_person_tries_it() {
 #[test]
 fn a_task_is_left_to_the_next_run_and_what_was_dropped_can_be_put_back() {
     let ws = workspace();
-    let id = buried(&ws, letter(LetterSource::Task, "write the docs", Priority::Low));
+    let id = buried(&ws, letter(LetterSource::Task, "write the docs", LetterPriority::Low));
     let done = ws.json(&format!("dlq retry {id} --json"), "dlq-retry.json");
     assert_eq!((&done["letter"]["status"], &done["file"]), (&"retrying".into(), &json!(null)));
     assert_eq!(ws.rep(&format!("dlq drop {id}")).code, 0);
@@ -147,7 +147,7 @@ fn a_task_is_left_to_the_next_run_and_what_was_dropped_can_be_put_back() {
 #[test]
 fn a_letter_that_holds_no_event_says_so_and_stays_in_the_queue() {
     let ws = workspace();
-    let new = letter(LetterSource::Event, "issue 7", Priority::High);
+    let new = letter(LetterSource::Event, "issue 7", LetterPriority::High);
     let id = buried(&ws, NewLetter { data: json!({ "event": "text" }), ..new });
     let refused = ws.rep(&format!("dlq retry {id}"));
     assert!(refused.code == 1 && refused.stderr.contains("does not hold an event"), "{refused}");
@@ -169,16 +169,16 @@ fn failed_run(ws: &Workspace) -> String {
             request: serde_json::Value::Null,
         };
         journal.create(new).await.unwrap();
-        let worker = Worker {
+        let worker = QueueWorker {
             name: "w".into(),
             labels: Default::default(),
             kinds: ["plan".to_owned()].into(),
             lease: std::time::Duration::from_secs(60),
         };
-        let lease = journal.claim(&worker, &Rules::default()).await.unwrap().unwrap().lease;
+        let lease = journal.claim(&worker, &ClaimRules::default()).await.unwrap().unwrap().lease;
         let failed = Payload::RunFailed { reason: "checks:red".into() };
         journal.append(&lease, vec![failed]).await.unwrap();
-        let new = letter(LetterSource::Run, "plan r", Priority::Medium);
+        let new = letter(LetterSource::Run, "plan r", LetterPriority::Medium);
         let new = NewLetter { run: Some(RunId::known(RUN)), ..new };
         journal.bury(new).await.unwrap().short().to_owned()
     })
@@ -194,7 +194,7 @@ fn a_run_goes_back_to_the_queue_and_one_that_cannot_leaves_the_letter_where_it_w
         done.stdout.contains("The run is back in the queue.\nrep runs resume 000000a1 --here"),
         "{done}"
     );
-    let status = with(&ws, async |journal| journal.find(RUN).await.unwrap().status);
+    let status = with(&ws, async |journal| journal.find_run(RUN).await.unwrap().status);
     assert_eq!(status, RunStatus::Queued);
     // It is in the queue already, so it cannot be put there again.
     let again = ws.rep(&format!("dlq retry {id} --again"));

@@ -1,6 +1,6 @@
 //! `rep github run`: from an event to a comment, against a fake GitHub, with real git and an agent that does what the test says.
 
-use repertoire_scripted::Script;
+use repertoire_scripted::ModelScript;
 use repertoire_scripted::github::FakeGitHub;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn stage(agent: &str) -> Stage {
         |github| {
             github.issue(31, "Write alpha", "Please write alpha.", "stranger").user("stranger")
         },
-        Script::new(),
+        ModelScript::new(),
     );
     stage.ws.write("agent.yaml", agent);
     stage
@@ -169,7 +169,7 @@ fn a_dry_run_asks_who_may_and_does_nothing() {
     let ran = run(&stage, "issue_comment", &called("@repertoire hello", "ada"), &["--dry-run"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("would work for ada"), "{ran}");
-    assert!(stage.github.writes().is_empty(), "{:?}", stage.github.writes());
+    assert!(stage.github.write_calls().is_empty(), "{:?}", stage.github.write_calls());
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn without_a_call_nothing_happens_and_the_step_is_green() {
     let stage = stage(ANSWERS);
     let ran = run(&stage, "issue_comment", &called("just talking", "ada"), &[]);
     assert_eq!((ran.code, stage.output("conclusion")), (0, "skipped".to_owned()), "{ran}");
-    assert!(stage.github.writes().is_empty());
+    assert!(stage.github.write_calls().is_empty());
 }
 
 /// What a run over tasks came to: titles and results, in order.
@@ -219,7 +219,7 @@ const CONTINUOUS: &str = "[plan]\nattempts = 1\n[plan.checks.good]\ncommand = \"
 
 fn with_tasks(toml: &str, tasks: &str, github: impl FnOnce(FakeGitHub) -> FakeGitHub) -> Stage {
     let stage =
-        Stage::new(&[("repertoire.toml", toml), ("TASKS.md", tasks)], github, Script::new());
+        Stage::new(&[("repertoire.toml", toml), ("TASKS.md", tasks)], github, ModelScript::new());
     stage.ws.write("agent.yaml", GOOD_AND_BAD);
     stage
 }
@@ -249,8 +249,12 @@ fn tasks_are_done_one_after_another_and_what_failed_is_not_picked_again() {
     let labels = |number| stage.github.labels(number);
     assert_eq!(labels(1), ["agent-task", "agent-failed"]);
     assert_eq!(labels(2), ["agent-task", "priority-1", "agent-done"]);
-    let claims =
-        stage.github.writes().iter().filter(|line| line.ends_with("/agent:continuous")).count();
+    let claims = stage
+        .github
+        .write_calls()
+        .iter()
+        .filter(|line| line.ends_with("/agent:continuous"))
+        .count();
     assert_eq!(claims, 2, "each issue was claimed while it was worked on");
     assert!(stage.github.comments(2)[0].contains("Done"), "{:?}", stage.github.comments(2));
     assert!(stage.github.comments(3).is_empty());
@@ -360,6 +364,6 @@ fn who_may_only_ask_starts_no_work_on_tasks() {
     let ran = run(&stage, "workflow_dispatch", &dispatch(None, "rita"), &[]);
     assert_eq!((ran.code, stage.output("conclusion")), (0, "refused".to_owned()), "{ran}");
     assert!(ran.stdout.contains("works through tasks"), "{ran}");
-    assert!(stage.github.writes().is_empty());
+    assert!(stage.github.write_calls().is_empty());
     assert_eq!(stage.ws.json("dlq list --json", "dlq.json")["letters"], json!([]));
 }

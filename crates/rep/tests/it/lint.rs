@@ -222,7 +222,8 @@ fn sarif_names_every_rule_once_and_places_every_result() {
         .iter()
         .map(|r| r["id"].as_str().unwrap())
         .collect();
-    let known: Vec<&str> = repertoire_cli::codes::all().iter().map(|code| code.id).collect();
+    let known: Vec<&str> =
+        repertoire_cli::codes::all_diagnostic_codes().iter().map(|code| code.id).collect();
     assert_eq!(rules, known);
     assert_snapshot!(serde_json::to_string_pretty(&run["results"][0]).unwrap(), @r#"
     {
@@ -320,7 +321,7 @@ fn the_claude_profile_refuses_what_the_upload_refuses() {
 
 #[test]
 fn every_code_has_an_id_and_a_name_of_its_own() {
-    let codes = repertoire_cli::codes::all();
+    let codes = repertoire_cli::codes::all_diagnostic_codes();
     for (at, code) in codes.iter().enumerate() {
         assert!(codes[at + 1..].iter().all(|other| other.id != code.id), "{}", code.id);
         assert!(codes[at + 1..].iter().all(|other| other.name != code.name), "{}", code.name);
@@ -353,7 +354,8 @@ fn every_code_that_is_printed_is_in_the_table() {
     for (path, bytes) in files {
         ws.write(&format!("project/.claude/skills/{path}"), bytes);
     }
-    let known: Vec<&str> = repertoire_cli::codes::all().iter().map(|code| code.id).collect();
+    let known: Vec<&str> =
+        repertoire_cli::codes::all_diagnostic_codes().iter().map(|code| code.id).collect();
     let mut printed = std::collections::BTreeSet::new();
     for line in [
         "list",

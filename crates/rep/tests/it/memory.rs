@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use repertoire_journal::memory::{FixOrigin, Known, Observation};
-use repertoire_journal::{Fix, FixOutcome, Journal, KnownFix, Lesson, Remedy, Target};
+use repertoire_journal::memory::{FailureKnowledge, FixOrigin, MemoryObservation};
+use repertoire_journal::{
+    FailureFix, FixOutcome, FixRemedy, Journal, KnownFix, MemoryLesson, Target,
+};
 use repertoire_text::clock::{Clock as _, SystemClock};
 
 use crate::workspace::Workspace;
@@ -26,23 +28,23 @@ fn workspace() -> Workspace {
 fn filled() -> Workspace {
     let ws = workspace();
     let now_ms = SystemClock.now_ms();
-    let remedy = Remedy::Command(["cargo", "update", "-p", "serde"].map(str::to_owned).to_vec());
+    let remedy = FixRemedy::Command(["cargo", "update", "-p", "serde"].map(str::to_owned).to_vec());
     let preconditions = vec!["exists Cargo.lock".to_owned()];
-    let fix = Fix { remedy, preconditions, origin: FixOrigin::Learnt };
-    let mut known = Known::default();
+    let fix = FailureFix { remedy, preconditions, origin: FixOrigin::Learnt };
+    let mut known = FailureKnowledge::default();
     for (category, tool, example) in [("build", "cargo", "linking with `cc` failed")].repeat(3) {
         let (category, tool) = (category.to_owned(), tool.to_owned());
         let (code, example) = (Some("E0463".to_owned()), example.to_owned());
-        let seen = Observation::Seen { category, code, tool, example };
+        let seen = MemoryObservation::Seen { category, code, tool, example };
         known.apply("", LINK, &seen, now_ms - 7_200_000);
     }
     for _ in 0..2 {
         let (outcome, reason) = (FixOutcome::Worked, "the checks are green".to_owned());
-        let tried = Observation::Tried { fix: fix.clone(), outcome, reason, run: None };
+        let tried = MemoryObservation::Tried { fix: fix.clone(), outcome, reason, run: None };
         known.apply("", LINK, &tried, now_ms - 7_200_000);
     }
     let fixes: Vec<KnownFix> = known.fixes.into_values().collect();
-    let link = Lesson { failure: known.failure.unwrap(), fixes };
+    let link = MemoryLesson { failure: known.failure.unwrap(), fixes };
     let mut lint = link.clone();
     lint.fixes.clear();
     lint.failure.signature = LINT.into();
@@ -53,7 +55,7 @@ fn filled() -> Workspace {
     runtime.block_on(async {
         let journal = Journal::open(&target, Arc::new(move || now_ms)).await.unwrap();
         let scope = "github.com/somebody/something";
-        journal.remember(scope, vec![link, lint]).await.unwrap();
+        journal.store_lessons(scope, vec![link, lint]).await.unwrap();
         journal.close().await;
     });
     ws

@@ -1,7 +1,7 @@
 //! `rep run`: a real binary and a scripted model.
 
 use insta::assert_snapshot;
-use repertoire_scripted::{Fault, Script, Turn};
+use repertoire_scripted::{ModelFault, ModelScript, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::talking::{Model, begin, end, signal, tidy, with_input};
@@ -22,8 +22,8 @@ fn office() -> Workspace {
     ws
 }
 
-fn says(text: &str) -> Script {
-    Script::new().turn(Turn::text(text))
+fn says(text: &str) -> ModelScript {
+    ModelScript::new().turn(ScriptedTurn::text(text))
 }
 
 #[test]
@@ -44,10 +44,10 @@ fn the_answer_goes_to_standard_output_and_the_rest_does_not() {
 #[test]
 fn tools_are_one_line_each() {
     let mut ws = office();
-    let script = Script::new()
-        .turn(Turn::tool("read", json!({"path": "notes.txt"})))
-        .turn(Turn::tool("read", json!({"path": "gone.txt"})))
-        .turn(Turn::text("Two lines."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("read", json!({"path": "notes.txt"})))
+        .turn(ScriptedTurn::tool("read", json!({"path": "gone.txt"})))
+        .turn(ScriptedTurn::text("Two lines."));
     let _model = Model::start(&mut ws, script);
     let ran = ws.rep("run --no-auto how long is notes.txt");
     assert_snapshot!(tidy(&ran), @"
@@ -64,17 +64,17 @@ fn tools_are_one_line_each() {
 #[test]
 fn events_are_lines_of_json_that_fit_the_published_schema() {
     let mut ws = office();
-    let script = Script::new()
+    let script = ModelScript::new()
         .turn(
-            Turn::thinking("hm")
+            ScriptedTurn::thinking("hm")
                 .and_text("Let me see.")
                 .and_tool("read", json!({"path": "notes.txt"})),
         )
-        .turn(Turn::text("Two lines."));
+        .turn(ScriptedTurn::text("Two lines."));
     let _model = Model::start(&mut ws, script);
     let ran = ws.rep("run --json look at this danish tender");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    let all = repertoire_cli::schema::all();
+    let all = repertoire_cli::schema::all_schemas();
     let (_, schema) = all.into_iter().find(|(name, _)| *name == "event.json").unwrap();
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
     let mut kinds = Vec::new();
@@ -147,10 +147,10 @@ fn a_dry_run_is_what_is_sent() {
 #[test]
 fn a_conversation_goes_on_with_what_was_said_and_with_its_skills() {
     let mut ws = office();
-    let script = Script::new()
-        .turn(Turn::text("First."))
-        .turn(Turn::text("Second."))
-        .turn(Turn::text("Third."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::text("First."))
+        .turn(ScriptedTurn::text("Second."))
+        .turn(ScriptedTurn::text("Third."));
     let model = Model::start(&mut ws, script);
     ws.rep("run -a analyst Analyze this Danish tender");
     let ran = ws.rep("run --resume last and the deadline of this Danish tender?");
@@ -179,9 +179,9 @@ fn a_conversation_goes_on_with_what_was_said_and_with_its_skills() {
 #[test]
 fn what_nobody_allowed_is_denied_with_what_to_do() {
     let mut ws = office();
-    let script = Script::new()
-        .turn(Turn::tool("bash", json!({"command": "touch made"})))
-        .turn(Turn::text("I may not."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("bash", json!({"command": "touch made"})))
+        .turn(ScriptedTurn::text("I may not."));
     let model = Model::start(&mut ws, script);
     let ran = ws.rep("run --no-auto make a file");
     assert_eq!(ran.code, 0);
@@ -194,9 +194,9 @@ fn what_nobody_allowed_is_denied_with_what_to_do() {
 #[test]
 fn what_a_rule_allows_is_done() {
     let mut ws = office();
-    let script = Script::new()
-        .turn(Turn::tool("bash", json!({"command": "touch made"})))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("bash", json!({"command": "touch made"})))
+        .turn(ScriptedTurn::text("Done."));
     let _model = Model::start(&mut ws, script);
     let ran = ws.rep_with(&["run", "--no-auto", "--allow", "bash(touch:*)", "make a file"]);
     assert!(ran.code == 0 && ran.stderr.contains("✓"), "{ran}");
@@ -210,9 +210,9 @@ fn commands_run_in_the_sandbox_of_the_binary() {
     ws.set("PATH", "/usr/bin:/bin");
     let outside = ws.path("outside");
     let command = format!("touch inside; touch {outside}");
-    let script = Script::new()
-        .turn(Turn::tool("bash", json!({ "command": command })))
-        .turn(Turn::text("Done."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("bash", json!({ "command": command })))
+        .turn(ScriptedTurn::text("Done."));
     let _model = Model::start(&mut ws, script);
     let enforced =
         ws.json("--json doctor", "doctor.json")["running"]["sandbox_is_enforced"] == true;
@@ -291,21 +291,29 @@ fn wrong_use_is_told_apart_from_what_cannot_run() {
 fn a_run_that_fails_says_why_and_exits_with_no() {
     for (turn, flags, code, message) in [
         (
-            Turn::fail(Fault::status(400, "{\"error\":{\"message\":\"bad tools\"}}")),
+            ScriptedTurn::fail(ModelFault::status(400, "{\"error\":{\"message\":\"bad tools\"}}")),
             "",
             1,
             "bad tools",
         ),
         (
-            Turn::fail(Fault::status(401, "{\"error\":{\"message\":\"no such key\"}}")),
+            ScriptedTurn::fail(ModelFault::status(
+                401,
+                "{\"error\":{\"message\":\"no such key\"}}",
+            )),
             "",
             3,
             "no such key",
         ),
-        (Turn::tool("read", json!({"path": "notes.txt"})), "--max-turns 1", 1, "limits.iterations"),
+        (
+            ScriptedTurn::tool("read", json!({"path": "notes.txt"})),
+            "--max-turns 1",
+            1,
+            "limits.iterations",
+        ),
     ] {
         let mut ws = office();
-        let _model = Model::start(&mut ws, Script::new().turn(turn).repeat_last());
+        let _model = Model::start(&mut ws, ModelScript::new().turn(turn).repeat_last());
         let ran = ws.rep(&format!("run --no-auto {flags} hi"));
         assert_eq!(ran.code, code, "{ran}");
         assert!(ran.stderr.contains(message), "{ran}");
@@ -316,7 +324,8 @@ fn a_run_that_fails_says_why_and_exits_with_no() {
 #[test]
 fn the_task_may_be_piped_in_or_come_with_material() {
     let mut ws = office();
-    let model = Model::start(&mut ws, Script::new().turn(Turn::text("Ok.")).repeat_last());
+    let model =
+        Model::start(&mut ws, ModelScript::new().turn(ScriptedTurn::text("Ok.")).repeat_last());
     with_input(&ws, &["run", "--no-auto", "-"], "from the pipe\n");
     with_input(&ws, &["run", "--no-auto"], "all of it\n");
     with_input(&ws, &["run", "--no-auto", "sum it up"], "a long log\n");
@@ -329,7 +338,9 @@ fn the_task_may_be_piped_in_or_come_with_material() {
 fn an_answer_can_be_held_to_a_schema() {
     let mut ws = office();
     ws.write("project/shape.json", r#"{"type": "object", "required": ["ok"]}"#);
-    let script = Script::new().turn(Turn::text("{}")).turn(Turn::text("{\"ok\": true}"));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::text("{}"))
+        .turn(ScriptedTurn::text("{\"ok\": true}"));
     let model = Model::start(&mut ws, script);
     let ran = ws.rep("run --no-auto --schema shape.json is it fine?");
     assert_eq!((ran.stdout.as_str(), ran.code), ("{\"ok\": true}\n", 0), "{ran}");
@@ -341,11 +352,11 @@ fn an_answer_can_be_held_to_a_schema() {
 #[test]
 fn a_killed_run_is_taken_up_with_everything_that_was_said() {
     let mut ws = office();
-    let script = Script::new()
-        .turn(Turn::text("Noted."))
-        .turn(Turn::tool("read", json!({"path": "notes.txt"})))
-        .turn(Turn::fail(Fault::StallBeforeHeaders))
-        .turn(Turn::text("Again."));
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::text("Noted."))
+        .turn(ScriptedTurn::tool("read", json!({"path": "notes.txt"})))
+        .turn(ScriptedTurn::fail(ModelFault::StallBeforeHeaders))
+        .turn(ScriptedTurn::text("Again."));
     let model = Model::start(&mut ws, script);
     ws.rep("run -a analyst a Danish tender, number seven");
     let mut child = begin(&ws, &["run", "--resume", "last", "read the notes"]);
@@ -369,7 +380,8 @@ fn a_killed_run_is_taken_up_with_everything_that_was_said() {
 #[test]
 fn a_conversation_in_use_is_refused() {
     let mut ws = office();
-    let script = Script::new().turn(Turn::fail(Fault::StallBeforeHeaders)).repeat_last();
+    let script =
+        ModelScript::new().turn(ScriptedTurn::fail(ModelFault::StallBeforeHeaders)).repeat_last();
     let model = Model::start(&mut ws, script);
     let mut child = begin(&ws, &["run", "--no-auto", "wait"]);
     drop(child.stdin.take());
@@ -394,8 +406,9 @@ fn a_terminal_that_is_closed_stops_the_run_as_well() {
 
 fn stopped_by(name: &str) {
     let mut ws = office();
-    let script =
-        Script::new().turn(Turn::fail(Fault::StallMidStream { after_events: 3 })).repeat_last();
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::fail(ModelFault::StallMidStream { after_events: 3 }))
+        .repeat_last();
     let model = Model::start(&mut ws, script);
     let mut child = begin(&ws, &["run", "--no-auto", "a long story"]);
     drop(child.stdin.take());
@@ -412,7 +425,8 @@ fn stopped_by(name: &str) {
 #[test]
 fn a_damaged_conversation_is_named_and_left() {
     let mut ws = office();
-    let _model = Model::start(&mut ws, Script::new().turn(Turn::text("Ok.")).repeat_last());
+    let _model =
+        Model::start(&mut ws, ModelScript::new().turn(ScriptedTurn::text("Ok.")).repeat_last());
     ws.rep("run --no-auto hello");
     let file = format!("{}/conversation.json", ws.files("data/conversations")[0]);
     ws.write(&file, "{\"version\": 1");
@@ -443,7 +457,8 @@ fn a_rule_about_no_tool_is_told_and_one_that_forbids_stops_the_run() {
 fn the_last_conversation_is_the_last_of_this_project() {
     let mut ws = office();
     ws.write("other/a.txt", "a");
-    let _model = Model::start(&mut ws, Script::new().turn(Turn::text("Ok.")).repeat_last());
+    let _model =
+        Model::start(&mut ws, ModelScript::new().turn(ScriptedTurn::text("Ok.")).repeat_last());
     ws.rep("run --no-auto here");
     let other = ws.path("other").to_string();
     ws.rep_with(&["-C", &other, "run", "--no-auto", "there"]);
@@ -480,8 +495,8 @@ fn what_cannot_be_started_leaves_no_conversation() {
 #[test]
 fn a_limit_is_told_once_with_the_turns_that_were_taken() {
     let mut ws = office();
-    let turn = Turn::tool("read", json!({"path": "notes.txt"}));
-    let _model = Model::start(&mut ws, Script::new().turn(turn).repeat_last());
+    let turn = ScriptedTurn::tool("read", json!({"path": "notes.txt"}));
+    let _model = Model::start(&mut ws, ModelScript::new().turn(turn).repeat_last());
     let ran = ws.rep("run --no-auto --max-turns 2 hi");
     assert!(ran.stderr.contains(" · 2 turns · "), "{ran}");
     assert_eq!(ran.stderr.matches("without coming to an end").count(), 1, "{ran}");

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use repertoire_journal::event::{StepOutcome, TaskRef, TaskSeen};
-use repertoire_journal::run::{Limits, Spent};
-use repertoire_journal::{Command, Journal, Lease, NewRun, Payload, Rules, RunId, Target, Worker};
+use repertoire_journal::run::{Limits, RunUsage};
+use repertoire_journal::{
+    ClaimRules, Command, Journal, NewRun, Payload, QueueWorker, RunId, RunLease, Target,
+};
 use repertoire_text::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -76,19 +78,19 @@ impl Bench {
         self.runtime.block_on(self.journal.create(new)).unwrap();
     }
 
-    fn claim(&self, id: &str) -> Lease {
-        let who = Worker {
+    fn claim(&self, id: &str) -> RunLease {
+        let who = QueueWorker {
             name: "desk:42".into(),
             labels: Default::default(),
             kinds: ["plan".to_owned()].into(),
             lease: Duration::from_secs(24 * 60 * 60),
         };
-        let (id, rules) = (RunId::known(id), Rules::default());
+        let (id, rules) = (RunId::known(id), ClaimRules::default());
         let claim = self.journal.claim_run(&id, &who, &rules);
         self.runtime.block_on(claim).unwrap().unwrap().lease
     }
 
-    fn append(&self, lease: &Lease, payloads: Vec<Payload>) {
+    fn append(&self, lease: &RunLease, payloads: Vec<Payload>) {
         self.runtime.block_on(self.journal.append(lease, payloads)).unwrap();
     }
 
@@ -200,7 +202,7 @@ fn started(step: u32, kind: &str, id: &str, attempt: u32) -> Payload {
 }
 
 fn finished(step: u32, outcome: StepOutcome, reason: Option<&str>) -> Payload {
-    let spent = Spent {
+    let spent = RunUsage {
         cost_micro_usd: 250_000,
         unpriced: false,
         input_tokens: 10_000,
@@ -647,7 +649,7 @@ fn events_of_all_runs_are_read_in_pages_and_none_is_missed() {
 #[test]
 fn json_lines_have_the_published_shape() {
     let bench = Bench::filled();
-    let all = repertoire_cli::schema::all();
+    let all = repertoire_cli::schema::all_schemas();
     let (_, schema) = all.into_iter().find(|(name, _)| *name == "run-event.json").unwrap();
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
     for line in bench.ws.rep("--json events").stdout.lines() {
@@ -669,7 +671,7 @@ fn a_run_is_followed_until_it_is_over() {
     assert_eq!([name(), name(), name()], ["RUN_CREATED", "LEASE_TAKEN", "STEP_STARTED"]);
     // What happens now is heard at once, from another process.
     let (worker, length) = ("desk:42".to_owned(), Duration::from_secs(60));
-    let lease = Lease { run: RunId::known(MAIL), token: 1, worker, length };
+    let lease = RunLease { run: RunId::known(MAIL), token: 1, worker, length };
     bench.append(&lease, vec![finished(1, StepOutcome::Ok, None)]);
     assert_eq!(name(), "STEP_FINISHED");
     let summary = "done".to_owned();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use repertoire_journal::{BootClock, Journal, Payload, Rules, RunId, Target, Worker};
+use repertoire_journal::{BootClock, ClaimRules, Journal, Payload, QueueWorker, RunId, Target};
 use serde_json::Value;
 
 use crate::workspace::Workspace;
@@ -250,10 +250,10 @@ fn taken_by_a_worker_that_is_gone(ws: &Workspace, boot: &str, lease: Duration) {
     let boot_clock = BootClock::new(Some(boot), Arc::new(|| 1));
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let journal = Journal::open_with(&target, Arc::new(|| 1_000), boot_clock).await.unwrap();
-        let run = journal.find("last").await.unwrap();
+        let run = journal.find_run("last").await.unwrap();
         let (name, kinds) = ("gone".to_owned(), ["plan".to_owned()].into());
-        let worker = Worker { name, labels: run.labels.clone(), kinds, lease };
-        let claimed = journal.claim_run(&run.id, &worker, &Rules::default()).await.unwrap();
+        let worker = QueueWorker { name, labels: run.labels.clone(), kinds, lease };
+        let claimed = journal.claim_run(&run.id, &worker, &ClaimRules::default()).await.unwrap();
         assert!(claimed.is_some());
         journal.close().await;
     });

@@ -4,31 +4,31 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use repertoire_scripted::{Recorded, Script, Server};
+use repertoire_scripted::{ModelScript, RecordedRequest, ScriptedServer};
 
 use crate::workspace::{Ran, Workspace};
 
 /// A model that answers from a script, on this machine.
 pub(crate) struct Model {
     runtime: tokio::runtime::Runtime,
-    server: Server,
+    server: ScriptedServer,
 }
 
 impl Model {
     /// Starts it, and tells the workspace where it is.
-    pub(crate) fn start(ws: &mut Workspace, script: Script) -> Self {
+    pub(crate) fn start(ws: &mut Workspace, script: ModelScript) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let server = runtime.block_on(Server::start(script));
+        let server = runtime.block_on(ScriptedServer::start(script));
         ws.set("ANTHROPIC_BASE_URL", &server.url());
         ws.set("ANTHROPIC_API_KEY", "sk-test-secret");
         Model { runtime, server }
     }
 
-    pub(crate) fn requests(&self) -> Vec<Recorded> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         let _here = self.runtime.enter();
         self.server.requests()
     }

@@ -141,7 +141,7 @@ impl Workspace {
     pub(crate) fn json(&self, line: &str, schema: &str) -> Value {
         let ran = self.rep(line);
         let value: Value = serde_json::from_str(&ran.stdout).unwrap();
-        let all = repertoire_cli::schema::all();
+        let all = repertoire_cli::schema::all_schemas();
         let (_, schema) = all.into_iter().find(|(name, _)| *name == schema).unwrap();
         let validator = jsonschema::validator_for(schema.as_value()).unwrap();
         let wrong: Vec<String> =

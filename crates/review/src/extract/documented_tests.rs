@@ -199,7 +199,8 @@ const BRAINSTORMING_YAML: &str = r#"resolved_skills:
 
 #[track_caller]
 fn check_brainstorming(body: &str) {
-    let found = extract(&skill("brainstorming", "", body), "superpowers:brainstorming");
+    let found =
+        extract_review_skill(&skill("brainstorming", "", body), "superpowers:brainstorming");
     assert_eq!(findings(&found), [""; 0]);
     assert_eq!(to_yaml(&[found.skill]), BRAINSTORMING_YAML);
 }

@@ -4,7 +4,7 @@ use globset::Glob;
 
 use super::limits::{REVIEW_GLOB_CHARS_MAX, REVIEW_GLOBS_MAX};
 
-use super::inline::{Inline, Style, has_words, plain, words};
+use super::inline::{InlineMarkdown, InlineStyle, contains_words, join_plain, normalise_words};
 
 /// Names of languages, and the extensions of their files.
 const LANGUAGES: &[(&[&str], &[&str])] = &[
@@ -42,23 +42,23 @@ const LANGUAGES: &[(&[&str], &[&str])] = &[
 const EVERY: &[&str] = &["all", "any", "every", "*", "-", "–", "—", "n/a", "all languages"];
 
 /// Returns the globs of a table cell, and the parts that are neither a glob nor a language.
-pub(super) fn of_cell(inline: &Inline) -> (Vec<String>, Vec<String>) {
+pub(super) fn globs_of_cell(inline: &InlineMarkdown) -> (Vec<String>, Vec<String>) {
     let (mut globs, mut unknown) = (Vec::new(), Vec::new());
     // Code is taken as a whole: `*.{js,ts}` is one glob.
     let parts = inline.runs.iter().flat_map(|run| match run.style {
-        Style::Code => vec![run.text.trim().to_owned()],
-        Style::Plain | Style::Strong => split_list(&run.text),
+        InlineStyle::Code => vec![run.text.trim().to_owned()],
+        InlineStyle::Plain | InlineStyle::Strong => split_list(&run.text),
     });
     for part in parts.take(REVIEW_GLOBS_MAX) {
         if part.is_empty() || EVERY.iter().any(|word| part.eq_ignore_ascii_case(word)) {
             continue;
         }
-        match of_part(&part) {
+        match globs_of_part(&part) {
             Some(found) => globs.extend(found),
             None => unknown.push(part),
         }
     }
-    (unique(globs), unknown)
+    (unique_globs(globs), unknown)
 }
 
 fn split_list(text: &str) -> Vec<String> {
@@ -66,22 +66,22 @@ fn split_list(text: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
-fn of_part(part: &str) -> Option<Vec<String>> {
-    if let Some(found) = of_language(part) {
+fn globs_of_part(part: &str) -> Option<Vec<String>> {
+    if let Some(found) = globs_of_language(part) {
         return Some(found);
     }
     // `JS/TS` is two languages, `src/*.ts` is a glob.
     let languages: Option<Vec<Vec<String>>> =
-        part.split('/').map(|word| of_language(word.trim())).collect();
+        part.split('/').map(|word| globs_of_language(word.trim())).collect();
     if let Some(found) = languages {
         return Some(found.concat());
     }
     let ending = part.strip_prefix('.').filter(|rest| rest.chars().all(char::is_alphanumeric));
     let glob = ending.map_or_else(|| part.to_owned(), |ending| format!("*.{ending}"));
-    looks_like_file(&glob).then(|| glob_of(&glob)).flatten().map(|glob| vec![glob])
+    looks_like_file(&glob).then(|| normalise_glob(&glob)).flatten().map(|glob| vec![glob])
 }
 
-fn of_language(word: &str) -> Option<Vec<String>> {
+fn globs_of_language(word: &str) -> Option<Vec<String>> {
     let word = word.to_lowercase();
     let (_, endings) = LANGUAGES.iter().find(|(names, _)| names.contains(&word.as_str()))?;
     Some(endings.iter().map(|ending| format!("**/*.{ending}")).collect())
@@ -89,21 +89,22 @@ fn of_language(word: &str) -> Option<Vec<String>> {
 
 /// Returns the globs of an item in a section of priority files, and the texts that look like a glob but are invalid.
 /// `written` is the Markdown source of the item, since the parser takes `**` for emphasis.
-pub(super) fn of_item(inline: &Inline, written: &str) -> (Vec<String>, Vec<String>) {
+pub(super) fn globs_of_item(inline: &InlineMarkdown, written: &str) -> (Vec<String>, Vec<String>) {
     let (mut globs, mut broken) = (Vec::new(), Vec::new());
-    let mut take = |text: &str| match glob_of(text) {
+    let mut take = |text: &str| match normalise_glob(text) {
         Some(glob) => globs.push(glob),
         None => broken.push(text.to_owned()),
     };
-    let mut codes = inline.codes().map(str::trim).filter(|code| looks_like_file(code)).peekable();
+    let mut codes =
+        inline.code_texts().map(str::trim).filter(|code| looks_like_file(code)).peekable();
     if codes.peek().is_some() {
         codes.for_each(&mut take);
-        return (unique(globs), broken);
+        return (unique_globs(globs), broken);
     }
-    let plain = plain(std::iter::once(without_marker(written)));
+    let plain = join_plain(std::iter::once(without_marker(written)));
     if says_names(&plain) {
-        quoted(&plain).for_each(|word| take(&format!("*{word}*")));
-        return (unique(globs), broken);
+        quoted_name_parts(&plain).for_each(|word| take(&format!("*{word}*")));
+        return (unique_globs(globs), broken);
     }
     // `README.md (the entry point)`, `docs/*.md or similar`, `a.toml, b.toml`.
     let end =
@@ -118,7 +119,7 @@ pub(super) fn of_item(inline: &Inline, written: &str) -> (Vec<String>, Vec<Strin
         let words = words.map(|word| word.trim_end_matches('.'));
         words.filter(|word| word.contains('*') && word.contains(['/', '.'])).for_each(take);
     }
-    (unique(globs), broken)
+    (unique_globs(globs), broken)
 }
 
 /// Removes the list marker, and the box of a task.
@@ -140,12 +141,14 @@ fn without_marker(written: &str) -> &str {
 
 /// Returns true for a text such as `Files with "auth" in their names`.
 fn says_names(plain: &str) -> bool {
-    let words = words(plain);
-    ["name", "names", "named", "filename", "filenames"].iter().any(|word| has_words(&words, word))
+    let words = normalise_words(plain);
+    ["name", "names", "named", "filename", "filenames"]
+        .iter()
+        .any(|word| contains_words(&words, word))
 }
 
 /// The quoted parts of file names. Quotations that cannot be part of a file name are ignored.
-fn quoted(plain: &str) -> impl Iterator<Item = &str> {
+fn quoted_name_parts(plain: &str) -> impl Iterator<Item = &str> {
     plain.split(['"', '“', '”']).skip(1).step_by(2).filter(|word| is_name_part(word))
 }
 
@@ -175,7 +178,7 @@ fn has_extension(text: &str) -> bool {
 
 /// Normalises a glob: a bare name matches in any folder, a folder matches everything below it. Returns `None` if it is
 /// invalid.
-fn glob_of(text: &str) -> Option<String> {
+fn normalise_glob(text: &str) -> Option<String> {
     let text = text.trim_start_matches("./").trim_start_matches('/');
     let is_deep = text.contains('/');
     let mut glob = if text.ends_with('/') { format!("{text}**") } else { text.to_owned() };
@@ -188,7 +191,7 @@ fn glob_of(text: &str) -> Option<String> {
     (fits && Glob::new(&glob).is_ok()).then_some(glob)
 }
 
-fn unique(list: Vec<String>) -> Vec<String> {
+fn unique_globs(list: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(list.len());
     for glob in list {
         if out.len() <= REVIEW_GLOBS_MAX && !out.contains(&glob) {
@@ -202,22 +205,22 @@ fn unique(list: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn inline(text: &str) -> Inline {
-        let mut out = Inline::default();
+    fn inline(text: &str) -> InlineMarkdown {
+        let mut out = InlineMarkdown::default();
         for (at, piece) in text.split('`').enumerate() {
-            out.push(if at % 2 == 1 { Style::Code } else { Style::Plain }, piece);
+            out.push(if at % 2 == 1 { InlineStyle::Code } else { InlineStyle::Plain }, piece);
         }
         out
     }
 
     #[track_caller]
     fn check_item(text: &str, globs: &[&str]) {
-        assert_eq!(of_item(&inline(text), &format!("- {text}")).0, globs, "{text}");
+        assert_eq!(globs_of_item(&inline(text), &format!("- {text}")).0, globs, "{text}");
     }
 
     #[track_caller]
     fn check_cell(text: &str, globs: &[&str], unknown: &[&str]) {
-        let (found, left) = of_cell(&inline(text));
+        let (found, left) = globs_of_cell(&inline(text));
         assert_eq!(
             (found, left),
             (

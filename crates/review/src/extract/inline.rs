@@ -2,36 +2,38 @@
 
 /// The style of a run of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum InlineStyle {
     Plain,
     Strong,
     Code,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) style: Style,
+pub(super) struct InlineRun {
+    pub(super) style: InlineStyle,
     pub(super) text: String,
 }
 
 /// The inline content of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Inline {
-    pub(super) runs: Vec<Run>,
+pub(super) struct InlineMarkdown {
+    pub(super) runs: Vec<InlineRun>,
     /// The targets of its links.
     pub(super) links: Vec<String>,
 }
 
-impl Inline {
-    pub(super) fn push(&mut self, style: Style, text: &str) {
+impl InlineMarkdown {
+    pub(super) fn push(&mut self, style: InlineStyle, text: &str) {
         match self.runs.last_mut() {
             // Adjacent code spans stay separate.
-            Some(last) if last.style == style && style != Style::Code => last.text.push_str(text),
-            _ => self.runs.push(Run { style, text: text.to_owned() }),
+            Some(last) if last.style == style && style != InlineStyle::Code => {
+                last.text.push_str(text)
+            }
+            _ => self.runs.push(InlineRun { style, text: text.to_owned() }),
         }
     }
 
-    pub(super) fn link(&mut self, target: &str) {
+    pub(super) fn add_link(&mut self, target: &str) {
         self.links.push(target.to_owned());
     }
 
@@ -40,29 +42,29 @@ impl Inline {
     }
 
     /// The text without markup, on one line.
-    pub(super) fn plain(&self) -> String {
-        plain(self.runs.iter().map(|run| run.text.as_str()))
+    pub(super) fn plain_text(&self) -> String {
+        join_plain(self.runs.iter().map(|run| run.text.as_str()))
     }
 
     /// As [`Inline::plain`], with backticks around code.
-    pub(super) fn marked(&self) -> String {
+    pub(super) fn marked_text(&self) -> String {
         let pieces = self.runs.iter().flat_map(|run| {
             // A backtick within the code would end it too early.
-            let is_marked = run.style == Style::Code && !run.text.contains('`');
+            let is_marked = run.style == InlineStyle::Code && !run.text.contains('`');
             let mark = if is_marked { "`" } else { "" };
             [mark, run.text.as_str(), mark]
         });
-        plain(pieces)
+        join_plain(pieces)
     }
 
     /// The texts of the code spans.
-    pub(super) fn codes(&self) -> impl Iterator<Item = &str> {
-        self.runs.iter().filter(|run| run.style == Style::Code).map(|run| run.text.as_str())
+    pub(super) fn code_texts(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().filter(|run| run.style == InlineStyle::Code).map(|run| run.text.as_str())
     }
 }
 
 /// Joins pieces on one line: collapses whitespace, and removes control characters.
-pub(super) fn plain<'a>(pieces: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn join_plain<'a>(pieces: impl Iterator<Item = &'a str>) -> String {
     let mut out = String::new();
     let mut gap = false;
     for c in pieces.flat_map(str::chars) {
@@ -81,7 +83,7 @@ pub(super) fn plain<'a>(pieces: impl Iterator<Item = &'a str>) -> String {
 
 /// Normalises a text to lower-case words, separated by spaces: `Auto-Validated Patterns` becomes `auto validated
 /// patterns`.
-pub(super) fn words(text: &str) -> String {
+pub(super) fn normalise_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_alphanumeric() {
@@ -95,7 +97,7 @@ pub(super) fn words(text: &str) -> String {
 }
 
 /// Returns true if `words` contains `wanted` as whole words.
-pub(super) fn has_words(words: &str, wanted: &str) -> bool {
+pub(super) fn contains_words(words: &str, wanted: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| c == ' ');
     words.match_indices(wanted).any(|(at, _)| {
         is_edge(words[..at].chars().next_back())

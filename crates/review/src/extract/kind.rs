@@ -1,10 +1,10 @@
 //! Determines the role of a skill in a review, and the agent that it addresses: by the table of the documentation, then
 //! by its `type`, then by its name.
 
-use repertoire_skill::skill::{Kind, Skill};
+use repertoire_skill::skill::{Skill, SkillKind};
 
 use super::ReviewKind;
-use super::sections::stems;
+use super::sections::word_stems;
 
 /// Subjects whose agent is not named after them.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -14,7 +14,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Returns the role of a skill, and the agent that it addresses.
-pub(super) fn classify(skill: &Skill) -> (ReviewKind, Option<String>) {
+pub(super) fn classify_skill(skill: &Skill) -> (ReviewKind, Option<String>) {
     let name = skill.name.as_str();
     let subject = name.strip_prefix("reviewing-");
     let known = match name {
@@ -28,9 +28,9 @@ pub(super) fn classify(skill: &Skill) -> (ReviewKind, Option<String>) {
         _ => None,
     };
     let by_name = || subject.map_or(ReviewKind::Methodology, |_| ReviewKind::Review);
-    let kind = known.or_else(|| declared(&skill.kind)).unwrap_or_else(by_name);
+    let kind = known.or_else(|| declared_kind(&skill.kind)).unwrap_or_else(by_name);
     let agent = match kind {
-        ReviewKind::Review => subject.or_else(|| other_subject(name)).map(agent_of),
+        ReviewKind::Review => subject.or_else(|| other_subject(name)).map(agent_for_subject),
         ReviewKind::Methodology | ReviewKind::Command => None,
     };
     (kind, agent)
@@ -38,10 +38,10 @@ pub(super) fn classify(skill: &Skill) -> (ReviewKind, Option<String>) {
 
 /// Returns true if the skill declares its role itself.
 pub(super) fn is_declared(skill: &Skill) -> bool {
-    declared(&skill.kind).is_some()
+    declared_kind(&skill.kind).is_some()
 }
 
-fn declared(kind: &Kind) -> Option<ReviewKind> {
+fn declared_kind(kind: &SkillKind) -> Option<ReviewKind> {
     match kind.as_str() {
         "review" => Some(ReviewKind::Review),
         "methodology" => Some(ReviewKind::Methodology),
@@ -59,15 +59,15 @@ fn other_subject(name: &str) -> Option<&str> {
     (!matches!(subject, "code" | "docs" | "pr")).then_some(subject)
 }
 
-fn agent_of(subject: &str) -> String {
+fn agent_for_subject(subject: &str) -> String {
     let exception = EXCEPTIONS.iter().find(|(known, _)| *known == subject);
     exception.map_or_else(|| format!("{subject}-agent"), |(_, agent)| (*agent).to_owned())
 }
 
 /// The stems of a skill's subject, by its own name and by that of its agent. A title with all stems of either is about
 /// it.
-pub(super) fn subjects(skill: &Skill, agent: Option<&str>) -> Vec<Vec<String>> {
+pub(super) fn subject_stems(skill: &Skill, agent: Option<&str>) -> Vec<Vec<String>> {
     let name = skill.name.strip_prefix("reviewing-").or_else(|| other_subject(&skill.name));
     let agent = agent.and_then(|agent| agent.strip_suffix("-agent"));
-    [name, agent].into_iter().flatten().map(stems).collect()
+    [name, agent].into_iter().flatten().map(word_stems).collect()
 }

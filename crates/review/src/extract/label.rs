@@ -1,7 +1,7 @@
 //! Parses severities and bold labels: `Injection (Critical)`, `**Name (Major):**`, `**Name** (Severity: Minor): text`.
 
-use super::Severity;
-use super::inline::{Inline, Style, words};
+use super::ReviewSeverity;
+use super::inline::{InlineMarkdown, InlineStyle, normalise_words};
 
 /// Maximum length of a bold paragraph that counts as a label without a colon or a severity, in words.
 const LABEL_WORDS_MAX: usize = 8;
@@ -9,20 +9,20 @@ const LABEL_WORDS_MAX: usize = 8;
 const LABEL_BYTES_MAX: usize = 200;
 
 /// A text that starts in bold.
-pub(super) struct Lead {
+pub(super) struct BoldLead {
     /// The bold part, without severity and colon.
     pub(super) name: String,
     /// The severity in parentheses, within the bold part or right after it.
-    pub(super) severity: Option<Severity>,
+    pub(super) severity: Option<ReviewSeverity>,
     /// The text after the bold part.
-    pub(super) rest: Inline,
+    pub(super) rest: InlineMarkdown,
     /// True if a colon or a dash separates the two.
     pub(super) parted: bool,
 }
 
-impl Lead {
+impl BoldLead {
     /// The label as the text of a title.
-    pub(super) fn title(&self) -> String {
+    pub(super) fn title_text(&self) -> String {
         match self.severity {
             Some(severity) => format!("{} ({severity})", self.name),
             None => self.name.clone(),
@@ -31,21 +31,21 @@ impl Lead {
 }
 
 /// Parses a text that starts in bold.
-pub(super) fn lead_of(inline: &Inline) -> Option<Lead> {
+pub(super) fn parse_lead(inline: &InlineMarkdown) -> Option<BoldLead> {
     let first = inline.runs.iter().position(|run| !is_blank(&run.text))?;
     let strong = inline.runs[first..]
         .iter()
-        .take_while(|run| run.style == Style::Strong || is_blank(&run.text))
+        .take_while(|run| run.style == InlineStyle::Strong || is_blank(&run.text))
         .count();
     let (bold, rest) = inline.runs[first..].split_at(strong);
-    let bold = super::inline::plain(bold.iter().map(|run| run.text.as_str()));
+    let bold = super::inline::join_plain(bold.iter().map(|run| run.text.as_str()));
     if bold.is_empty() {
         return None;
     }
     let (name, mut severity) = split_severity(&bold);
     let mut parted = bold.ends_with(':');
-    let mut rest = Inline { runs: rest.to_vec(), links: inline.links.clone() };
-    if let Some(run) = rest.runs.first_mut().filter(|run| run.style == Style::Plain) {
+    let mut rest = InlineMarkdown { runs: rest.to_vec(), links: inline.links.clone() };
+    if let Some(run) = rest.runs.first_mut().filter(|run| run.style == InlineStyle::Plain) {
         let mut text = run.text.trim_start();
         if severity.is_none()
             && let Some((group, after)) = leading_group(text)
@@ -58,7 +58,7 @@ pub(super) fn lead_of(inline: &Inline) -> Option<Lead> {
         parted |= after.len() < text.len();
         run.text = after.trim_start().to_owned();
     }
-    Some(Lead { name, severity, rest, parted })
+    Some(BoldLead { name, severity, rest, parted })
 }
 
 fn is_blank(text: &str) -> bool {
@@ -66,7 +66,7 @@ fn is_blank(text: &str) -> bool {
 }
 
 /// Returns true if a bold lead acts as a heading: nothing follows it, or it has a severity.
-pub(super) fn is_title(lead: &Lead) -> bool {
+pub(super) fn is_title(lead: &BoldLead) -> bool {
     if lead.name.is_empty() || lead.name.len() > LABEL_BYTES_MAX {
         return false;
     }
@@ -79,8 +79,8 @@ pub(super) fn is_title(lead: &Lead) -> bool {
 }
 
 /// The highest severity that a text names.
-pub(super) fn severity_in(text: &str) -> Option<Severity> {
-    text.split(|c: char| !c.is_alphanumeric()).filter_map(Severity::from_word).max()
+pub(super) fn severity_in(text: &str) -> Option<ReviewSeverity> {
+    text.split(|c: char| !c.is_alphanumeric()).filter_map(ReviewSeverity::from_word).max()
 }
 
 /// Severities of other scales.
@@ -117,7 +117,7 @@ pub(super) fn foreign_severity(text: &str) -> Option<&str> {
 }
 
 /// Splits a name from the severity that follows it in parentheses or brackets.
-pub(super) fn split_severity(text: &str) -> (String, Option<Severity>) {
+pub(super) fn split_severity(text: &str) -> (String, Option<ReviewSeverity>) {
     let mut found = None;
     for (open, close) in [('(', ')'), ('[', ']')] {
         let mut from = 0;
@@ -129,17 +129,17 @@ pub(super) fn split_severity(text: &str) -> (String, Option<Severity>) {
             from = end + 1;
         }
     }
-    let Some((start, end, severity)) = found else { return (bare(text), None) };
-    let before = bare(&text[..start]);
-    let name = if before.is_empty() { bare(&text[end + 1..]) } else { before };
+    let Some((start, end, severity)) = found else { return (trim_marks(text), None) };
+    let before = trim_marks(&text[..start]);
+    let name = if before.is_empty() { trim_marks(&text[end + 1..]) } else { before };
     (name, Some(severity))
 }
 
 /// Returns the severity that a title names without parentheses: `Critical`, `Critical issues`, `Major: Injection`.
-pub(super) fn bare_severity(name: &str) -> Option<Severity> {
-    let words = words(name);
+pub(super) fn bare_severity(name: &str) -> Option<ReviewSeverity> {
+    let words = normalise_words(name);
     let (first, rest) = words.split_once(' ').unwrap_or((words.as_str(), ""));
-    let severity = Severity::from_word(first)?;
+    let severity = ReviewSeverity::from_word(first)?;
     let says_no_more =
         matches!(rest, "" | "issues" | "findings" | "checks" | "problems" | "severity" | "level");
     let after = name.trim_start_matches(|c: char| !c.is_alphanumeric()).get(first.len()..)?;
@@ -148,7 +148,7 @@ pub(super) fn bare_severity(name: &str) -> Option<Severity> {
 }
 
 /// Trims whitespace, colons and dashes.
-fn bare(text: &str) -> String {
+fn trim_marks(text: &str) -> String {
     let is_mark = |c: char| c.is_whitespace() || matches!(c, ':' | '-' | '–' | '—');
     text.trim_matches(is_mark).to_owned()
 }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, name: &str, severity: Option<Severity>) {
+    fn check(text: &str, name: &str, severity: Option<ReviewSeverity>) {
         assert_eq!(split_severity(text), (name.to_owned(), severity));
     }
 
@@ -187,12 +187,12 @@ mod tests {
         check(
             "Injection Vulnerabilities (Critical):",
             "Injection Vulnerabilities",
-            Some(Severity::Critical),
+            Some(ReviewSeverity::Critical),
         );
-        check("Debt (minor/MAJOR)", "Debt", Some(Severity::Major));
-        check("Tokens (OAuth) (Severity: Major)", "Tokens (OAuth)", Some(Severity::Major));
-        check("Style [suggestions]", "Style", Some(Severity::Suggestion));
-        check("(Critical) Injection", "Injection", Some(Severity::Critical));
+        check("Debt (minor/MAJOR)", "Debt", Some(ReviewSeverity::Major));
+        check("Tokens (OAuth) (Severity: Major)", "Tokens (OAuth)", Some(ReviewSeverity::Major));
+        check("Style [suggestions]", "Style", Some(ReviewSeverity::Suggestion));
+        check("(Critical) Injection", "Injection", Some(ReviewSeverity::Critical));
         check("Critical paths", "Critical paths", None);
         check("Broken (Critical", "Broken (Critical", None);
     }
@@ -207,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_word_is_a_severity_where_nothing_else_is_meant() {
-        assert_eq!(bare_severity("🔴 Critical issues"), Some(Severity::Critical));
-        assert_eq!(bare_severity("Major: Injection"), Some(Severity::Major));
+        assert_eq!(bare_severity("🔴 Critical issues"), Some(ReviewSeverity::Critical));
+        assert_eq!(bare_severity("Major: Injection"), Some(ReviewSeverity::Major));
         assert_eq!(bare_severity("Critical paths"), None);
         assert_eq!(bare_severity("Minor version bumps"), None);
     }

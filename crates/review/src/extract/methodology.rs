@@ -6,91 +6,104 @@ use super::limits::{
     REVIEW_APPROACH_CHARS_MAX, REVIEW_QUESTIONS_MAX, REVIEW_STEPS_MAX, REVIEW_TEXT_CHARS_MAX,
 };
 
-use super::Methodology;
-use super::found::{Bullet, Findings, items, paragraphs};
-use super::inline::{Inline, has_words, words};
-use super::label::lead_of;
-use super::rules::{outside, section};
+use super::ReviewMethodology;
+use super::collect::{BulletText, ReviewDiagnostics, select_items, select_paragraphs};
+use super::document::{
+    DocumentBlock, DocumentBlockKind, DocumentItem, DocumentTitle, MarkdownDocument,
+};
+use super::inline::{InlineMarkdown, contains_words, normalise_words};
+use super::label::parse_lead;
+use super::rules::{blocks_outside, section_blocks};
 use super::sections::{
     is_approach, is_illustration, is_left_out, is_mindset, is_overview, is_questions, is_steps,
     is_verification,
 };
-use super::tree::{Block, Document, Item, Kind, Title};
 
 /// Finds the methodology of a document. Returns `None` if it has none.
-pub(super) fn find(document: &Document, out: &mut Findings) -> Option<Methodology> {
+pub(super) fn find_methodology(
+    document: &MarkdownDocument,
+    out: &mut ReviewDiagnostics,
+) -> Option<ReviewMethodology> {
     let source = &document.source;
-    let clip = |bullet: Option<Bullet>, out: &mut Findings| {
-        bullet.map(|found| out.clip(found.text, REVIEW_APPROACH_CHARS_MAX, source, found.span))
+    let clip = |bullet: Option<BulletText>, out: &mut ReviewDiagnostics| {
+        bullet.map(|found| out.clip_text(found.text, REVIEW_APPROACH_CHARS_MAX, source, found.span))
     };
-    let method = Methodology {
-        approach: clip(approach(document), out).unwrap_or_default(),
-        mindset: clip(mindset(document), out).unwrap_or_default(),
-        steps: texts(steps(document), REVIEW_STEPS_MAX, "steps", document, out),
-        questions: texts(questions(document), REVIEW_QUESTIONS_MAX, "questions", document, out),
+    let method = ReviewMethodology {
+        approach: clip(find_approach(document), out).unwrap_or_default(),
+        mindset: clip(find_mindset(document), out).unwrap_or_default(),
+        steps: clip_texts(find_steps(document), REVIEW_STEPS_MAX, "steps", document, out),
+        questions: clip_texts(
+            find_questions(document),
+            REVIEW_QUESTIONS_MAX,
+            "questions",
+            document,
+            out,
+        ),
     };
-    (method != Methodology::default()).then_some(method)
+    (method != ReviewMethodology::default()).then_some(method)
 }
 
-fn texts(
-    mut bullets: Vec<Bullet>,
+fn clip_texts(
+    mut bullets: Vec<BulletText>,
     max: usize,
     what: &str,
-    document: &Document,
-    out: &mut Findings,
+    document: &MarkdownDocument,
+    out: &mut ReviewDiagnostics,
 ) -> Vec<String> {
     let source = &document.source;
-    out.cap(&mut bullets, max, what, source, |bullet| bullet.span);
+    out.cap_list(&mut bullets, max, what, source, |bullet| bullet.span);
     bullets
         .into_iter()
-        .map(|bullet| out.clip(bullet.text, REVIEW_TEXT_CHARS_MAX, source, bullet.span))
+        .map(|bullet| out.clip_text(bullet.text, REVIEW_TEXT_CHARS_MAX, source, bullet.span))
         .collect()
 }
 
 /// The labelled approach, or the first statement of a suitable section, or else of the document.
-fn approach(document: &Document) -> Option<Bullet> {
-    let all = section_less(document, |_| false);
-    labelled(&all, |name| matches!(name, "core principle" | "approach"))
-        .or_else(|| first_prose(&section(document, is_approach)))
-        .or_else(|| first_prose(&section(document, is_overview)))
-        .or_else(|| first_prose(&section_less(document, |title| title.rank > 1)))
-        .or_else(|| first_prose(&section_less(document, is_illustration)))
+fn find_approach(document: &MarkdownDocument) -> Option<BulletText> {
+    let all = blocks_without(document, |_| false);
+    find_labelled(&all, |name| matches!(name, "core principle" | "approach"))
+        .or_else(|| first_prose(&section_blocks(document, is_approach)))
+        .or_else(|| first_prose(&section_blocks(document, is_overview)))
+        .or_else(|| first_prose(&blocks_without(document, |title| title.rank > 1)))
+        .or_else(|| first_prose(&blocks_without(document, is_illustration)))
 }
 
 /// `**Core principle:** Find the cause first.`
-fn labelled(blocks: &[&Block], is_name: impl Fn(&str) -> bool) -> Option<Bullet> {
-    paragraphs(blocks.iter().copied()).find_map(|(block, inline)| {
-        let lead = lead_of(inline).filter(|lead| lead.parted && is_name(&words(&lead.name)))?;
-        let text = lead.rest.plain();
-        (!text.is_empty()).then_some(Bullet { text, span: block.span })
+fn find_labelled(blocks: &[&DocumentBlock], is_name: impl Fn(&str) -> bool) -> Option<BulletText> {
+    select_paragraphs(blocks.iter().copied()).find_map(|(block, inline)| {
+        let lead = parse_lead(inline)
+            .filter(|lead| lead.parted && is_name(&normalise_words(&lead.name)))?;
+        let text = lead.rest.plain_text();
+        (!text.is_empty()).then_some(BulletText { text, span: block.span })
     })
 }
 
 /// The first paragraph that stands on its own: neither a labelled remark nor an introduction to a list.
-fn first_prose(blocks: &[&Block]) -> Option<Bullet> {
-    let mut prose = paragraphs(blocks.iter().copied());
+fn first_prose(blocks: &[&DocumentBlock]) -> Option<BulletText> {
+    let mut prose = select_paragraphs(blocks.iter().copied());
     let (block, inline) = prose.find(|(block, inline)| !block.quoted && is_statement(inline))?;
-    Some(Bullet { text: inline.plain(), span: block.span })
+    Some(BulletText { text: inline.plain_text(), span: block.span })
 }
 
-fn is_statement(inline: &Inline) -> bool {
-    let is_remark = lead_of(inline).is_some_and(|lead| lead.parted && !lead.rest.is_blank());
-    !is_remark && !inline.plain().ends_with(':')
+fn is_statement(inline: &InlineMarkdown) -> bool {
+    let is_remark = parse_lead(inline).is_some_and(|lead| lead.parted && !lead.rest.is_blank());
+    !is_remark && !inline.plain_text().ends_with(':')
 }
 
 /// The labelled mindset, or the items of its section joined in one line.
-fn mindset(document: &Document) -> Option<Bullet> {
-    let all = section_less(document, |_| false);
+fn find_mindset(document: &MarkdownDocument) -> Option<BulletText> {
+    let all = blocks_without(document, |_| false);
     let named = |name: &str| name == "mindset" || name == "principles" || name == "key principles";
-    if let Some(found) = labelled(&all, named) {
+    if let Some(found) = find_labelled(&all, named) {
         return Some(found);
     }
-    let named = section(document, |title| has_words(&words(&title.text), "mindset"));
-    let other = || section(document, |title| is_mindset(title) && !is_approach(title));
+    let named =
+        section_blocks(document, |title| contains_words(&normalise_words(&title.text), "mindset"));
+    let other = || section_blocks(document, |title| is_mindset(title) && !is_approach(title));
     let section = if named.is_empty() { other() } else { named };
-    let mut bullets: Vec<Bullet> = items(section.iter().copied())
+    let mut bullets: Vec<BulletText> = select_items(section.iter().copied())
         .filter(|(_, item)| item.depth == 1)
-        .map(|(block, item)| Bullet { text: item.lead.plain(), span: block.span })
+        .map(|(block, item)| BulletText { text: item.lead.plain_text(), span: block.span })
         .filter(|bullet| !bullet.text.is_empty())
         .collect();
     if bullets.is_empty() {
@@ -111,31 +124,32 @@ fn mindset(document: &Document) -> Option<Bullet> {
             }
         })
         .collect();
-    Some(Bullet { text: joined.join("; "), span })
+    Some(BulletText { text: joined.join("; "), span })
 }
 
 /// Finds the steps. Prefers the numbered items of step sections, or their numbered titles if most of these have no
 /// numbered items. Falls back to numbered titles and items of the whole document, then to titles and bullets of the
 /// step sections. Verification checklists come last, since they describe a result instead of an action.
-fn steps(document: &Document) -> Vec<Bullet> {
+fn find_steps(document: &MarkdownDocument) -> Vec<BulletText> {
     let about = document.titles_below(|title| is_steps(title) && !is_not_steps(title));
-    let is_about = |block: &&Block| block.title.is_some_and(|at| about[at]);
-    let all = section_less(document, |title| is_illustration(title) || is_not_steps(title));
-    let at_the_end = section(document, |title| is_verification(title) && !is_questions(title));
-    let inside: Vec<&Block> = all.iter().copied().filter(is_about).collect();
-    let phases_inside = phases(document, &inside);
+    let is_about = |block: &&DocumentBlock| block.title.is_some_and(|at| about[at]);
+    let all = blocks_without(document, |title| is_illustration(title) || is_not_steps(title));
+    let at_the_end =
+        section_blocks(document, |title| is_verification(title) && !is_questions(title));
+    let inside: Vec<&DocumentBlock> = all.iter().copied().filter(is_about).collect();
+    let phases_inside = numbered_titles(document, &inside);
     let is_divided =
         phases_inside.len() > 1 && !holds_most(&phases_inside, &numbered_items(&inside));
     let mut found = if is_divided { phases_inside.clone() } else { numbered_items(&inside) };
-    let others: [&dyn Fn() -> Vec<Bullet>; 8] = [
+    let others: [&dyn Fn() -> Vec<BulletText>; 8] = [
         &|| phases_inside.clone(),
-        &|| phases(document, &all),
+        &|| numbered_titles(document, &all),
         &|| numbered_items(&all),
         &|| titles_inside(document, &inside),
-        &|| list(&inside, |item| item.depth == 1),
-        &|| stages(document, &all),
+        &|| list_bullets(&inside, |item| item.depth == 1),
+        &|| stage_titles(document, &all),
         &|| numbered_items(&at_the_end),
-        &|| list(&at_the_end, |item| item.depth == 1),
+        &|| list_bullets(&at_the_end, |item| item.depth == 1),
     ];
     for other in others {
         if found.is_empty() {
@@ -146,16 +160,16 @@ fn steps(document: &Document) -> Vec<Bullet> {
 }
 
 /// Returns true for titles whose lists are not steps, even within a step section.
-fn is_not_steps(title: &Title) -> bool {
+fn is_not_steps(title: &DocumentTitle) -> bool {
     is_questions(title) || is_verification(title)
 }
 
-fn numbered_items(blocks: &[&Block]) -> Vec<Bullet> {
-    list(blocks, |item| item.numbered && item.depth == 1)
+fn numbered_items(blocks: &[&DocumentBlock]) -> Vec<BulletText> {
+    list_bullets(blocks, |item| item.numbered && item.depth == 1)
 }
 
 /// Returns true if at least half of the numbered titles have numbered items below them. Both are in document order.
-fn holds_most(titles: &[Bullet], items: &[Bullet]) -> bool {
+fn holds_most(titles: &[BulletText], items: &[BulletText]) -> bool {
     let has_items = |at: usize| {
         let start = titles[at].span.start;
         let end = titles.get(at + 1).map_or(u32::MAX, |next| next.span.start);
@@ -166,32 +180,35 @@ fn holds_most(titles: &[Bullet], items: &[Bullet]) -> bool {
     held * 2 >= titles.len()
 }
 
-fn list(blocks: &[&Block], counts: impl Fn(&Item) -> bool) -> Vec<Bullet> {
-    items(blocks.iter().copied())
+fn list_bullets(
+    blocks: &[&DocumentBlock],
+    counts: impl Fn(&DocumentItem) -> bool,
+) -> Vec<BulletText> {
+    select_items(blocks.iter().copied())
         .filter(|(_, item)| counts(item))
-        .map(|(block, item)| Bullet { text: item.lead.plain(), span: block.span })
-        .map(|bullet| Bullet { text: bullet.text.trim_end_matches(':').to_owned(), ..bullet })
+        .map(|(block, item)| BulletText { text: item.lead.plain_text(), span: block.span })
+        .map(|bullet| BulletText { text: bullet.text.trim_end_matches(':').to_owned(), ..bullet })
         .filter(|bullet| !bullet.text.is_empty() && !bullet.text.ends_with('?'))
         .collect()
 }
 
 /// Headings such as `Phase 1: Look` and `2. Think`, without their numbers.
-fn phases(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
-    let of_block = |block: &&Block| {
+fn numbered_titles(document: &MarkdownDocument, blocks: &[&DocumentBlock]) -> Vec<BulletText> {
+    let of_block = |block: &&DocumentBlock| {
         let title = title_of(document, block)?;
         let text = without_number(&title.text)?;
-        Some(Bullet { text: text.to_owned(), span: block.span })
+        Some(BulletText { text: text.to_owned(), span: block.span })
     };
     blocks.iter().filter_map(of_block).collect()
 }
 
 /// Headings such as `RED - Write a failing test`. A single one is not a sequence.
-fn stages(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
-    let of_block = |block: &&Block| {
+fn stage_titles(document: &MarkdownDocument, blocks: &[&DocumentBlock]) -> Vec<BulletText> {
+    let of_block = |block: &&DocumentBlock| {
         let title = title_of(document, block).filter(|title| is_stage(&title.text))?;
-        Some(Bullet { text: title.text.clone(), span: block.span })
+        Some(BulletText { text: title.text.clone(), span: block.span })
     };
-    let found: Vec<Bullet> = blocks.iter().filter_map(of_block).collect();
+    let found: Vec<BulletText> = blocks.iter().filter_map(of_block).collect();
     if found.len() > 1 { found } else { Vec::new() }
 }
 
@@ -205,19 +222,22 @@ fn is_stage(text: &str) -> bool {
 }
 
 /// The titles directly below those of step sections.
-fn titles_inside(document: &Document, blocks: &[&Block]) -> Vec<Bullet> {
-    let of_block = |block: &&Block| {
+fn titles_inside(document: &MarkdownDocument, blocks: &[&DocumentBlock]) -> Vec<BulletText> {
+    let of_block = |block: &&DocumentBlock| {
         let title = title_of(document, block)?;
         let text = title.text.trim_end_matches(':').to_owned();
         let is_direct = title.parent.is_some_and(|above| is_steps(&document.titles[above]));
         (is_direct && !is_steps(title) && !text.is_empty())
-            .then_some(Bullet { text, span: block.span })
+            .then_some(BulletText { text, span: block.span })
     };
     blocks.iter().filter_map(of_block).collect()
 }
 
-fn title_of<'a>(document: &'a Document, block: &Block) -> Option<&'a Title> {
-    let is_title = matches!(block.kind, Kind::Title);
+fn title_of<'a>(
+    document: &'a MarkdownDocument,
+    block: &DocumentBlock,
+) -> Option<&'a DocumentTitle> {
+    let is_title = matches!(block.kind, DocumentBlockKind::Title);
     block.title.filter(|_| is_title).map(|at| &document.titles[at])
 }
 
@@ -257,31 +277,33 @@ fn without_digits(text: &str) -> &str {
 }
 
 /// Items that end in a question mark, and questions in the prose of question sections, without duplicates.
-fn questions(document: &Document) -> Vec<Bullet> {
+fn find_questions(document: &MarkdownDocument) -> Vec<BulletText> {
     let about = document.titles_below(is_questions);
-    let all = section_less(document, is_illustration);
-    let mut out: Vec<Bullet> = Vec::new();
+    let all = blocks_without(document, is_illustration);
+    let mut out: Vec<BulletText> = Vec::new();
     let mut add = |text: &str, span: Span| {
         // Collecting one more than the limit is enough to report that some were cut.
         if out.len() <= REVIEW_QUESTIONS_MAX && !out.iter().any(|known| known.text == text) {
-            out.push(Bullet { text: text.to_owned(), span });
+            out.push(BulletText { text: text.to_owned(), span });
         }
     };
     for block in all {
         match &block.kind {
-            Kind::Item(item) => {
-                let text = item.lead.plain();
+            DocumentBlockKind::Item(item) => {
+                let text = item.lead.plain_text();
                 if let Some(question) = question_of(&text) {
                     add(question, block.span);
                 }
             }
-            Kind::Paragraph(inline) if block.title.is_some_and(|at| about[at]) => {
-                let text = inline.plain();
-                sentences(&text)
+            DocumentBlockKind::Paragraph(inline) if block.title.is_some_and(|at| about[at]) => {
+                let text = inline.plain_text();
+                split_sentences(&text)
                     .filter(|one| one.ends_with('?'))
                     .for_each(|one| add(one, block.span));
             }
-            Kind::Paragraph(_) | Kind::Table(_) | Kind::Title => {}
+            DocumentBlockKind::Paragraph(_)
+            | DocumentBlockKind::Table(_)
+            | DocumentBlockKind::Title => {}
         }
     }
     out
@@ -297,7 +319,7 @@ fn question_of(text: &str) -> Option<&str> {
     is_remark.then(|| &text[..question.len() + 1])
 }
 
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(['.', '!', '?']).map(|one| without_open_quote(one.trim()))
 }
 
@@ -308,8 +330,11 @@ fn without_open_quote(text: &str) -> &str {
 }
 
 /// Blocks that are below neither a left-out title nor one that `is_kind` accepts.
-fn section_less(document: &Document, is_kind: impl Fn(&Title) -> bool) -> Vec<&Block> {
-    outside(document, |title| is_left_out(title) || is_kind(title))
+fn blocks_without(
+    document: &MarkdownDocument,
+    is_kind: impl Fn(&DocumentTitle) -> bool,
+) -> Vec<&DocumentBlock> {
+    blocks_outside(document, |title| is_left_out(title) || is_kind(title))
 }
 
 #[cfg(test)]

@@ -10,19 +10,21 @@ use super::limits::{
 };
 use crate::codes;
 
-use super::found::{Findings, paragraphs};
+use super::collect::{ReviewDiagnostics, select_paragraphs};
+use super::document::{
+    DocumentBlock, DocumentBlockKind, DocumentCell, DocumentRow, DocumentTable, MarkdownDocument,
+};
 use super::glob;
-use super::inline::words;
+use super::inline::normalise_words;
 use super::label::{severity_in, split_severity};
-use super::pointer::{self, Shared};
-use super::rules::section;
+use super::pointer::{self, SharedFiles};
+use super::rules::section_blocks;
 use super::sections::is_auto_validated;
-use super::tree::{Block, Cell, Document, Kind, Row, Table};
-use super::{Pattern, Severity};
+use super::{ReviewPattern, ReviewSeverity};
 
 /// A reason why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum UnusablePattern {
     #[error("it has {bytes} bytes; the limit is {REVIEW_PATTERN_BYTES_MAX}")]
     TooLong { bytes: usize },
     #[error("it holds a control character")]
@@ -49,82 +51,86 @@ pub enum Unusable {
 /// assert_eq!(compile("(?!a)b").unwrap_err(), Unusable::LookAround);
 /// assert_eq!(compile("a*").unwrap_err(), Unusable::Empty);
 /// ```
-pub fn compile(expression: &str) -> Result<Regex, Unusable> {
+pub fn compile_pattern(expression: &str) -> Result<Regex, UnusablePattern> {
     if expression.len() > REVIEW_PATTERN_BYTES_MAX {
-        return Err(Unusable::TooLong { bytes: expression.len() });
+        return Err(UnusablePattern::TooLong { bytes: expression.len() });
     }
     if expression.chars().any(char::is_control) {
-        return Err(Unusable::ControlCharacter);
+        return Err(UnusablePattern::ControlCharacter);
     }
     let regex = RegexBuilder::new(expression)
         .multi_line(true)
         .size_limit(REVIEW_PATTERN_COMPILED_BYTES_MAX)
         .dfa_size_limit(REVIEW_PATTERN_CACHE_BYTES_MAX)
         .build()
-        .map_err(|error| unusable(&error))?;
+        .map_err(|error| unusable_reason(&error))?;
     // These texts have positions beside letters, whitespace, punctuation and line breaks. An expression that can match
     // the empty string at all does so in one of them.
     let matches_nothing = |text: &str| regex.find_iter(text).any(|found| found.is_empty());
     if ["", "a b", "a\n;"].into_iter().any(matches_nothing) {
-        Err(Unusable::Empty)
+        Err(UnusablePattern::Empty)
     } else {
         Ok(regex)
     }
 }
 
-fn unusable(error: &regex::Error) -> Unusable {
-    let regex::Error::Syntax(message) = error else { return Unusable::TooLarge };
+fn unusable_reason(error: &regex::Error) -> UnusablePattern {
+    let regex::Error::Syntax(message) = error else { return UnusablePattern::TooLarge };
     if message.contains("look-around") {
-        return Unusable::LookAround;
+        return UnusablePattern::LookAround;
     }
     if message.contains("backreferences") {
-        return Unusable::BackReference;
+        return UnusablePattern::BackReference;
     }
     let last = message.lines().next_back().unwrap_or("").trim();
     let reason = last.strip_prefix("error: ").unwrap_or(last);
-    Unusable::Invalid { reason: super::inline::plain(std::iter::once(reason)) }
+    UnusablePattern::Invalid { reason: super::inline::join_plain(std::iter::once(reason)) }
 }
 
 /// Finds the patterns of a skill.
-pub(super) fn find(
-    document: &Document,
+pub(super) fn find_patterns(
+    document: &MarkdownDocument,
     subjects: &[Vec<String>],
-    shared: &mut Shared<'_>,
-    out: &mut Findings,
-) -> Vec<Pattern> {
-    let section = section(document, is_auto_validated);
-    let mut list = List { patterns: Vec::new(), is_cut: false, wanted: named(&section) };
+    shared: &mut SharedFiles<'_>,
+    out: &mut ReviewDiagnostics,
+) -> Vec<ReviewPattern> {
+    let section = section_blocks(document, is_auto_validated);
+    let mut list = PatternList { patterns: Vec::new(), is_cut: false, wanted: named_ids(&section) };
     // The skill's own tables are taken as a whole, even if its prose names only some of the ids.
     let wanted = std::mem::take(&mut list.wanted);
-    list.tables(document, &section, Unknown::Reported, out);
+    list.add_tables(document, &section, UnknownTable::Reported, out);
     list.wanted = wanted;
-    for pointer in pointer::find(&section) {
+    for pointer in pointer::find_pointers(&section) {
         let target = if pointer.path.is_empty() {
             Some(document)
         } else {
-            shared.open(&pointer, &document.source, out)
+            shared.open_file(&pointer, &document.source, out)
         };
         let Some(target) = target else { continue };
         match blocks_of(target, pointer.anchor.as_deref(), subjects, &list.wanted) {
-            Some(blocks) => list.tables(target, &blocks, Unknown::PassedOver, out),
-            None => no_section(&pointer, &document.source, out),
+            Some(blocks) => list.add_tables(target, &blocks, UnknownTable::PassedOver, out),
+            None => report_missing_section(&pointer, &document.source, out),
         }
     }
-    list.name_the_rest(&section);
+    list.add_named_ids(&section);
     list.patterns
 }
 
 /// Returns true if the document has a table of patterns.
-pub(super) fn has_table(document: &Document) -> bool {
-    section(document, is_auto_validated).iter().any(|block| is_pattern_table(block))
+pub(super) fn has_table(document: &MarkdownDocument) -> bool {
+    section_blocks(document, is_auto_validated).iter().any(|block| is_pattern_table(block))
 }
 
-fn is_pattern_table(block: &Block) -> bool {
-    matches!(&block.kind, Kind::Table(table) if Columns::of(table).is_some())
+fn is_pattern_table(block: &DocumentBlock) -> bool {
+    matches!(&block.kind, DocumentBlockKind::Table(table) if PatternColumns::from_table(table).is_some())
 }
 
 /// Reports an anchor that does not exist.
-pub(super) fn no_section(pointer: &pointer::Pointer, source: &Source, out: &mut Findings) {
+pub(super) fn report_missing_section(
+    pointer: &pointer::SharedFilePointer,
+    source: &Source,
+    out: &mut ReviewDiagnostics,
+) {
     let anchor = pointer.anchor.as_deref().unwrap_or("");
     let message = format!("`{}` has no section `#{anchor}`", pointer.path);
     out.add(&codes::REVIEW_POINTER_DEAD, message, source, pointer.span);
@@ -133,26 +139,26 @@ pub(super) fn no_section(pointer: &pointer::Pointer, source: &Source, out: &mut 
 /// The blocks of a shared file that apply. If the skill names ids, they are searched in the whole file. Returns `None`
 /// if the anchor does not exist.
 fn blocks_of<'a>(
-    target: &'a Document,
+    target: &'a MarkdownDocument,
     anchor: Option<&str>,
     subjects: &[Vec<String>],
     wanted: &[String],
-) -> Option<Vec<&'a Block>> {
+) -> Option<Vec<&'a DocumentBlock>> {
     let subjects = if wanted.is_empty() { subjects } else { &[] };
-    let blocks = pointer::meant(target, anchor, subjects, is_pattern_table)?;
+    let blocks = pointer::blocks_meant(target, anchor, subjects, is_pattern_table)?;
     if anchor.is_some() || blocks.len() < target.blocks.len() {
         return Some(blocks);
     }
     // In a file about more than patterns, use the section about them.
-    let section = target.below(is_auto_validated);
+    let section = target.blocks_below(is_auto_validated);
     Some(if section.iter().any(|block| is_pattern_table(block)) { section } else { blocks })
 }
 
 /// The ids that the prose of a section names as code: `deprecated_package`, `hack_comment`.
-fn named(section: &[&Block]) -> Vec<String> {
+fn named_ids(section: &[&DocumentBlock]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for (_, inline) in paragraphs(section.iter().copied()) {
-        for code in inline.codes().map(str::trim) {
+    for (_, inline) in select_paragraphs(section.iter().copied()) {
+        for code in inline.code_texts().map(str::trim) {
             let is_new = is_id(code) && code.contains('_') && !out.iter().any(|id| id == code);
             if is_new && out.len() < REVIEW_PATTERNS_MAX {
                 out.push(code.to_owned());
@@ -170,31 +176,31 @@ fn is_id(text: &str) -> bool {
 
 /// The treatment of a table that has no patterns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unknown {
+enum UnknownTable {
     Reported,
     PassedOver,
 }
 
 /// The patterns that were found so far.
-struct List {
-    patterns: Vec<Pattern>,
+struct PatternList {
+    patterns: Vec<ReviewPattern>,
     is_cut: bool,
     /// If not empty, only these ids are taken.
     wanted: Vec<String>,
 }
 
-impl List {
-    fn tables(
+impl PatternList {
+    fn add_tables(
         &mut self,
-        document: &Document,
-        blocks: &[&Block],
-        unknown: Unknown,
-        out: &mut Findings,
+        document: &MarkdownDocument,
+        blocks: &[&DocumentBlock],
+        unknown: UnknownTable,
+        out: &mut ReviewDiagnostics,
     ) {
         for block in blocks {
-            let Kind::Table(table) = &block.kind else { continue };
-            let Some(columns) = Columns::of(table) else {
-                if unknown == Unknown::Reported {
+            let DocumentBlockKind::Table(table) = &block.kind else { continue };
+            let Some(columns) = PatternColumns::from_table(table) else {
+                if unknown == UnknownTable::Reported {
                     let message = "this table has no column `Pattern`, `ID`, `Name` or `Regex`";
                     let source = &document.source;
                     out.add(&codes::REVIEW_TABLE, message.to_owned(), source, block.span);
@@ -202,25 +208,25 @@ impl List {
                 continue;
             };
             let severity =
-                document.chain(block.title).find_map(|title| split_severity(&title.text).1);
+                document.title_chain(block.title).find_map(|title| split_severity(&title.text).1);
             for row in &table.rows {
-                self.row(&columns, row, severity, &document.source, out);
+                self.add_row(&columns, row, severity, &document.source, out);
             }
         }
     }
 
-    fn row(
+    fn add_row(
         &mut self,
-        columns: &Columns,
-        row: &Row,
-        inherited: Option<Severity>,
+        columns: &PatternColumns,
+        row: &DocumentRow,
+        inherited: Option<ReviewSeverity>,
         source: &Source,
-        out: &mut Findings,
+        out: &mut ReviewDiagnostics,
     ) {
         if self.is_cut || row.cells.iter().all(|cell| cell.inline.is_blank()) {
             return;
         }
-        let Some((id, expression)) = columns.read(row, source) else {
+        let Some((id, expression)) = columns.read_row(row, source) else {
             let message = "this row has no id of a pattern".to_owned();
             out.add(&codes::REVIEW_TABLE, message, source, row.span);
             return;
@@ -239,7 +245,7 @@ impl List {
             out.add(&codes::REVIEW_CUT, message, source, row.span);
             return;
         }
-        let mut pattern = columns.pattern(id, row, source, out);
+        let mut pattern = columns.read_pattern(id, row, source, out);
         pattern.severity = pattern.severity.or(inherited);
         if let Some(expression) = expression {
             take_expression(&mut pattern, expression, row.span, source, out);
@@ -249,24 +255,24 @@ impl List {
 
     /// Adds ids that the skill names but no table describes. They have no expression, so only a reader can recognise
     /// them.
-    fn name_the_rest(&mut self, section: &[&Block]) {
-        for id in named(section) {
+    fn add_named_ids(&mut self, section: &[&DocumentBlock]) {
+        for id in named_ids(section) {
             let is_known = self.patterns.iter().any(|known| known.id == id);
             if !is_known && self.patterns.len() < REVIEW_PATTERNS_MAX {
-                self.patterns.push(Pattern::named(id));
+                self.patterns.push(ReviewPattern::with_id(id));
             }
         }
     }
 }
 
 fn take_expression(
-    pattern: &mut Pattern,
+    pattern: &mut ReviewPattern,
     expression: String,
     span: Span,
     source: &Source,
-    out: &mut Findings,
+    out: &mut ReviewDiagnostics,
 ) {
-    if let Err(reason) = compile(&expression) {
+    if let Err(reason) = compile_pattern(&expression) {
         let message = format!("the expression of `{}` cannot be used: {reason}", pattern.id);
         out.add(&codes::REVIEW_PATTERN_UNUSABLE, message, source, span);
         pattern.unusable = Some(reason.to_string());
@@ -277,7 +283,7 @@ fn take_expression(
 
 /// The index of each column, by its role.
 #[derive(Default)]
-struct Columns {
+struct PatternColumns {
     id: Option<usize>,
     regex: Option<usize>,
     /// A column `Pattern`, which may hold the id or the expression.
@@ -287,31 +293,31 @@ struct Columns {
     files: Option<usize>,
 }
 
-impl Columns {
-    fn of(table: &Table) -> Option<Self> {
-        let mut columns = Columns::default();
+impl PatternColumns {
+    fn from_table(table: &DocumentTable) -> Option<Self> {
+        let mut columns = PatternColumns::default();
         let mut free = None;
         for (at, cell) in table.header.iter().enumerate() {
-            let words = words(&cell.inline.plain());
-            let slot = match words.split(' ').find_map(role) {
-                Some(Role::Regex) => &mut columns.regex,
-                Some(Role::Severity) => &mut columns.severity,
-                Some(Role::Files) => &mut columns.files,
-                Some(Role::Id) => &mut columns.id,
-                Some(Role::Description) => &mut columns.description,
+            let words = normalise_words(&cell.inline.plain_text());
+            let slot = match words.split(' ').find_map(column_role) {
+                Some(ColumnRole::Regex) => &mut columns.regex,
+                Some(ColumnRole::Severity) => &mut columns.severity,
+                Some(ColumnRole::Files) => &mut columns.files,
+                Some(ColumnRole::Id) => &mut columns.id,
+                Some(ColumnRole::Description) => &mut columns.description,
                 None if matches!(words.as_str(), "pattern" | "patterns") => &mut columns.either,
                 None => &mut free,
             };
             slot.get_or_insert(at);
         }
-        columns.settle();
+        columns.settle_pattern_column();
         columns.description = columns.description.or(free);
         let names = columns.id.or(columns.either).or(columns.regex);
         names.is_some().then_some(columns)
     }
 
     /// Decides on the column `Pattern`: beside an id it is the expression, beside an expression it is the id.
-    fn settle(&mut self) {
+    fn settle_pattern_column(&mut self) {
         match (self.id, self.regex) {
             (Some(_), None) => self.regex = self.either.take(),
             (None, Some(_)) => self.id = self.either.take(),
@@ -321,7 +327,7 @@ impl Columns {
     }
 
     /// Reads the id and the expression of a row. Returns `None` if the row has no id.
-    fn read(&self, row: &Row, source: &Source) -> Option<(String, Option<String>)> {
+    fn read_row(&self, row: &DocumentRow, source: &Source) -> Option<(String, Option<String>)> {
         let mut id = cell_at(row, self.id).map(id_of).filter(|id| !id.is_empty());
         let mut expression = cell_at(row, self.regex).and_then(|cell| expression_of(cell, source));
         if let Some(either) = cell_at(row, self.either) {
@@ -333,41 +339,51 @@ impl Columns {
             }
         }
         if id.is_none() && expression.is_some() {
-            id = cell_at(row, self.description).map(|cell| slug(&cell.inline.plain()));
+            id = cell_at(row, self.description).map(|cell| make_slug(&cell.inline.plain_text()));
         }
         id.filter(|id| !id.is_empty()).map(|id| (id, expression))
     }
 
-    fn pattern(&self, id: String, row: &Row, source: &Source, out: &mut Findings) -> Pattern {
-        let description = cell_at(row, self.description).map(|cell| cell.inline.plain());
+    fn read_pattern(
+        &self,
+        id: String,
+        row: &DocumentRow,
+        source: &Source,
+        out: &mut ReviewDiagnostics,
+    ) -> ReviewPattern {
+        let description = cell_at(row, self.description).map(|cell| cell.inline.plain_text());
         let description = description.unwrap_or_default();
-        let description = out.clip(description, REVIEW_TEXT_CHARS_MAX, source, row.span);
-        let said = cell_at(row, self.severity).map(|cell| cell.inline.plain()).unwrap_or_default();
+        let description = out.clip_text(description, REVIEW_TEXT_CHARS_MAX, source, row.span);
+        let said =
+            cell_at(row, self.severity).map(|cell| cell.inline.plain_text()).unwrap_or_default();
         let severity = severity_in(&said);
         if severity.is_none() && said.contains(char::is_alphanumeric) {
             let message = format!("`{said}` is no severity, so `{id}` has none of its own");
             out.add(&codes::REVIEW_SEVERITY, message, source, row.span);
         }
-        let (mut files, unknown) =
-            cell_at(row, self.files).map(|cell| glob::of_cell(&cell.inline)).unwrap_or_default();
+        let (mut files, unknown) = cell_at(row, self.files)
+            .map(|cell| glob::globs_of_cell(&cell.inline))
+            .unwrap_or_default();
         if let Some(first) = unknown.first() {
             let message = format!(
                 "`{first}` is no glob and no language that we know; `{id}` is for the files that are left, or for all"
             );
             out.add(&codes::REVIEW_GLOB, message, source, row.span);
         }
-        out.cap(&mut files, REVIEW_PATTERN_GLOBS_MAX, "globs of a pattern", source, |_| row.span);
-        Pattern { description, severity, files, ..Pattern::named(id) }
+        out.cap_list(&mut files, REVIEW_PATTERN_GLOBS_MAX, "globs of a pattern", source, |_| {
+            row.span
+        });
+        ReviewPattern { description, severity, files, ..ReviewPattern::with_id(id) }
     }
 }
 
-fn cell_at(row: &Row, column: Option<usize>) -> Option<&Cell> {
+fn cell_at(row: &DocumentRow, column: Option<usize>) -> Option<&DocumentCell> {
     column.and_then(|at| row.cells.get(at))
 }
 
 /// The role of a column, by a word of its header.
 #[derive(Clone, Copy)]
-enum Role {
+enum ColumnRole {
     Id,
     Regex,
     Description,
@@ -375,50 +391,50 @@ enum Role {
     Files,
 }
 
-fn role(word: &str) -> Option<Role> {
+fn column_role(word: &str) -> Option<ColumnRole> {
     match word {
-        "regex" | "regexp" | "regexes" | "expression" | "expressions" => Some(Role::Regex),
-        "severity" => Some(Role::Severity),
+        "regex" | "regexp" | "regexes" | "expression" | "expressions" => Some(ColumnRole::Regex),
+        "severity" => Some(ColumnRole::Severity),
         "file" | "files" | "glob" | "globs" | "language" | "languages" | "lang" => {
-            Some(Role::Files)
+            Some(ColumnRole::Files)
         }
-        "id" | "ids" | "name" | "names" | "key" => Some(Role::Id),
+        "id" | "ids" | "name" | "names" | "key" => Some(ColumnRole::Id),
         "description" | "descriptions" | "finds" | "meaning" | "detects" | "catches" | "what" => {
-            Some(Role::Description)
+            Some(ColumnRole::Description)
         }
         _ => None,
     }
 }
 
-fn code_or_plain(cell: &Cell) -> String {
-    let mut codes = cell.inline.codes();
+fn code_or_plain(cell: &DocumentCell) -> String {
+    let mut codes = cell.inline.code_texts();
     match (codes.next(), codes.next()) {
-        (Some(code), None) => super::inline::plain(std::iter::once(code)),
-        _ => cell.inline.plain(),
+        (Some(code), None) => super::inline::join_plain(std::iter::once(code)),
+        _ => cell.inline.plain_text(),
     }
 }
 
-fn id_of(cell: &Cell) -> String {
-    let text = match cell.inline.codes().next() {
-        Some(code) => super::inline::plain(std::iter::once(code)),
-        None => cell.inline.plain(),
+fn id_of(cell: &DocumentCell) -> String {
+    let text = match cell.inline.code_texts().next() {
+        Some(code) => super::inline::join_plain(std::iter::once(code)),
+        None => cell.inline.plain_text(),
     };
-    if is_id(&text) { text } else { slug(&text) }
+    if is_id(&text) { text } else { make_slug(&text) }
 }
 
 /// Makes an id from words: `Hardcoded password` becomes `hardcoded_password`.
-fn slug(text: &str) -> String {
-    words(text).replace(' ', "_").chars().take(REVIEW_NAME_CHARS_MAX).collect()
+fn make_slug(text: &str) -> String {
+    normalise_words(text).replace(' ', "_").chars().take(REVIEW_NAME_CHARS_MAX).collect()
 }
 
 /// The expression in a cell; `None` if the cell says that there is none. Text that is not code is taken from the
 /// Markdown source, since the parser would drop some of its characters.
-fn expression_of(cell: &Cell, source: &Source) -> Option<String> {
-    let plain = cell.inline.plain();
+fn expression_of(cell: &DocumentCell, source: &Source) -> Option<String> {
+    let plain = cell.inline.plain_text();
     if says_none(&plain) {
         return None;
     }
-    let mut codes = cell.inline.codes();
+    let mut codes = cell.inline.code_texts();
     if let Some(code) = codes.next() {
         return Some(code.to_owned()).filter(|code| !code.trim().is_empty());
     }
@@ -429,7 +445,7 @@ fn expression_of(cell: &Cell, source: &Source) -> Option<String> {
 }
 
 fn says_none(text: &str) -> bool {
-    let words = words(text);
+    let words = normalise_words(text);
     words.is_empty() && text.chars().all(|c| matches!(c, '-' | '–' | '—' | ' '))
         || words == "none"
         || words == "n a"

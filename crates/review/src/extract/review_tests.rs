@@ -5,8 +5,8 @@ use repertoire_text::{Limits, Source};
 
 use super::documented_tests::SECURITY_HEADINGS;
 use super::*;
-use repertoire_skill::load::load;
-use repertoire_skill::skill::{Origin, Plugin, Scope};
+use repertoire_skill::load::load_skill;
+use repertoire_skill::skill::{PluginInfo, Scope, SkillOrigin};
 
 const PLUGIN: &str = "/cache/review/1.0.0";
 
@@ -14,35 +14,37 @@ pub(super) fn skill(name: &str, fields: &str, body: &str) -> Skill {
     let text =
         format!("---\nname: {name}\ndescription: Reviews. Use when asked.\n{fields}---\n{body}");
     let file = format!("{PLUGIN}/skills/{name}/SKILL.md");
-    let origin = Origin {
+    let origin = SkillOrigin {
         file: file.as_str().into(),
         root: format!("{PLUGIN}/skills").into(),
         scope: Scope::Plugin,
-        plugin: Some(Plugin { name: "review".to_owned(), version: "1.0.0".to_owned() }),
+        plugin: Some(PluginInfo { name: "review".to_owned(), version: "1.0.0".to_owned() }),
     };
-    load(Source::new(file, text), origin, &Limits::default()).skill.expect("it has a description")
+    load_skill(Source::new(file, text), origin, &Limits::default())
+        .skill
+        .expect("it has a description")
 }
 
 /// Extracts with shared files that are given by their path below the plugin.
-pub(super) fn extract_from(skill: &Skill, shared: &[(&str, &str)]) -> Extracted {
+pub(super) fn extract_from(skill: &Skill, shared: &[(&str, &str)]) -> ReviewExtraction {
     let folder = format!("skills/{}", skill.name);
-    extract_with(skill, &skill.name, &|place| {
+    extract_review_skill_with(skill, &skill.name, &|place| {
         let path = match place.base {
-            Base::Skill => format!("{folder}/{}", place.path),
-            Base::Root => format!("skills/{}", place.path),
-            Base::Plugin => place.path.to_string(),
+            SharedBase::Skill => format!("{folder}/{}", place.path),
+            SharedBase::Root => format!("skills/{}", place.path),
+            SharedBase::Plugin => place.path.to_string(),
         };
         let found = shared.iter().find(|(known, _)| *known == path);
         found.map(|(_, text)| (*text).to_owned()).ok_or(ReadError::NotFound)
     })
 }
 
-pub(super) fn extracted(name: &str, body: &str) -> Extracted {
+pub(super) fn extracted(name: &str, body: &str) -> ReviewExtraction {
     extract_from(&skill(name, "", body), &[])
 }
 
 /// Findings as `code line: message`.
-pub(super) fn findings(extracted: &Extracted) -> Vec<String> {
+pub(super) fn findings(extracted: &ReviewExtraction) -> Vec<String> {
     let line = |found: &Diagnostic| found.position.map_or(0, |position| position.line);
     let show = |found: &Diagnostic| format!("{} {}: {}", found.code.id, line(found), found.message);
     extracted.diagnostics.iter().map(show).collect()
@@ -52,7 +54,7 @@ pub(super) fn findings(extracted: &Extracted) -> Vec<String> {
 fn areas(body: &str, expect: &str) {
     let found = extracted("reviewing-security", body);
     let show = |area: &FocusArea| {
-        let severity = area.severity.map_or("-", Severity::as_str);
+        let severity = area.severity.map_or("-", ReviewSeverity::as_str);
         format!("{} [{severity}] {}", area.name, area.checks.join(" | "))
     };
     let shown: Vec<String> = found.skill.focus_areas.iter().map(show).collect();
@@ -149,15 +151,15 @@ fn nested_bullets_are_put_after_what_introduces_them() {
     );
 }
 
-fn patterns_of(table: &str) -> Extracted {
+fn patterns_of(table: &str) -> ReviewExtraction {
     extracted("reviewing-security", &format!("## Auto-validated\n\n{table}"))
 }
 
 #[track_caller]
 fn patterns(table: &str, expect: &str) {
     let found = patterns_of(table);
-    let show = |found: &Pattern| {
-        let severity = found.severity.map_or("-", Severity::as_str);
+    let show = |found: &ReviewPattern| {
+        let severity = found.severity.map_or("-", ReviewSeverity::as_str);
         let regex = found.pattern.as_deref().unwrap_or("-");
         format!("{} {regex} [{severity}] {:?} {}", found.id, found.files, found.description)
     };
@@ -293,7 +295,7 @@ fn rules_are_bullets_or_sentences_and_not_pointers() {
 #[test]
 fn the_kind_follows_the_table_then_the_type_then_the_name() {
     let check = |name: &str, fields: &str, kind: ReviewKind, agent: Option<&str>| {
-        let found = extract(&skill(name, fields, ""), name).skill;
+        let found = extract_review_skill(&skill(name, fields, ""), name).skill;
         assert_eq!((found.kind, found.primary_agent.as_deref()), (kind, agent), "{name} {fields}");
     };
     use ReviewKind::{Command, Methodology, Review};
@@ -394,8 +396,9 @@ fn a_word_that_is_no_severity_is_said() {
 
 #[test]
 fn a_method_with_parts_for_reviews_says_that_they_are_not_used() {
-    let codes =
-        |fields: &str, body: &str| findings(&extract(&skill("security-review", fields, body), "x"));
+    let codes = |fields: &str, body: &str| {
+        findings(&extract_review_skill(&skill("security-review", fields, body), "x"))
+    };
     let body = "Look well.\n\n## Injection (Critical)\n- SQL\n";
     assert_snapshot!(codes("", body).join("\n"), @"RS418 0: its focus areas and patterns are not used: it is taken as a methodology; name it `reviewing-…`, or say `type: review`");
     assert_eq!(codes("type: methodology\n", body), Vec::<String>::new());

@@ -1,16 +1,16 @@
 //! Validates a complete line-up, after files have been merged.
 
-use repertoire_skill::name::nearest;
+use repertoire_skill::name::nearest_name;
 
 use super::limits::{AGENTS_MAX, PAIRS_MAX};
 use super::load::is_agent_name;
-use super::{Lineup, Pair};
+use super::{CategoryPair, ReviewLineup};
 use crate::finding::Phase;
-use crate::record::Depth;
+use crate::record::ReviewDepth;
 
 /// A reason why a line-up cannot be used for a review.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum LineupProblem {
     #[error(
         "`{0}` is no name of an agent; use small letters, digits and hyphens, and `-agent` at the end"
     )]
@@ -39,47 +39,47 @@ pub enum Problem {
 }
 
 /// Returns the problems of a line-up; an empty list if it is valid.
-pub fn check(lineup: &Lineup) -> Vec<Problem> {
-    let mut problems = names(lineup);
+pub fn check_lineup(lineup: &ReviewLineup) -> Vec<LineupProblem> {
+    let mut problems = check_names(lineup);
     if lineup.agents.len() > AGENTS_MAX {
-        problems.push(Problem::TooManyAgents(lineup.agents.len()));
+        problems.push(LineupProblem::TooManyAgents(lineup.agents.len()));
     }
     if lineup.synthesis.pairs.len() > PAIRS_MAX {
-        problems.push(Problem::TooManyPairs(lineup.synthesis.pairs.len()));
+        problems.push(LineupProblem::TooManyPairs(lineup.synthesis.pairs.len()));
     }
-    problems.extend(phases(lineup));
-    problems.extend(tiers(lineup));
-    problems.extend(lineup.synthesis.pairs.iter().flat_map(|pair| categories(lineup, pair)));
+    problems.extend(check_phases(lineup));
+    problems.extend(check_synthesis_tiers(lineup));
+    problems.extend(lineup.synthesis.pairs.iter().flat_map(|pair| check_categories(lineup, pair)));
     problems
 }
 
-fn names(lineup: &Lineup) -> Vec<Problem> {
+fn check_names(lineup: &ReviewLineup) -> Vec<LineupProblem> {
     let own = lineup.agents.iter().map(|agent| &agent.name);
     let synthesis = Some(&lineup.synthesis.agent).filter(|name| !name.is_empty());
     let names: Vec<&String> = own.chain(synthesis).collect();
     let mut problems = Vec::new();
     for (at, &name) in names.iter().enumerate() {
         if !is_agent_name(name) {
-            problems.push(Problem::BadName(name.clone()));
+            problems.push(LineupProblem::BadName(name.clone()));
         }
         if names[..at].contains(&name) {
-            problems.push(Problem::SameName(name.clone()));
+            problems.push(LineupProblem::SameName(name.clone()));
         }
     }
     problems
 }
 
-fn phases(lineup: &Lineup) -> Vec<Problem> {
+fn check_phases(lineup: &ReviewLineup) -> Vec<LineupProblem> {
     let mut problems = Vec::new();
     let mut seen = Vec::new();
     for (word, phases) in [("quick", &lineup.phases.quick), ("deep", &lineup.phases.deep)] {
         if phases.is_empty() {
-            problems.push(Problem::NoPhases(word));
+            problems.push(LineupProblem::NoPhases(word));
         }
         for &phase in phases {
             let has_agents = matches!(phase, Phase::Thorough | Phase::Quick | Phase::Gaps);
             if has_agents && !seen.contains(&phase) && lineup.agents_in(phase).next().is_none() {
-                problems.push(Problem::NoAgent(phase));
+                problems.push(LineupProblem::NoAgent(phase));
             }
             seen.push(phase);
         }
@@ -88,41 +88,42 @@ fn phases(lineup: &Lineup) -> Vec<Problem> {
 }
 
 /// Checks that a synthesis with questions has an agent, a model, and a model that validates insights.
-fn tiers(lineup: &Lineup) -> Vec<Problem> {
-    let quick = has_synthesis(lineup, Depth::Quick);
-    let deep = has_synthesis(lineup, Depth::Deep);
+fn check_synthesis_tiers(lineup: &ReviewLineup) -> Vec<LineupProblem> {
+    let quick = has_synthesis(lineup, ReviewDepth::Quick);
+    let deep = has_synthesis(lineup, ReviewDepth::Deep);
     let synthesis = &lineup.synthesis;
     let mut problems = Vec::new();
     if (quick || deep) && synthesis.agent.is_empty() {
-        problems.push(Problem::NoSynthesisAgent);
+        problems.push(LineupProblem::NoSynthesisAgent);
     }
     if quick && synthesis.quick.is_none() {
-        problems.push(Problem::NoTier("synthesis.quick"));
+        problems.push(LineupProblem::NoTier("synthesis.quick"));
     }
     if deep && synthesis.deep.is_none() {
-        problems.push(Problem::NoTier("synthesis.deep"));
+        problems.push(LineupProblem::NoTier("synthesis.deep"));
     }
     if (quick || deep) && lineup.validation.insights.is_none() {
-        problems.push(Problem::NoTier("validation.insights"));
+        problems.push(LineupProblem::NoTier("validation.insights"));
     }
     problems
 }
 
 /// Returns true if a review of this depth asks synthesis questions.
-fn has_synthesis(lineup: &Lineup, depth: Depth) -> bool {
+fn has_synthesis(lineup: &ReviewLineup, depth: ReviewDepth) -> bool {
     lineup.phases_at(depth).contains(&Phase::Synthesis) && lineup.pairs_at(depth).next().is_some()
 }
 
-fn categories(lineup: &Lineup, pair: &Pair) -> Vec<Problem> {
-    let missing = pair.categories.iter().filter(|category| lineup.of_category(category).is_none());
+fn check_categories(lineup: &ReviewLineup, pair: &CategoryPair) -> Vec<LineupProblem> {
+    let missing =
+        pair.categories.iter().filter(|category| lineup.agent_of_category(category).is_none());
     missing.map(|category| missing_category(lineup, category)).collect()
 }
 
-fn missing_category(lineup: &Lineup, category: &str) -> Problem {
+fn missing_category(lineup: &ReviewLineup, category: &str) -> LineupProblem {
     let known = lineup.agents.iter().map(|agent| agent.category.as_str());
-    let hint = match nearest(category, known) {
+    let hint = match nearest_name(category, known) {
         Some(near) => format!("is `{near}` meant?"),
         None => "add an agent for it, or take the pair out".to_owned(),
     };
-    Problem::NoCategory { category: category.to_owned(), hint }
+    LineupProblem::NoCategory { category: category.to_owned(), hint }
 }

@@ -1,20 +1,20 @@
 //! The false-positive rules of the pack's skills: they are about what they say, and not about everything else.
 
-use crate::extract::extract;
+use crate::extract::extract_review_skill;
 use camino::Utf8Path;
-use repertoire_skill::load::load;
-use repertoire_skill::skill::Origin;
+use repertoire_skill::load::load_skill;
+use repertoire_skill::skill::SkillOrigin;
 use repertoire_text::fs::read_text;
 use repertoire_text::{Limits, Source};
 
-use crate::patterns::rule_hit;
+use crate::patterns::find_rule_about;
 
 fn rules(skill: &str) -> Vec<String> {
     let folder = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../skills"));
     let file = folder.join(skill).join("SKILL.md");
     let source = Source::new(file.clone(), read_text(&file, 1024 * 1024).unwrap());
-    let skill = load(source, Origin::file(file), &Limits::default()).skill.unwrap();
-    extract(&skill, &skill.name).skill.false_positive_rules
+    let skill = load_skill(source, SkillOrigin::from_file(file), &Limits::default()).skill.unwrap();
+    extract_review_skill(&skill, &skill.name).skill.false_positive_rules
 }
 
 /// Whether a rule of the skill is about each of these files.
@@ -22,10 +22,10 @@ fn rules(skill: &str) -> Vec<String> {
 fn check(skill: &str, about: &[&str], not_about: &[&str]) {
     let rules = rules(skill);
     for path in about {
-        assert!(rule_hit(&rules, Utf8Path::new(path), "").is_some(), "{path}");
+        assert!(find_rule_about(&rules, Utf8Path::new(path), "").is_some(), "{path}");
     }
     for path in not_about {
-        assert_eq!(rule_hit(&rules, Utf8Path::new(path), ""), None, "{path}");
+        assert_eq!(find_rule_about(&rules, Utf8Path::new(path), ""), None, "{path}");
     }
 }
 

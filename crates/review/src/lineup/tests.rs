@@ -13,8 +13,8 @@ agents:
     validator: fast
 ";
 
-fn read(text: &str) -> Lineup {
-    load(text, "mine.yaml".into()).unwrap()
+fn read(text: &str) -> ReviewLineup {
+    load_lineup(text, "mine.yaml".into()).unwrap()
 }
 
 /// Reads a file for code and expects this message.
@@ -25,7 +25,7 @@ fn refused(rest: &str, message: &str) {
 
 #[track_caller]
 fn refused_whole(text: &str, message: &str) {
-    assert_eq!(load(text, "mine.yaml".into()).unwrap_err().to_string(), message);
+    assert_eq!(load_lineup(text, "mine.yaml".into()).unwrap_err().to_string(), message);
 }
 
 /// The agent of the tests with one line put in another one's place.
@@ -34,29 +34,32 @@ fn agent_with(line: &str, other: &str) -> String {
     OWN_AGENT.trim_start().replace(line, other)
 }
 
-fn problems(lineup: &Lineup) -> Vec<String> {
-    check(lineup).iter().map(ToString::to_string).collect()
+fn problems(lineup: &ReviewLineup) -> Vec<String> {
+    check_lineup(lineup).iter().map(ToString::to_string).collect()
 }
 
-fn planned(subject: Subject, depth: Depth) -> Vec<(Phase, u32)> {
-    builtin(subject).planned(depth).iter().map(|one| (one.phase, one.calls)).collect()
+fn planned(subject: ReviewSubject, depth: ReviewDepth) -> Vec<(Phase, u32)> {
+    builtin_lineup(subject).planned_phases(depth).iter().map(|one| (one.phase, one.calls)).collect()
 }
 
 #[test]
 fn the_reviews_of_the_pack_have_the_calls_that_they_promise() {
     use Phase::{Gaps, Quick, Synthesis, Thorough};
     let deep = [(Thorough, 9), (Gaps, 5), (Synthesis, 5)];
-    assert_eq!(planned(Subject::Code, Depth::Deep), deep);
-    assert_eq!(planned(Subject::Code, Depth::Quick), [(Quick, 4), (Synthesis, 3)]);
-    assert_eq!(planned(Subject::Docs, Depth::Deep), [(Thorough, 6), (Gaps, 3), (Synthesis, 4)]);
-    assert_eq!(planned(Subject::Docs, Depth::Quick), [(Quick, 4), (Synthesis, 3)]);
-    assert_eq!(planned(Subject::Code, Depth::Patterns), []);
+    assert_eq!(planned(ReviewSubject::Code, ReviewDepth::Deep), deep);
+    assert_eq!(planned(ReviewSubject::Code, ReviewDepth::Quick), [(Quick, 4), (Synthesis, 3)]);
+    assert_eq!(
+        planned(ReviewSubject::Docs, ReviewDepth::Deep),
+        [(Thorough, 6), (Gaps, 3), (Synthesis, 4)]
+    );
+    assert_eq!(planned(ReviewSubject::Docs, ReviewDepth::Quick), [(Quick, 4), (Synthesis, 3)]);
+    assert_eq!(planned(ReviewSubject::Code, ReviewDepth::Patterns), []);
 }
 
 /// The models of all agents as a table: thorough, gaps, quick, validator.
-fn table(subject: Subject) -> String {
+fn table(subject: ReviewSubject) -> String {
     let word = |tier: Option<ModelTier>| tier.map_or("-", ModelTier::as_str);
-    let mut agents = builtin(subject).agents;
+    let mut agents = builtin_lineup(subject).agents;
     agents.sort_by(|a, b| a.name.cmp(&b.name));
     let rows = agents.iter().map(|agent| {
         let [a, b, c] = [agent.thorough, agent.gaps, agent.quick].map(word);
@@ -69,7 +72,7 @@ fn table(subject: Subject) -> String {
 #[test]
 fn the_agents_of_the_pack_have_their_models() {
     assert_eq!(
-        table(Subject::Code),
+        table(ReviewSubject::Code),
         "\
 api-contracts-agent api-contracts fast - - fast
 architecture-agent architecture strong - - strong
@@ -83,7 +86,7 @@ test-coverage-agent test-coverage fast - fast fast
 "
     );
     assert_eq!(
-        table(Subject::Docs),
+        table(ReviewSubject::Docs),
         "\
 accuracy-agent accuracy strong fast strong strong
 clarity-agent clarity fast - fast fast
@@ -97,15 +100,16 @@ structure-agent structure fast - fast fast
 
 #[test]
 fn the_line_ups_of_the_pack_are_whole_and_every_agent_has_something_to_say() {
-    for subject in [Subject::Code, Subject::Docs] {
-        let lineup = builtin(subject);
+    for subject in [ReviewSubject::Code, ReviewSubject::Docs] {
+        let lineup = builtin_lineup(subject);
         assert_eq!(lineup.subject, subject);
         assert_eq!(problems(&lineup), Vec::<String>::new());
         assert_eq!(lineup.synthesis.agent, "synthesis-agent");
-        let synthesis = [Depth::Quick, Depth::Deep].map(|depth| lineup.synthesis.tier(depth));
+        let synthesis =
+            [ReviewDepth::Quick, ReviewDepth::Deep].map(|depth| lineup.synthesis.tier_at(depth));
         assert_eq!(synthesis, [Some(ModelTier::Fast); 2]);
         assert_eq!(lineup.validation.insights, Some(ModelTier::Strong));
-        assert_eq!(lineup.validation.quick_from, Some(Severity::Major));
+        assert_eq!(lineup.validation.quick_from, Some(ReviewSeverity::Major));
         for agent in &lineup.agents {
             let words = agent.instructions.split_whitespace().count();
             assert!((150..=300).contains(&words), "{} has {words} words", agent.name);
@@ -116,17 +120,17 @@ fn the_line_ups_of_the_pack_are_whole_and_every_agent_has_something_to_say() {
 
 #[test]
 fn the_agents_of_the_pack_are_given_what_they_need() {
-    let lineup = builtin(Subject::Code);
-    let given = |what: Receives| {
+    let lineup = builtin_lineup(ReviewSubject::Code);
+    let given = |what: AgentInput| {
         let agents = lineup.agents.iter().filter(|agent| agent.receives.contains(&what));
         let mut names: Vec<&str> = agents.map(|agent| agent.name.as_str()).collect();
         names.sort_unstable();
         names
     };
     let tests = ["bug-detection-agent", "technical-debt-agent", "test-coverage-agent"];
-    assert_eq!(given(Receives::RelatedTests), tests);
-    assert_eq!(given(Receives::Rules), ["architecture-agent", "compliance-agent"]);
-    let security = lineup.agent("security-agent").unwrap();
+    assert_eq!(given(AgentInput::RelatedTests), tests);
+    assert_eq!(given(AgentInput::Rules), ["architecture-agent", "compliance-agent"]);
+    let security = lineup.find_agent("security-agent").unwrap();
     let details: Vec<&str> = security.details.iter().map(|detail| detail.name.as_str()).collect();
     assert_eq!(details, ["attack_vector", "impact"]);
     let questions = lineup.synthesis.skill_questions.iter();
@@ -143,20 +147,20 @@ fn the_agents_of_the_pack_are_given_what_they_need() {
 
 #[test]
 fn a_line_up_is_the_same_after_serde() {
-    let lineup = builtin(Subject::Code);
+    let lineup = builtin_lineup(ReviewSubject::Code);
     let json = serde_json::to_value(&lineup).unwrap();
-    assert_eq!(serde_json::from_value::<Lineup>(json).unwrap(), lineup);
+    assert_eq!(serde_json::from_value::<ReviewLineup>(json).unwrap(), lineup);
 }
 
 #[test]
 fn a_file_that_adds_needs_little() {
     let lineup = read(&format!("subject: code{OWN_AGENT}"));
     assert_eq!(lineup.agents.len(), 1);
-    assert_eq!(lineup.agents[0].tier(Phase::Quick), Some(ModelTier::Fast));
-    assert_eq!(lineup.phases, Phases::default());
+    assert_eq!(lineup.agents[0].tier_in(Phase::Quick), Some(ModelTier::Fast));
+    assert_eq!(lineup.phases, LineupPhases::default());
     // Words are read in any case, and null is nothing.
     let lineup = read("subject: Code\nphases:\nvalidation: {quick_from: minor}\n");
-    assert_eq!(lineup.validation.quick_from, Some(Severity::Minor));
+    assert_eq!(lineup.validation.quick_from, Some(ReviewSeverity::Minor));
 }
 
 #[test]
@@ -207,7 +211,7 @@ fn what_is_no_line_up_is_refused_with_its_line() {
 
 #[test]
 fn a_file_that_is_no_yaml_is_refused_with_its_line() {
-    let error = load("subject: code\nagents: [\n", "mine.yaml".into()).unwrap_err();
+    let error = load_lineup("subject: code\nagents: [\n", "mine.yaml".into()).unwrap_err();
     assert!(error.line >= 2 && error.message.contains("; "), "{error}");
 }
 
@@ -324,14 +328,18 @@ fn what_is_too_much_is_refused_with_its_line() {
 #[test]
 fn an_agent_of_the_user_joins_or_takes_the_place_of_another() {
     let text = format!("subject: code{OWN_AGENT}");
-    let Merged { lineup, warnings } = merge(builtin(Subject::Code), read(&text), Source::User);
+    let MergedLineup { lineup, warnings } =
+        merge_lineups(builtin_lineup(ReviewSubject::Code), read(&text), LineupSource::User);
     assert_eq!((lineup.agents.len(), warnings.len()), (10, 0));
     assert_eq!(lineup.agents[9].name, "licence-agent");
     assert_eq!(problems(&lineup), Vec::<String>::new());
 
     let own = agent_with("licence-agent", "security-agent").replace("licences", "security");
-    let Merged { lineup, warnings } =
-        merge(builtin(Subject::Code), read(&format!("subject: code\n{own}")), Source::User);
+    let MergedLineup { lineup, warnings } = merge_lineups(
+        builtin_lineup(ReviewSubject::Code),
+        read(&format!("subject: code\n{own}")),
+        LineupSource::User,
+    );
     assert_eq!((lineup.agents.len(), warnings.len()), (9, 0));
     assert_eq!(lineup.agents[0].instructions, "Look at security.");
     assert_eq!(problems(&lineup), Vec::<String>::new());
@@ -356,7 +364,8 @@ agents:
 
 #[test]
 fn a_user_may_replace_what_is_there() {
-    let Merged { lineup, warnings } = merge(builtin(Subject::Code), read(ALL_OF_IT), Source::User);
+    let MergedLineup { lineup, warnings } =
+        merge_lineups(builtin_lineup(ReviewSubject::Code), read(ALL_OF_IT), LineupSource::User);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(lineup.phases.quick, [Phase::Quick, Phase::Validation]);
     assert_eq!(lineup.instructions, "Be kind.");
@@ -364,15 +373,16 @@ fn a_user_may_replace_what_is_there() {
     assert_eq!(lineup.synthesis.pairs[0].question, "Why?");
     assert_eq!(lineup.synthesis.pairs.len(), 8);
     assert_eq!(lineup.synthesis.skill_questions.len(), 3);
-    assert_eq!(lineup.validation.quick_from, Some(Severity::Critical));
+    assert_eq!(lineup.validation.quick_from, Some(ReviewSeverity::Critical));
     assert_eq!(lineup.validation.false_positives.last().unwrap(), "Anything in `old/`.");
     assert_eq!(problems(&lineup), Vec::<String>::new());
 }
 
 #[test]
 fn a_repository_may_only_add() {
-    let base = builtin(Subject::Code);
-    let Merged { lineup, warnings } = merge(base.clone(), read(ALL_OF_IT), Source::Project);
+    let base = builtin_lineup(ReviewSubject::Code);
+    let MergedLineup { lineup, warnings } =
+        merge_lineups(base.clone(), read(ALL_OF_IT), LineupSource::Project);
     let what = |warning: &String| {
         let rest = warning.strip_prefix("the repository's line-up has ").unwrap();
         rest.split_once(", which is there already and stays as it is;").unwrap().0.to_owned()
@@ -394,30 +404,30 @@ fn a_repository_may_only_add() {
     assert_eq!(lineup.validation.quick_from, base.validation.quick_from);
     assert_eq!(lineup.validation.false_positives.last().unwrap(), "Anything in `old/`.");
     let own = read(&format!("subject: code{OWN_AGENT}"));
-    let Merged { lineup, warnings } = merge(base, own, Source::Project);
+    let MergedLineup { lineup, warnings } = merge_lineups(base, own, LineupSource::Project);
     assert_eq!((lineup.agents.len(), warnings.len()), (10, 0));
 }
 
 #[test]
 fn a_line_up_for_another_subject_adds_nothing() {
-    let base = builtin(Subject::Docs);
-    let merged = merge(base.clone(), read(ALL_OF_IT), Source::User);
-    assert_eq!(merged, Merged { lineup: base.clone(), warnings: Vec::new() });
+    let base = builtin_lineup(ReviewSubject::Docs);
+    let merged = merge_lineups(base.clone(), read(ALL_OF_IT), LineupSource::User);
+    assert_eq!(merged, MergedLineup { lineup: base.clone(), warnings: Vec::new() });
     // Merging a line-up with itself changes nothing and is nothing to warn about.
-    let merged = merge(base.clone(), base.clone(), Source::Project);
-    assert_eq!(merged, Merged { lineup: base, warnings: Vec::new() });
+    let merged = merge_lineups(base.clone(), base.clone(), LineupSource::Project);
+    assert_eq!(merged, MergedLineup { lineup: base, warnings: Vec::new() });
 }
 
 #[test]
 fn a_line_up_that_cannot_review_says_all_that_is_missing() {
     assert_eq!(
-        problems(&Lineup::default()),
+        problems(&ReviewLineup::default()),
         [
             "`phases.quick` is empty; name the phases, such as `[patterns, quick, validation]`",
             "`phases.deep` is empty; name the phases, such as `[patterns, quick, validation]`",
         ]
     );
-    let mut lineup = builtin(Subject::Code);
+    let mut lineup = builtin_lineup(ReviewSubject::Code);
     lineup.agents.truncate(1);
     lineup.agents[0].gaps = None;
     lineup.agents[0].name = "synthesis-agent".into();
@@ -436,7 +446,7 @@ fn a_line_up_that_cannot_review_says_all_that_is_missing() {
         ]
     );
     lineup.synthesis.agent = "Synthesis".into();
-    lineup.synthesis.pairs[0].depths = vec![Depth::Quick];
+    lineup.synthesis.pairs[0].depths = vec![ReviewDepth::Quick];
     lineup.synthesis.quick = None;
     let found = problems(&lineup);
     assert!(found[0].starts_with("`Synthesis` is no name of an agent;"), "{found:?}");
@@ -448,11 +458,11 @@ fn a_line_up_that_cannot_review_says_all_that_is_missing() {
 
 #[test]
 fn many_files_together_are_still_within_the_limits() {
-    let mut lineup = builtin(Subject::Code);
+    let mut lineup = builtin_lineup(ReviewSubject::Code);
     let (agent, pair) = (lineup.agents[0].clone(), lineup.synthesis.pairs[0].clone());
     for number in 0..AGENTS_MAX {
         let name = format!("a{number}-agent");
-        lineup.agents.push(Agent { name, ..agent.clone() });
+        lineup.agents.push(ReviewAgent { name, ..agent.clone() });
         lineup.synthesis.pairs.push(pair.clone());
     }
     assert_eq!(

@@ -6,7 +6,7 @@
 
 use camino::Utf8Path;
 
-use crate::content::globs;
+use crate::content::compile_globs;
 use crate::scope::skip;
 
 /// A class of files, and the words by which rules refer to it.
@@ -93,9 +93,13 @@ const CLASSES: &[PathClass] = &[
 ];
 
 /// Returns the first rule that is about a file, or about code in these lines.
-pub fn rule_hit<'a>(rules: &'a [String], path: &Utf8Path, lines_text: &str) -> Option<&'a str> {
+pub fn find_rule_about<'a>(
+    rules: &'a [String],
+    path: &Utf8Path,
+    lines_text: &str,
+) -> Option<&'a str> {
     let is_about = |rule: &&String| {
-        names_path(rule, path) || names_text(rule, lines_text) || speaks_of(rule, path)
+        names_path(rule, path) || quotes_code(rule, lines_text) || mentions_path_class(rule, path)
     };
     rules.iter().find(is_about).map(String::as_str)
 }
@@ -114,13 +118,14 @@ const CERTAIN: &[PathClass] = &[
 /// Returns the first rule that is certainly about a file: it names the file by a path or a glob, or it mentions tests
 /// or fixtures and the file has an unambiguous folder or name for these. A hit removes a finding that a pattern has
 /// proven, so a file must not escape because its name happens to contain `seed` or `mock`.
-pub fn names_file<'a>(rules: &'a [String], path: &Utf8Path) -> Option<&'a str> {
-    let is_about = |rule: &&String| names_path(rule, path) || is_of(CERTAIN, rule, path);
+pub fn find_rule_naming_file<'a>(rules: &'a [String], path: &Utf8Path) -> Option<&'a str> {
+    let is_about =
+        |rule: &&String| names_path(rule, path) || mentions_class_of_path(CERTAIN, rule, path);
     rules.iter().find(is_about).map(String::as_str)
 }
 
 /// The texts in backticks.
-fn quoted(rule: &str) -> impl Iterator<Item = &str> {
+fn quoted_texts(rule: &str) -> impl Iterator<Item = &str> {
     rule.split('`').skip(1).step_by(2).map(str::trim).filter(|text| !text.is_empty())
 }
 
@@ -142,7 +147,7 @@ fn bare_globs(rule: &str) -> impl Iterator<Item = &str> {
 }
 
 fn names_path(rule: &str, path: &Utf8Path) -> bool {
-    let paths = quoted(rule).filter(|text| looks_like_path(text));
+    let paths = quoted_texts(rule).filter(|text| looks_like_path(text));
     paths.chain(bare_globs(rule)).any(|text| {
         let folder = text.trim_end_matches('/');
         // A folder includes all files below it, and may be anywhere in the tree.
@@ -152,14 +157,14 @@ fn names_path(rule: &str, path: &Utf8Path) -> bool {
             format!("**/{folder}"),
             format!("**/{folder}/**"),
         ];
-        globs(&globs_of).0.is_match(path)
+        compile_globs(&globs_of).0.is_match(path)
     })
 }
 
 /// Returns true if the lines contain code that the rule quotes, such as `process.env`. Single words are ignored, since
 /// they occur in too many lines.
-fn names_text(rule: &str, lines_text: &str) -> bool {
-    let code = quoted(rule).map(|text| text.split("...").next().unwrap_or(text).trim());
+fn quotes_code(rule: &str, lines_text: &str) -> bool {
+    let code = quoted_texts(rule).map(|text| text.split("...").next().unwrap_or(text).trim());
     let mut telling = code.filter(|text| {
         let word = text.chars().all(|c| c.is_alphanumeric() || c == '_');
         text.len() >= 5 && !word && !text.contains('*')
@@ -167,30 +172,31 @@ fn names_text(rule: &str, lines_text: &str) -> bool {
     telling.any(|text| lines_text.contains(text))
 }
 
-fn speaks_of(rule: &str, path: &Utf8Path) -> bool {
-    is_of(CLASSES, rule, path)
+fn mentions_path_class(rule: &str, path: &Utf8Path) -> bool {
+    mentions_class_of_path(CLASSES, rule, path)
 }
 
 /// Returns true if the rule mentions one of the classes that the path belongs to.
-fn is_of(classes: &[PathClass], rule: &str, path: &Utf8Path) -> bool {
+fn mentions_class_of_path(classes: &[PathClass], rule: &str, path: &Utf8Path) -> bool {
     let rule = rule.to_lowercase();
     let words: Vec<&str> = rule
         .split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_')
         .filter(|word| !word.is_empty())
         .collect();
     let said = |class: &&PathClass| class.words.iter().any(|word| words.contains(word));
-    classes.iter().filter(said).any(|class| class.holds(path))
+    classes.iter().filter(said).any(|class| class.contains_path(path))
 }
 
 impl PathClass {
-    fn holds(&self, path: &Utf8Path) -> bool {
+    fn contains_path(&self, path: &Utf8Path) -> bool {
         let folders = path.parent().into_iter().flat_map(Utf8Path::components);
         let in_folder = folders.into_iter().any(|folder| {
             self.folders.iter().any(|known| folder.as_str().eq_ignore_ascii_case(known))
         });
         let names: Vec<String> = self.names.iter().map(|name| (*name).to_owned()).collect();
-        let named = || globs(&names).0.is_match(path);
-        let known = || skip::by_path(path).is_some_and(|reason| self.reasons.contains(&reason));
+        let named = || compile_globs(&names).0.is_match(path);
+        let known =
+            || skip::skip_reason_by_path(path).is_some_and(|reason| self.reasons.contains(&reason));
         in_folder || known() || named()
     }
 }
@@ -202,7 +208,7 @@ mod tests {
     #[track_caller]
     fn check(rule: &str, path: &str, text: &str, expected: bool) {
         let rules = ["Say nothing about style.".to_owned(), rule.to_owned()];
-        let hit = rule_hit(&rules, path.into(), text);
+        let hit = find_rule_about(&rules, path.into(), text);
         assert_eq!(hit, expected.then_some(rule), "{rule}: {path}");
     }
 
@@ -222,7 +228,7 @@ mod tests {
             "gen/a.rs",
             "a/b.snap",
         ] {
-            assert_eq!(names_file(&rules, path.into()), Some(rule), "{path}");
+            assert_eq!(find_rule_naming_file(&rules, path.into()), Some(rule), "{path}");
         }
         for path in [
             "src/seeder.py",
@@ -234,11 +240,15 @@ mod tests {
             "src/contest.py",
             "src/latest/a.py",
         ] {
-            assert_eq!(names_file(&rules, path.into()), None, "{path}");
+            assert_eq!(find_rule_naming_file(&rules, path.into()), None, "{path}");
         }
         let other = ["Values in `config.py`; reads of `process.env`".to_owned()];
-        assert_eq!(names_file(&other, "tests/a.py".into()), None, "it speaks of no tests");
-        assert!(names_file(&other, "src/config.py".into()).is_some());
+        assert_eq!(
+            find_rule_naming_file(&other, "tests/a.py".into()),
+            None,
+            "it speaks of no tests"
+        );
+        assert!(find_rule_naming_file(&other, "src/config.py".into()).is_some());
     }
 
     #[test]

@@ -13,23 +13,23 @@ pub(super) const ODD_LETTERS: [char; 2] = ['\u{17f}', '\u{212a}'];
 
 /// Returns literals of which every match contains at least one, ignoring case; `None` if there are none selective
 /// enough.
-pub(super) fn required(hir: &Hir) -> Option<Vec<String>> {
+pub(super) fn required_literals(hir: &Hir) -> Option<Vec<String>> {
     match hir.kind() {
-        HirKind::Literal(_) | HirKind::Class(_) => telling(vec![letters(hir)?]),
-        HirKind::Capture(capture) => required(&capture.sub),
-        HirKind::Repetition(repetition) if repetition.min > 0 => required(&repetition.sub),
+        HirKind::Literal(_) | HirKind::Class(_) => keep_selective(vec![literal_text(hir)?]),
+        HirKind::Capture(capture) => required_literals(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => required_literals(&repetition.sub),
         HirKind::Alternation(branches) => {
-            let texts: Option<Vec<Vec<String>>> = branches.iter().map(required).collect();
-            telling(texts?.concat())
+            let texts: Option<Vec<Vec<String>>> = branches.iter().map(required_literals).collect();
+            keep_selective(texts?.concat())
         }
-        HirKind::Concat(parts) => best_of(parts),
+        HirKind::Concat(parts) => best_literals(parts),
         HirKind::Empty | HirKind::Look(_) | HirKind::Repetition(_) => None,
     }
 }
 
 /// The number of characters with repetitions expanded, which bounds the work per character of the searched text.
-pub(super) fn positions(hir: &Hir) -> usize {
-    counted(hir, &|hir| match hir.kind() {
+pub(super) fn count_positions(hir: &Hir) -> usize {
+    count_leaves(hir, &|hir| match hir.kind() {
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Class(_) => 1,
         _ => 0,
@@ -37,29 +37,29 @@ pub(super) fn positions(hir: &Hir) -> usize {
 }
 
 /// The number of character ranges with repetitions expanded, which determines the compiled size.
-pub(super) fn ranges(hir: &Hir) -> usize {
-    counted(hir, &|hir| match hir.kind() {
+pub(super) fn count_ranges(hir: &Hir) -> usize {
+    count_leaves(hir, &|hir| match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => class.ranges().len(),
         _ => 0,
     })
 }
 
-fn counted(hir: &Hir, leaf: &dyn Fn(&Hir) -> usize) -> usize {
+fn count_leaves(hir: &Hir, leaf: &dyn Fn(&Hir) -> usize) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => leaf(hir),
-        HirKind::Capture(capture) => counted(&capture.sub, leaf),
+        HirKind::Capture(capture) => count_leaves(&capture.sub, leaf),
         HirKind::Repetition(repetition) => {
             let times = repetition.max.unwrap_or(repetition.min).max(1) as usize;
-            counted(&repetition.sub, leaf).saturating_mul(times)
+            count_leaves(&repetition.sub, leaf).saturating_mul(times)
         }
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().map(|part| counted(part, leaf)).fold(0, usize::saturating_add)
+            parts.iter().map(|part| count_leaves(part, leaf)).fold(0, usize::saturating_add)
         }
     }
 }
 
 /// The most selective literals of a concatenation: those of one part, or a run of adjacent characters.
-fn best_of(parts: &[Hir]) -> Option<Vec<String>> {
+fn best_literals(parts: &[Hir]) -> Option<Vec<String>> {
     let mut choices: Vec<Vec<String>> = Vec::new();
     let mut run = String::new();
     for part in parts {
@@ -67,15 +67,15 @@ fn best_of(parts: &[Hir]) -> Option<Vec<String>> {
         if matches!(part.kind(), HirKind::Look(_)) {
             continue;
         }
-        match letters(part) {
+        match literal_text(part) {
             Some(letters) => run.push_str(&letters),
             None => {
-                choices.extend(telling(vec![std::mem::take(&mut run)]));
-                choices.extend(required(part));
+                choices.extend(keep_selective(vec![std::mem::take(&mut run)]));
+                choices.extend(required_literals(part));
             }
         }
     }
-    choices.extend(telling(vec![run]));
+    choices.extend(keep_selective(vec![run]));
     // Prefer longer literals up to 8 bytes, then fewer alternatives.
     choices.into_iter().max_by_key(|texts| {
         let shortest = texts.iter().map(String::len).min().unwrap_or_default();
@@ -83,13 +83,13 @@ fn best_of(parts: &[Hir]) -> Option<Vec<String>> {
     })
 }
 
-fn telling(texts: Vec<String>) -> Option<Vec<String>> {
+fn keep_selective(texts: Vec<String>) -> Option<Vec<String>> {
     let long = texts.iter().all(|text| text.len() >= LETTERS_MIN);
     (long && !texts.is_empty() && texts.len() <= TEXTS_MAX).then_some(texts)
 }
 
 /// The text of a literal, or a class that holds a single letter in both cases.
-fn letters(hir: &Hir) -> Option<String> {
+fn literal_text(hir: &Hir) -> Option<String> {
     match hir.kind() {
         HirKind::Literal(literal) => std::str::from_utf8(&literal.0).ok().map(str::to_owned),
         HirKind::Class(Class::Unicode(class)) => {
@@ -101,7 +101,7 @@ fn letters(hir: &Hir) -> Option<String> {
                 class.iter().flat_map(|range| range.start()..=range.end()).map(char::from);
             one_letter(&mut chars)
         }
-        HirKind::Capture(capture) => letters(&capture.sub),
+        HirKind::Capture(capture) => literal_text(&capture.sub),
         _ => None,
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, expected: Option<&[&str]>) {
         let hir = regex_syntax::parse(pattern).unwrap();
-        let found = required(&hir);
+        let found = required_literals(&hir);
         let found: Option<Vec<&str>> =
             found.as_ref().map(|texts| texts.iter().map(String::as_str).collect());
         assert_eq!(found.as_deref(), expected, "{pattern}");
@@ -149,7 +149,7 @@ mod tests {
         for (pattern, count) in
             [("abc", 3), (r"\w+", 1), ("(a|bc){4}x?", 13), (r"(?:\w{1000}){1000}", 1_000_000)]
         {
-            assert_eq!(positions(&regex_syntax::parse(pattern).unwrap()), count, "{pattern}");
+            assert_eq!(count_positions(&regex_syntax::parse(pattern).unwrap()), count, "{pattern}");
         }
     }
 
@@ -160,10 +160,14 @@ mod tests {
         let text = format!("(?:{})", "ab[cd]".repeat(500));
         for pattern in [words, text] {
             let hir = regex_syntax::parse(&pattern).unwrap();
-            assert!(ranges(&hir) <= super::super::SURELY_SMALL_RANGES, "{}", ranges(&hir));
+            assert!(
+                count_ranges(&hir) <= super::super::SURELY_SMALL_RANGES,
+                "{}",
+                count_ranges(&hir)
+            );
             let limit = crate::limits::REVIEW_PATTERN_COMPILED_BYTES_MAX;
             let built = regex::RegexBuilder::new(&pattern).size_limit(limit).build();
-            assert!(built.is_ok(), "{} ranges", ranges(&hir));
+            assert!(built.is_ok(), "{} ranges", count_ranges(&hir));
         }
     }
 
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn case_that_does_not_matter_may_be_odd() {
         let hir = regex_syntax::parse("(?i)task").unwrap();
-        assert_eq!(required(&hir).unwrap(), ["task"]);
+        assert_eq!(required_literals(&hir).unwrap(), ["task"]);
         let regex = regex::Regex::new("(?i)task").unwrap();
         assert!(
             regex.is_match("ta\u{17f}\u{212a}"),

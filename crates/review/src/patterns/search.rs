@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::change::{ChangedFile, Hunk, LineKind, LineRange};
+use crate::change::{DiffHunk, LineKind, LineRange, ReviewedFile};
 use crate::limits::{
     REVIEW_PATTERN_CHUNK_LINES, REVIEW_PATTERN_LINE_MATCHES_MAX, REVIEW_PATTERN_WINDOW_LINES,
 };
@@ -36,7 +36,7 @@ pub(super) fn crosses_lines(hir: &Hir) -> bool {
 }
 
 /// An expression to search for.
-pub(super) struct Search<'a> {
+pub(super) struct PatternSearch<'a> {
     pub(super) regex: &'a Regex,
     /// True if the expression can match a line break.
     pub(super) crosses: bool,
@@ -62,15 +62,15 @@ pub(super) struct HunkText {
 }
 
 impl<'a> FileText<'a> {
-    pub(super) fn of(file: &'a ChangedFile) -> Self {
+    pub(super) fn from_file(file: &'a ReviewedFile) -> Self {
         let mut text = FileText { path: &file.path, whole: String::new(), hunks: Vec::new() };
         for hunk in &file.hunks {
-            text.add(hunk);
+            text.add_hunk(hunk);
         }
         text
     }
 
-    fn add(&mut self, hunk: &Hunk) {
+    fn add_hunk(&mut self, hunk: &DiffHunk) {
         let start = self.whole.len();
         let (mut starts, mut lines) = (Vec::new(), Vec::new());
         for line in &hunk.lines {
@@ -84,15 +84,15 @@ impl<'a> FileText<'a> {
     }
 
     /// Calls `found` for every match within these lines, as [`HunkText::each`].
-    pub(super) fn each(
+    pub(super) fn for_each_match(
         &self,
-        search: &Search<'_>,
+        search: &PatternSearch<'_>,
         within: LineRange,
         found: &mut dyn FnMut(LineRange) -> ControlFlow<()>,
     ) {
         for hunk in &self.hunks {
             let text = &self.whole[hunk.start..hunk.end];
-            if hunk.each(text, search, hunk.places(within), found).is_break() {
+            if hunk.for_each_match(text, search, hunk.line_indexes(within), found).is_break() {
                 return;
             }
         }
@@ -101,7 +101,7 @@ impl<'a> FileText<'a> {
 
 impl HunkText {
     /// Converts line numbers to indexes in `lines`.
-    fn places(&self, range: LineRange) -> Range<usize> {
+    fn line_indexes(&self, range: LineRange) -> Range<usize> {
         let first = self.lines.partition_point(|(number, _)| *number < range.first);
         let end = self.lines.partition_point(|(number, _)| *number <= range.last);
         first..end
@@ -113,10 +113,10 @@ impl HunkText {
 
     /// Calls `found` with the lines of every match that lies within `places` and contains an added line, until `found`
     /// breaks.
-    fn each(
+    fn for_each_match(
         &self,
         text: &str,
-        search: &Search<'_>,
+        search: &PatternSearch<'_>,
         places: Range<usize>,
         found: &mut dyn FnMut(LineRange) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
@@ -148,7 +148,7 @@ impl HunkText {
             let matched = next.as_str();
             let start = next.start() + (matched.len() - matched.trim_start().len());
             let stop = start.max(next.start() + matched.trim_end().len());
-            if let Some(range) = self.touched(start, stop) {
+            if let Some(range) = self.matched_lines(start, stop) {
                 found(range)?;
             }
             begun = if first == line { begun + 1 } else { 1 };
@@ -165,7 +165,7 @@ impl HunkText {
     }
 
     /// The lines of a match, if one of them was added.
-    fn touched(&self, from: usize, to: usize) -> Option<LineRange> {
+    fn matched_lines(&self, from: usize, to: usize) -> Option<LineRange> {
         // A line break at the end of the match belongs to its last line.
         let (first, last) = (self.line_at(from), self.line_at(to.max(from + 1) - 1));
         let lines = self.lines.get(first..=last)?;

@@ -1,12 +1,12 @@
 use crate::extract::ReviewKind;
 
 use super::*;
-use crate::change::{FileStatus, Hunk, Line, LineKind, Tier};
+use crate::change::{DiffHunk, FilePromptTier, FileStatus, HunkLine, LineKind};
 use crate::diff;
 use crate::limits::REVIEW_PATTERN_WINDOW_LINES;
 
 fn skill(patterns: &[(&str, &str)]) -> ReviewSkill {
-    let pattern = |(id, text): &(&str, &str)| Pattern {
+    let pattern = |(id, text): &(&str, &str)| ReviewPattern {
         id: (*id).to_owned(),
         pattern: (!text.is_empty()).then(|| (*text).to_owned()),
         description: format!("finds {id}"),
@@ -31,24 +31,24 @@ fn set(skill: &ReviewSkill) -> PatternSet {
     PatternSet::new(&[PatternSource { skill, category: "security", trusted: true }])
 }
 
-fn whole(path: &str, text: &str) -> ChangedFile {
-    ChangedFile {
+fn whole(path: &str, text: &str) -> ReviewedFile {
+    ReviewedFile {
         path: path.into(),
         old_path: None,
         status: FileStatus::Whole,
-        hunks: diff::whole(text),
+        hunks: diff::whole_file_hunks(text),
         text: text.to_owned(),
         language: None,
-        tier: Tier::Full,
+        tier: FilePromptTier::Full,
     }
 }
 
-fn change(files: Vec<ChangedFile>) -> Change {
-    Change { files, skipped: Vec::new() }
+fn change(files: Vec<ReviewedFile>) -> ReviewChange {
+    ReviewChange { files, skipped: Vec::new() }
 }
 
-fn places(hits: &[Hit]) -> Vec<(&str, &str, String)> {
-    let place = |hit: &Hit| hit.lines.to_string();
+fn places(hits: &[PatternHit]) -> Vec<(&str, &str, String)> {
+    let place = |hit: &PatternHit| hit.lines.to_string();
     hits.iter().map(|hit| (hit.pattern.as_str(), hit.file.as_str(), place(hit))).collect()
 }
 
@@ -62,7 +62,7 @@ fn hits_are_in_the_order_of_files_lines_and_patterns() {
         whole("b.py", "nothing\n"),
         whole("c.py", "eval(z)\n"),
     ];
-    let hits = set.scan(&change(files), None).hits;
+    let hits = set.scan_change(&change(files), None).hits;
     assert_eq!(
         places(&hits),
         [
@@ -75,15 +75,19 @@ fn hits_are_in_the_order_of_files_lines_and_patterns() {
         ]
     );
     let first = &hits[0];
-    assert_eq!((first.severity, first.category.as_str()), (Severity::Major, "security"));
+    assert_eq!((first.severity, first.category.as_str()), (ReviewSeverity::Major, "security"));
     assert!(first.trusted && first.skill == "rules" && first.description == "finds password");
 }
 
 #[test]
 fn only_what_came_counts_and_hunks_are_apart() {
-    let line = |kind, old, new, text: &str| Line { kind, old, new, text: text.to_owned() };
-    let hunk =
-        |lines: Vec<Line>| Hunk { old_start: 1, new_start: 1, section: String::new(), lines };
+    let line = |kind, old, new, text: &str| HunkLine { kind, old, new, text: text.to_owned() };
+    let hunk = |lines: Vec<HunkLine>| DiffHunk {
+        old_start: 1,
+        new_start: 1,
+        section: String::new(),
+        lines,
+    };
     let mut file = whole("a.py", "");
     file.hunks = vec![
         hunk(vec![
@@ -101,7 +105,7 @@ fn only_what_came_counts_and_hunks_are_apart() {
         ("across", r"begin\s*end"),
         ("ends", r"^begin$"),
     ]);
-    let hits = set(&skill).scan(&change(vec![file]), None).hits;
+    let hits = set(&skill).scan_change(&change(vec![file]), None).hits;
     assert_eq!(
         places(&hits),
         [("spanning", "a.py", "2-3".to_owned()), ("ends", "a.py", "4".to_owned())]
@@ -115,10 +119,13 @@ fn a_pattern_is_for_its_files() {
     let set = set(&skill);
     let text = "eval(x)\n";
     let files = ["a.py", "b/c.py", "src/d/e.rb", "f.rb", "g.js"].map(|path| whole(path, text));
-    let hits = set.scan(&change(files.to_vec()), None).hits;
+    let hits = set.scan_change(&change(files.to_vec()), None).hits;
     let found: Vec<&str> = hits.iter().map(|hit| hit.file.as_str()).collect();
     assert_eq!(found, ["a.py", "b/c.py", "src/d/e.rb"]);
-    assert_eq!(set.matches("eval", &whole("g.js", text), LineRange::line(1)), Claim::WrongFile);
+    assert_eq!(
+        set.check_claim("eval", &whole("g.js", text), LineRange::from_line(1)),
+        PatternClaim::WrongFile
+    );
 }
 
 #[test]
@@ -126,21 +133,21 @@ fn a_claim_is_proved_on_exactly_the_cited_lines() {
     let skill = skill(&[("call", r"call\(\s*secret"), ("prose", ""), ("broken", "(")]);
     let set = set(&skill);
     let file = whole("a.py", "x\ncall(\n  secret)\ny\n");
-    let claim = |id: &str, first, last| set.matches(id, &file, LineRange { first, last });
-    let holds = Claim::Holds {
+    let claim = |id: &str, first, last| set.check_claim(id, &file, LineRange { first, last });
+    let holds = PatternClaim::Holds {
         trusted: true,
-        severity: Severity::Major,
+        severity: ReviewSeverity::Major,
         category: "security".to_owned(),
         lines: LineRange { first: 2, last: 3 },
     };
     assert_eq!(claim("call", 2, 3), holds);
     assert_eq!(claim("call", 1, 99), holds, "and it says where");
     for (first, last) in [(2, 2), (3, 3), (1, 1), (4, 4), (90, 99), (3, 2), (0, 0)] {
-        assert_eq!(claim("call", first, last), Claim::DoesNotMatch, "{first}-{last}");
+        assert_eq!(claim("call", first, last), PatternClaim::DoesNotMatch, "{first}-{last}");
     }
-    assert_eq!(claim("prose", 2, 3), Claim::NotUsable);
-    assert_eq!(claim("broken", 2, 3), Claim::NotUsable);
-    assert_eq!(claim("made_up", 2, 3), Claim::NoSuchPattern);
+    assert_eq!(claim("prose", 2, 3), PatternClaim::NotUsable);
+    assert_eq!(claim("broken", 2, 3), PatternClaim::NotUsable);
+    assert_eq!(claim("made_up", 2, 3), PatternClaim::NoSuchPattern);
 }
 
 #[test]
@@ -166,7 +173,7 @@ fn patterns_that_cannot_be_run_say_why() {
 fn what_is_beyond_the_limit_of_hits_is_told() {
     let skill = skill(&[("x", "x")]);
     let file = whole("a", &"x\n".repeat(REVIEW_HITS_PER_FILE_MAX + 7));
-    let hits = set(&skill).scan(&change(vec![file]), None).hits;
+    let hits = set(&skill).scan_change(&change(vec![file]), None).hits;
     assert_eq!(hits.len(), REVIEW_HITS_PER_FILE_MAX);
     assert_eq!((hits[0].more, hits[hits.len() - 1].more), (0, 1), "at least one");
 }
@@ -193,7 +200,7 @@ fn looking_for_fixed_texts_first_changes_nothing() {
     let skill = skill(&patterns);
     let set = set(&skill);
     let files = texts.iter().enumerate().map(|(at, text)| whole(&format!("{at}"), text)).collect();
-    let hits = set.scan(&change(files), None).hits;
+    let hits = set.scan_change(&change(files), None).hits;
     for (id, pattern) in patterns {
         let regex = RegexBuilder::new(pattern).multi_line(true).build().unwrap();
         for (at, text) in texts.iter().enumerate() {
@@ -209,14 +216,14 @@ fn a_claim_is_proved_by_what_came_and_by_few_lines() {
     let set = set(&skill);
     let mut file = whole("a.py", "password = 1\nharmless = 1\npassword = 2\n");
     file.hunks[0].lines[0].kind = LineKind::Context;
-    let claim = |first, last| set.matches("password", &file, LineRange { first, last });
-    assert_eq!(claim(1, 2), Claim::DoesNotMatch, "what was there proves nothing");
-    let Claim::Holds { lines, .. } = claim(1, 3) else { panic!("{:?}", claim(1, 3)) };
-    assert_eq!(lines, LineRange::line(3));
+    let claim = |first, last| set.check_claim("password", &file, LineRange { first, last });
+    assert_eq!(claim(1, 2), PatternClaim::DoesNotMatch, "what was there proves nothing");
+    let PatternClaim::Holds { lines, .. } = claim(1, 3) else { panic!("{:?}", claim(1, 3)) };
+    assert_eq!(lines, LineRange::from_line(3));
     for (between, expected) in [(8, true), (9, false)] {
         let file = whole("a.py", &format!("begin\n{}end\n", "x\n".repeat(between)));
-        let claim = set.matches("wide", &file, LineRange { first: 1, last: 99 });
-        assert_eq!(matches!(claim, Claim::Holds { .. }), expected, "{between}: {claim:?}");
+        let claim = set.check_claim("wide", &file, LineRange { first: 1, last: 99 });
+        assert_eq!(matches!(claim, PatternClaim::Holds { .. }), expected, "{between}: {claim:?}");
     }
 }
 
@@ -226,9 +233,9 @@ fn patterns_of_strangers_are_not_looked_for_and_prove_nothing() {
     let source = PatternSource { skill: &skill, category: "security", trusted: false };
     let set = PatternSet::new(&[source]);
     let file = whole("a.py", "eval(x)\n");
-    let claim = set.matches("eval", &file, LineRange::line(1));
-    assert!(matches!(claim, Claim::Holds { trusted: false, .. }), "{claim:?}");
-    assert_eq!(set.scan(&change(vec![file]), None), Scan::default());
+    let claim = set.check_claim("eval", &file, LineRange::from_line(1));
+    assert!(matches!(claim, PatternClaim::Holds { trusted: false, .. }), "{claim:?}");
+    assert_eq!(set.scan_change(&change(vec![file]), None), PatternScan::default());
 }
 
 #[test]
@@ -240,7 +247,7 @@ fn a_match_is_found_wherever_the_window_stands() {
         let pad = "x\n".repeat(before);
         let gap = "y\n".repeat(most - 1);
         let text = format!("{pad}begin\n\nend\n{pad}open\n{gap}close\n{pad}begin end begin\nend");
-        let hits = set.scan(&change(vec![whole("a", &text)]), None).hits;
+        let hits = set.scan_change(&change(vec![whole("a", &text)]), None).hits;
         let at = |line: usize, id: &'static str, lines: usize| {
             let range = LineRange { first: line as u32, last: (line + lines - 1) as u32 };
             (id, "a", range.to_string())
@@ -263,7 +270,7 @@ fn what_looks_far_ahead_for_every_match_takes_little_time() {
     let set = set(&skill);
     let files = vec![whole("many", &"a\n".repeat(20_000)), whole("one", &"a".repeat(40_000))];
     let start = std::time::Instant::now();
-    let scan = set.scan(&change(files), None);
+    let scan = set.scan_change(&change(files), None);
     let took = start.elapsed();
     assert!(took < std::time::Duration::from_secs(20), "{took:?}");
     assert_eq!((scan.hits.len(), scan.cut), (2 * REVIEW_HITS_PER_FILE_MAX + 2, false));
@@ -274,11 +281,14 @@ fn a_scan_that_is_stopped_says_so() {
     let skill = skill(&[("x", "x"), ("y", r"y\s*z")]);
     let set = set(&skill);
     let change = change(vec![whole("a", &"x\ny z\n".repeat(500))]);
-    assert_eq!(set.scan(&change, Some(&|| true)), Scan { hits: Vec::new(), cut: true });
+    assert_eq!(
+        set.scan_change(&change, Some(&|| true)),
+        PatternScan { hits: Vec::new(), cut: true }
+    );
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let soon = || asked.fetch_add(1, Ordering::Relaxed) > 100;
-    let scan = set.scan(&change, Some(&soon));
+    let scan = set.scan_change(&change, Some(&soon));
     assert!(scan.cut && !scan.hits.is_empty() && scan.hits.len() < 200, "{}", scan.hits.len());
-    let whole = set.scan(&change, Some(&|| false));
+    let whole = set.scan_change(&change, Some(&|| false));
     assert_eq!((whole.hits.len(), whole.cut), (1_000, false));
 }

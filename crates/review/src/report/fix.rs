@@ -3,15 +3,15 @@
 //! Tools apply edits without further checks, so a diff becomes an edit only if its old side occurs in the file verbatim
 //! and at one place.
 
-use crate::change::{Change, LineRange};
-use crate::finding::Fix;
-use crate::record::Reported;
+use crate::change::{LineRange, ReviewChange};
+use crate::finding::FindingFix;
+use crate::record::ReportedFinding;
 
 use super::limits::FIX_LINES_MAX;
 
 /// A replacement of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Edit {
+pub(super) struct FixEdit {
     pub(super) lines: LineRange,
     /// The new lines, without line breaks; empty if the lines are deleted.
     pub(super) replacement: Vec<String>,
@@ -20,24 +20,26 @@ pub(super) struct Edit {
 }
 
 /// Returns the edit for a finding's fix. Returns `None` if the fix is not a diff or its place is ambiguous.
-pub(super) fn edit(finding: &Reported, change: &Change) -> Option<Edit> {
-    let Some(Fix::Diff(diff)) = &finding.fix else { return None };
-    let file: Vec<(u32, &str)> = match change.file(&finding.file) {
+pub(super) fn locate_fix(finding: &ReportedFinding, change: &ReviewChange) -> Option<FixEdit> {
+    let Some(FindingFix::Diff(diff)) = &finding.fix else { return None };
+    let file: Vec<(u32, &str)> = match change.find_file(&finding.file) {
         Some(file) => (1..).zip(file.text.lines()).collect(),
         None => finding.excerpt.iter().map(|line| (line.number, line.text.as_str())).collect(),
     };
-    let sides = Sides::parse(diff)?;
+    let sides = DiffSides::parse(diff)?;
     // Some agents write a space after the `+` or `-`.
-    sides.edit(&file, finding.lines).or_else(|| sides.unspaced()?.edit(&file, finding.lines))
+    sides
+        .locate_edit(&file, finding.lines)
+        .or_else(|| sides.without_mark_space()?.locate_edit(&file, finding.lines))
 }
 
 /// The old and new lines of a diff with a single hunk.
-struct Sides {
+struct DiffSides {
     old: Vec<String>,
     new: Vec<String>,
 }
 
-impl Sides {
+impl DiffSides {
     fn parse(diff: &str) -> Option<Self> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
         let mut hunks = 0;
@@ -62,16 +64,16 @@ impl Sides {
             }
         }
         let fits = hunks <= 1 && !old.is_empty() && old.len().max(new.len()) <= FIX_LINES_MAX;
-        (fits && old != new).then_some(Sides { old, new })
+        (fits && old != new).then_some(DiffSides { old, new })
     }
 
     /// Removes one space from the start of every line. Returns `None` if a non-empty line has none.
-    fn unspaced(&self) -> Option<Self> {
-        Some(Sides { old: without_space(&self.old)?, new: without_space(&self.new)? })
+    fn without_mark_space(&self) -> Option<Self> {
+        Some(DiffSides { old: without_space(&self.old)?, new: without_space(&self.new)? })
     }
 
     /// Locates the old side in the file: at the cited lines, or else at the only place where it occurs.
-    fn edit(&self, file: &[(u32, &str)], cited: LineRange) -> Option<Edit> {
+    fn locate_edit(&self, file: &[(u32, &str)], cited: LineRange) -> Option<FixEdit> {
         let is_here = |window: &&[(u32, &str)]| {
             let same = window.iter().zip(&self.old).all(|((_, text), old)| text == old);
             let follows = window.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
@@ -92,11 +94,11 @@ impl Sides {
             ([one], _) | ([], [one]) => *one,
             _ => return None,
         };
-        Some(self.trimmed(first, file))
+        Some(self.trim_edit(first, file))
     }
 
     /// Trims lines that are equal on both sides. Keeps one old line, since an edit cannot replace zero lines.
-    fn trimmed(&self, first: u32, file: &[(u32, &str)]) -> Edit {
+    fn trim_edit(&self, first: u32, file: &[(u32, &str)]) -> FixEdit {
         let same_start = self.old.iter().zip(&self.new).take_while(|(old, new)| old == new).count();
         let start = same_start.min(self.old.len() - 1);
         let (old, new) = (&self.old[start..], &self.new[start..]);
@@ -104,7 +106,7 @@ impl Sides {
         let end = same_end.count().min(old.len() - 1);
         let first = first.saturating_add(u32::try_from(start).unwrap_or_default());
         let last = first.saturating_add(u32::try_from(old.len() - end - 1).unwrap_or_default());
-        Edit {
+        FixEdit {
             lines: LineRange { first, last },
             replacement: new[..new.len() - end].to_vec(),
             has_next: file.iter().any(|(number, _)| last.checked_add(1) == Some(*number)),
@@ -141,9 +143,11 @@ mod tests {
     #[track_caller]
     fn check(diff: &str, cited: u32, expect: Option<(u32, u32, &[&str])>) {
         let file: Vec<(u32, &str)> = (1..).zip(FILE.lines()).collect();
-        let edit = Sides::parse(diff).and_then(|sides| {
-            let cited = LineRange::line(cited);
-            sides.edit(&file, cited).or_else(|| sides.unspaced()?.edit(&file, cited))
+        let edit = DiffSides::parse(diff).and_then(|sides| {
+            let cited = LineRange::from_line(cited);
+            sides
+                .locate_edit(&file, cited)
+                .or_else(|| sides.without_mark_space()?.locate_edit(&file, cited))
         });
         let lines: Vec<String>;
         let got = match &edit {

@@ -6,9 +6,9 @@
 
 use repertoire_text::html::{escape_visibly as esc, source_hash};
 
-use super::words;
-use crate::change::Change;
-use crate::record::Review;
+use super::phrases;
+use crate::change::ReviewChange;
+use crate::record::ReviewRecord;
 
 mod calls;
 mod card;
@@ -22,27 +22,27 @@ const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
 /// Renders the page.
-pub fn render(review: &Review, change: &Change) -> String {
-    let files = file::views(review, change);
-    let mut out = start(review);
-    out.push_str(&head::header(review));
+pub fn render_page(review: &ReviewRecord, change: &ReviewChange) -> String {
+    let files = file::file_views(review, change);
+    let mut out = render_start(review);
+    out.push_str(&head::render_header(review));
     out.push_str("<div class=\"page\">\n");
-    out.push_str(&head::navigation(review, &files));
+    out.push_str(&head::render_navigation(review, &files));
     out.push_str("<main id=\"main\">\n");
-    out.push_str(&head::warnings(review));
-    out.push_str(&head::overview(review));
-    out.push_str(&tail::insights(review));
-    out.push_str(&file::sections(review, &files));
-    out.push_str(&tail::tests(review));
-    out.push_str(&tail::left_out(review));
-    out.push_str(&calls::section(review));
+    out.push_str(&head::render_warnings(review));
+    out.push_str(&head::render_overview(review));
+    out.push_str(&tail::render_insights(review));
+    out.push_str(&file::render_files(review, &files));
+    out.push_str(&tail::render_tests(review));
+    out.push_str(&tail::render_left_out(review));
+    out.push_str(&calls::render_calls(review));
     out.push_str("</main>\n</div>\n");
-    out.push_str(&tail::footer(review));
+    out.push_str(&tail::render_footer(review));
     out.push_str(&format!("<script>{SCRIPT}</script>\n</body>\n</html>\n"));
     out
 }
 
-fn start(review: &Review) -> String {
+fn render_start(review: &ReviewRecord) -> String {
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
         source_hash(STYLE),
@@ -56,14 +56,14 @@ fn start(review: &Review) -> String {
          <meta name=\"color-scheme\" content=\"light dark\"/>\n\
          <title>{} · {}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#main\">Skip to the review</a>\n",
-        head::verdict(review),
-        name(&review.scope.words)
+        head::verdict_text(review),
+        escape_name(&review.scope.words)
     )
 }
 
 /// Escapes a title, a path or a name, on one line.
-fn name(text: &str) -> String {
-    esc(&words::one_line(text, super::limits::NAME_CHARS_MAX))
+fn escape_name(text: &str) -> String {
+    esc(&phrases::to_one_line(text, super::limits::NAME_CHARS_MAX))
 }
 
 #[cfg(test)]

@@ -2,18 +2,18 @@
 
 use schemars::{Schema, schema_for};
 
-use crate::record::Review;
+use crate::record::ReviewRecord;
 
 /// Renders the record as indented JSON.
-pub fn render(review: &Review) -> String {
+pub fn render_json(review: &ReviewRecord) -> String {
     let mut out = serde_json::to_string_pretty(review).expect("a record has no keys but strings");
     out.push('\n');
     out
 }
 
 /// The JSON Schema of the record.
-pub fn schema() -> Schema {
-    schema_for!(Review)
+pub fn record_schema() -> Schema {
+    schema_for!(ReviewRecord)
 }
 
 #[cfg(test)]
@@ -22,7 +22,7 @@ mod tests {
 
     #[test]
     fn the_schema_describes_every_part_by_name() {
-        let schema = schema().to_value();
+        let schema = record_schema().to_value();
         let parts = ["Reported", "Insight", "Call", "LineRange", "Phase", "Fix", "ModelTier"];
         for part in parts {
             assert!(schema["$defs"][part].is_object(), "{part}");

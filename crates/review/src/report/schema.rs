@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::change::{FileStatus, LineRange, Skipped};
-use crate::finding::{Fix, Phase};
+use crate::change::{FileStatus, LineRange, SkippedFile};
+use crate::finding::{FindingFix, Phase};
 use crate::lineup::ModelTier;
 
 /// Implements `JsonSchema` for a type, under its own name.
@@ -33,7 +33,7 @@ describe!(LineRange, {
     "required": ["first", "last"],
 });
 
-describe!(Skipped, {
+describe!(SkippedFile, {
     "description": "A file that is not reviewed.",
     "type": "object",
     "properties": {
@@ -59,7 +59,7 @@ describe!(ModelTier, {
     "enum": ["strong", "fast"],
 });
 
-describe!(Fix, {
+describe!(FindingFix, {
     "description": "What to do about a finding.",
     "oneOf": [
         {
@@ -100,10 +100,10 @@ mod tests {
     fn every_value_fits_its_schema() {
         use Phase::{Gaps, Patterns, Quick, Synthesis, Thorough, Validation};
         check(&[LineRange { first: 1, last: 2 }]);
-        check(&[Skipped { path: "a".into(), reason: "binary".into(), missed: true }]);
+        check(&[SkippedFile { path: "a".into(), reason: "binary".into(), missed: true }]);
         check(&[FileStatus::Added, FileStatus::Modified, FileStatus::Renamed, FileStatus::Whole]);
         check(&[Patterns, Thorough, Quick, Gaps, Synthesis, Validation]);
         check(&[ModelTier::Strong, ModelTier::Fast]);
-        check(&[Fix::Diff("-a".into()), Fix::Prompt("b".into())]);
+        check(&[FindingFix::Diff("-a".into()), FindingFix::Prompt("b".into())]);
     }
 }

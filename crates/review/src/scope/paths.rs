@@ -6,95 +6,99 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::ScopeError;
 
 /// A filter of named paths. Without any, all files match.
-pub(super) struct Filter {
-    wanted: Vec<Wanted>,
+pub(super) struct ScopePathFilter {
+    wanted: Vec<NamedPath>,
 }
 
 /// A named path.
-pub(super) struct Wanted {
+pub(super) struct NamedPath {
     /// The path as the user wrote it.
     pub(super) said: Utf8PathBuf,
-    meant: Meant,
+    meant: PathTarget,
 }
 
-enum Meant {
+enum PathTarget {
     /// A file, or everything below a folder.
     At(Utf8PathBuf),
     /// Matchers for the glob itself, and for everything below a matching folder.
     Glob(GlobMatcher, GlobMatcher),
 }
 
-impl Filter {
+impl ScopePathFilter {
     /// Creates a filter from paths relative to `here`, for files below `top`.
     pub(super) fn new(
         here: &Utf8Path,
         top: &Utf8Path,
         paths: &[Utf8PathBuf],
-    ) -> Result<Filter, ScopeError> {
+    ) -> Result<ScopePathFilter, ScopeError> {
         let wanted = paths.iter().map(|said| {
-            let meant = meant(here, top, said)?;
-            Ok(Wanted { said: said.clone(), meant })
+            let meant = resolve_path(here, top, said)?;
+            Ok(NamedPath { said: said.clone(), meant })
         });
-        Ok(Filter { wanted: wanted.collect::<Result<_, ScopeError>>()? })
+        Ok(ScopePathFilter { wanted: wanted.collect::<Result<_, ScopeError>>()? })
     }
 
     /// Returns true if the filter includes a file.
-    pub(super) fn takes(&self, path: &Utf8Path) -> bool {
-        self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted.takes(path))
+    pub(super) fn matches_path(&self, path: &Utf8Path) -> bool {
+        self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted.matches_path(path))
     }
 
     /// Returns true if the user named this very file, not just a folder that contains it.
-    pub(super) fn names(&self, path: &Utf8Path) -> bool {
-        self.wanted.iter().any(|wanted| matches!(&wanted.meant, Meant::At(at) if at == path))
+    pub(super) fn names_file(&self, path: &Utf8Path) -> bool {
+        self.wanted.iter().any(|wanted| matches!(&wanted.meant, PathTarget::At(at) if at == path))
     }
 
-    pub(super) fn wanted(&self) -> &[Wanted] {
+    pub(super) fn wanted(&self) -> &[NamedPath] {
         &self.wanted
     }
 
     /// The named files and folders, without globs.
-    pub(super) fn places(&self) -> impl Iterator<Item = &Utf8Path> {
+    pub(super) fn named_places(&self) -> impl Iterator<Item = &Utf8Path> {
         self.wanted.iter().filter_map(|wanted| match &wanted.meant {
-            Meant::At(at) => Some(at.as_path()),
-            Meant::Glob(..) => None,
+            PathTarget::At(at) => Some(at.as_path()),
+            PathTarget::Glob(..) => None,
         })
     }
 }
 
-impl Wanted {
+impl NamedPath {
     /// The path for display. `.` is replaced by the path from the top, since it means nothing to other readers.
-    pub(super) fn shown(&self) -> &Utf8Path {
+    pub(super) fn display_path(&self) -> &Utf8Path {
         match &self.meant {
-            Meant::At(at) if matches!(self.said.as_str(), "" | "." | "./") => at,
+            PathTarget::At(at) if matches!(self.said.as_str(), "" | "." | "./") => at,
             _ => &self.said,
         }
     }
 
-    pub(super) fn takes(&self, path: &Utf8Path) -> bool {
+    pub(super) fn matches_path(&self, path: &Utf8Path) -> bool {
         match &self.meant {
-            Meant::At(at) => path.starts_with(at),
-            Meant::Glob(file, folder) => file.is_match(path) || folder.is_match(path),
+            PathTarget::At(at) => path.starts_with(at),
+            PathTarget::Glob(file, folder) => file.is_match(path) || folder.is_match(path),
         }
     }
 }
 
-fn meant(here: &Utf8Path, top: &Utf8Path, said: &Utf8Path) -> Result<Meant, ScopeError> {
+fn resolve_path(
+    here: &Utf8Path,
+    top: &Utf8Path,
+    said: &Utf8Path,
+) -> Result<PathTarget, ScopeError> {
     let outside = || ScopeError::Outside { path: said.to_owned(), top: top.to_owned() };
     let whole = here.join(said);
     let is_glob = said.as_str().contains(['*', '?', '[', '{']);
     if !is_glob || whole.symlink_metadata().is_ok() {
-        return below(&whole, top).map(Meant::At).ok_or_else(outside);
+        return relative_to_top(&whole, top).map(PathTarget::At).ok_or_else(outside);
     }
-    let folder = below(here, top).unwrap_or_default();
+    let folder = relative_to_top(here, top).unwrap_or_default();
     let folder = Utf8PathBuf::from(globset::escape(folder.as_str()));
     let glob = match (said.is_absolute(), said.as_str().contains('/')) {
-        (true, _) => below(said, top).ok_or_else(outside)?,
-        (false, true) => normal(&folder.join(said)).ok_or_else(outside)?,
+        (true, _) => relative_to_top(said, top).ok_or_else(outside)?,
+        (false, true) => normalise_path(&folder.join(said)).ok_or_else(outside)?,
         (false, false) => folder.join("**").join(said),
     };
     let matcher = compile_glob(glob.as_str(), said)?;
     let below_matcher = compile_glob(glob.join("**").as_str(), said)?;
-    Ok(Meant::Glob(matcher, below_matcher))
+    Ok(PathTarget::Glob(matcher, below_matcher))
 }
 
 /// Compiles a glob. An error names the path as the user wrote it.
@@ -105,8 +109,8 @@ fn compile_glob(text: &str, said: &Utf8Path) -> Result<GlobMatcher, ScopeError> 
 }
 
 /// Makes a path relative to `top`. Symbolic links are resolved if it is not below `top` as written.
-fn below(whole: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
-    let plain = normal(whole)?;
+fn relative_to_top(whole: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
+    let plain = normalise_path(whole)?;
     if let Ok(relative) = plain.strip_prefix(top) {
         return Some(relative.to_owned());
     }
@@ -115,7 +119,7 @@ fn below(whole: &Utf8Path, top: &Utf8Path) -> Option<Utf8PathBuf> {
 }
 
 /// Removes `.` and `..` from a path. Returns `None` if it leads above its start.
-fn normal(path: &Utf8Path) -> Option<Utf8PathBuf> {
+fn normalise_path(path: &Utf8Path) -> Option<Utf8PathBuf> {
     let mut normal = Utf8PathBuf::new();
     for part in path.components() {
         match part {
@@ -138,9 +142,9 @@ mod tests {
     fn check(here: &str, said: &str, taken: &[&str]) {
         let all = ["a.rs", "src/a.rs", "src/b.md", "src/sub/c.rs", "srcs/d.rs"];
         let (here, top) = (Utf8Path::new("/nowhere").join(here), Utf8Path::new("/nowhere"));
-        let filter = Filter::new(&here, top, &[said.into()]).unwrap();
+        let filter = ScopePathFilter::new(&here, top, &[said.into()]).unwrap();
         let found: Vec<&str> =
-            all.into_iter().filter(|path| filter.takes(Utf8Path::new(path))).collect();
+            all.into_iter().filter(|path| filter.matches_path(Utf8Path::new(path))).collect();
         assert_eq!(found, taken, "{said} in {here}");
     }
 
@@ -163,9 +167,12 @@ mod tests {
     fn what_is_elsewhere_or_no_glob_is_refused() {
         let top = Utf8Path::new("/nowhere");
         for said in ["../x", "/etc/passwd", "../*.rs"] {
-            let refused = Filter::new(top, top, &[said.into()]);
+            let refused = ScopePathFilter::new(top, top, &[said.into()]);
             assert!(matches!(refused, Err(ScopeError::Outside { .. })), "{said}");
         }
-        assert!(matches!(Filter::new(top, top, &["a{".into()]), Err(ScopeError::Glob { .. })));
+        assert!(matches!(
+            ScopePathFilter::new(top, top, &["a{".into()]),
+            Err(ScopeError::Glob { .. })
+        ));
     }
 }

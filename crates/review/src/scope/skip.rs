@@ -65,7 +65,7 @@ const BUILT_FOLDERS: &[&str] = &["dist"];
 pub(super) const ATTRIBUTES: &[&str] = &["linguist-generated", "linguist-vendored"];
 
 /// Returns the reason for skipping a file, judging by its path.
-pub(crate) fn by_path(path: &Utf8Path) -> Option<&'static str> {
+pub(crate) fn skip_reason_by_path(path: &Utf8Path) -> Option<&'static str> {
     let name = path.file_name()?;
     if LOCK_FILES.contains(&name) {
         return Some("lock file");
@@ -82,14 +82,14 @@ pub(crate) fn by_path(path: &Utf8Path) -> Option<&'static str> {
 }
 
 /// Returns the reason for skipping a file, judging by a git attribute.
-pub(super) fn by_attribute(name: &str, value: &str) -> Option<String> {
+pub(super) fn skip_reason_by_attribute(name: &str, value: &str) -> Option<String> {
     matches!(value, "set" | "true")
         .then(|| format!("marked as `{name}` in .gitattributes"))
         .filter(|_| ATTRIBUTES.contains(&name))
 }
 
 /// Formats a number with thousands separators.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -119,12 +119,15 @@ mod tests {
             ("src/lock.rs", None),
             ("distance/a.rs", None),
         ] {
-            assert_eq!(by_path(path.into()), why, "{path}");
+            assert_eq!(skip_reason_by_path(path.into()), why, "{path}");
         }
     }
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(group_digits),
+            ["0", "999", "1,000", "1,234,567"]
+        );
     }
 }

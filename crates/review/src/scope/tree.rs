@@ -2,16 +2,16 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use repertoire_git::repo::{Git, GitError, TreeId};
+use repertoire_git::repo::{GitClient, GitError, TreeId};
 
 /// A folder that contains the state under review. An exported copy is deleted on drop.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ReviewTree {
     dir: Utf8PathBuf,
     exported: Option<tempfile::TempDir>,
 }
 
-impl Tree {
+impl ReviewTree {
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
@@ -22,16 +22,16 @@ impl Tree {
     }
 
     /// The user's working directory.
-    pub(super) fn checkout(dir: Utf8PathBuf) -> Tree {
-        Tree { dir, exported: None }
+    pub(super) fn from_checkout(dir: Utf8PathBuf) -> ReviewTree {
+        ReviewTree { dir, exported: None }
     }
 
     /// Exports a tree to a temporary folder, below `scratch` if given.
-    pub(super) async fn export(
-        git: &Git,
+    pub(super) async fn export_tree(
+        git: &GitClient,
         tree: &TreeId,
         scratch: Option<&Utf8Path>,
-    ) -> Result<Tree, GitError> {
+    ) -> Result<ReviewTree, GitError> {
         let io = |source| GitError::Io {
             path: scratch.unwrap_or(Utf8Path::new("the folder for temporary files")).to_owned(),
             source,
@@ -48,7 +48,7 @@ impl Tree {
         let keep = keep.map_err(io)?;
         let dir = keep.path().canonicalize().map_err(io)?;
         let dir = Utf8PathBuf::try_from(dir).map_err(|error| io(error.into_io_error()))?;
-        git.export(tree, &dir).await?;
-        Ok(Tree { dir, exported: Some(keep) })
+        git.export_tree(tree, &dir).await?;
+        Ok(ReviewTree { dir, exported: Some(keep) })
     }
 }

@@ -5,22 +5,22 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
 use repertoire_review::extract::{
-    Extracted, FocusArea, Methodology, Pattern, PriorityFiles, ReviewKind, ReviewSkill, Severity,
-    extract, extract_with, to_yaml,
+    FocusArea, PriorityFiles, ReviewExtraction, ReviewKind, ReviewMethodology, ReviewPattern,
+    ReviewSeverity, ReviewSkill, extract_review_skill, extract_review_skill_with, to_yaml,
 };
-use repertoire_skill::load::load;
-use repertoire_skill::skill::{Origin, Plugin, Scope, Skill};
+use repertoire_skill::load::load_skill;
+use repertoire_skill::skill::{PluginInfo, Scope, Skill, SkillOrigin};
 use repertoire_text::fs::write_atomic;
 use repertoire_text::{Limits, Source, Span, yaml};
 
-fn skill_at(file: &str, origin: Origin, name: &str, body: &str) -> Skill {
+fn skill_at(file: &str, origin: SkillOrigin, name: &str, body: &str) -> Skill {
     let text = format!("---\nname: {name}\ndescription: Reviews. Use when asked.\n---\n{body}");
-    load(Source::new(file, text), origin, &Limits::default()).skill.unwrap()
+    load_skill(Source::new(file, text), origin, &Limits::default()).skill.unwrap()
 }
 
 fn skill(name: &str, body: &str) -> Skill {
     let file = format!("/nowhere/{name}/SKILL.md");
-    skill_at(&file, Origin::file(file.as_str()), name, body)
+    skill_at(&file, SkillOrigin::from_file(file.as_str()), name, body)
 }
 
 fn read_back(text: &str) -> Vec<ReviewSkill> {
@@ -47,21 +47,21 @@ impl OnDisk {
         write_atomic(&self.plugin.join(path), text.as_bytes()).unwrap();
     }
 
-    fn extract(&self, plugin: Option<Plugin>, body: &str) -> Extracted {
+    fn extract(&self, plugin: Option<PluginInfo>, body: &str) -> ReviewExtraction {
         let file = self.plugin.join("skills/reviewing-bugs/SKILL.md");
         let root = self.plugin.join("skills");
-        let origin = Origin { file: file.clone(), root, scope: Scope::Plugin, plugin };
+        let origin = SkillOrigin { file: file.clone(), root, scope: Scope::Plugin, plugin };
         let skill = skill_at(file.as_str(), origin, "reviewing-bugs", body);
         write_atomic(&file, skill.text().as_bytes()).unwrap();
-        extract(&skill, "review:reviewing-bugs")
+        extract_review_skill(&skill, "review:reviewing-bugs")
     }
 }
 
-fn plugin() -> Option<Plugin> {
-    Some(Plugin { name: "review".to_owned(), version: "1.0.0".to_owned() })
+fn plugin() -> Option<PluginInfo> {
+    Some(PluginInfo { name: "review".to_owned(), version: "1.0.0".to_owned() })
 }
 
-fn codes(found: &Extracted) -> Vec<&str> {
+fn codes(found: &ReviewExtraction) -> Vec<&str> {
     found.diagnostics.iter().map(|found| found.code.id).collect()
 }
 
@@ -88,7 +88,7 @@ fn nothing_outside_is_read() {
     let disk = OnDisk::new();
     disk.write("../../secret.md", TABLE);
     disk.write("shared/rules.md", TABLE);
-    let check = |plugin: Option<Plugin>, pointer: &str| {
+    let check = |plugin: Option<PluginInfo>, pointer: &str| {
         let found = disk.extract(plugin, &format!("## Auto-Validated\n\nSee `{pointer}`.\n"));
         assert_eq!(codes(&found), ["RS414", "RS410"], "{pointer}");
         assert!(found.skill.auto_validated_patterns.is_empty(), "{pointer}");
@@ -158,7 +158,7 @@ fn hostile_texts_cost_no_more_than_they_are_long() {
     for body in bodies {
         for name in ["reviewing-bugs", "thinking"] {
             let started = Instant::now();
-            let found = extract(&skill(name, &body), name);
+            let found = extract_review_skill(&skill(name, &body), name);
             let start: String = body.chars().take(40).collect();
             assert!(started.elapsed() < Duration::from_secs(60), "{name} {start:?}");
             assert!(found.diagnostics.len() <= 66, "{name} {start:?}");
@@ -213,7 +213,10 @@ fn piece() -> impl Strategy<Value = String> {
     prop_oneof![4 => words.prop_map(str::to_owned), 1 => "\\PC{0,12}", 1 => "[-*#|>`() \n\t:?0-9a-c\\\\]{0,12}"]
 }
 
-fn check_spans(found: &Extracted, sources: &[(&Utf8Path, &str)]) -> Result<(), TestCaseError> {
+fn check_spans(
+    found: &ReviewExtraction,
+    sources: &[(&Utf8Path, &str)],
+) -> Result<(), TestCaseError> {
     for finding in &found.diagnostics {
         let Some(span) = finding.span else { continue };
         let path = finding.path.as_deref();
@@ -231,12 +234,12 @@ proptest! {
         name in prop::sample::select(vec!["reviewing-bugs", "reviewing-documentation", "thinking"]),
     ) {
         let file = "/plugins/p/1/skills/x/SKILL.md";
-        let origin = Origin {
+        let origin = SkillOrigin {
             file: file.into(), root: "/plugins/p/1/skills".into(), scope: Scope::Plugin, plugin: plugin(),
         };
         let skill = skill_at(file, origin, name, &body.concat());
         let shared = shared.concat();
-        let found = extract_with(&skill, name, &|_| Ok(shared.clone()));
+        let found = extract_review_skill_with(&skill, name, &|_| Ok(shared.clone()));
         let rules = Utf8Path::new("/plugins/p/1/skills/shared/rules.md");
         check_spans(&found, &[(Utf8Path::new(file), skill.text()), (rules, &shared)])?;
         let skills = vec![found.skill];
@@ -262,8 +265,8 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(text(), 0..4)
 }
 
-fn severity() -> impl Strategy<Value = Option<Severity>> {
-    prop::option::of(prop::sample::select(Severity::ALL.to_vec()))
+fn severity() -> impl Strategy<Value = Option<ReviewSeverity>> {
+    prop::option::of(prop::sample::select(ReviewSeverity::ALL.to_vec()))
 }
 
 fn area() -> impl Strategy<Value = FocusArea> {
@@ -274,10 +277,10 @@ fn area() -> impl Strategy<Value = FocusArea> {
     })
 }
 
-fn pattern() -> impl Strategy<Value = Pattern> {
+fn pattern() -> impl Strategy<Value = ReviewPattern> {
     let some = || prop::option::of(text());
     (text(), some(), text(), severity(), texts(), some()).prop_map(
-        |(id, pattern, description, severity, files, unusable)| Pattern {
+        |(id, pattern, description, severity, files, unusable)| ReviewPattern {
             id,
             pattern,
             description,
@@ -288,9 +291,9 @@ fn pattern() -> impl Strategy<Value = Pattern> {
     )
 }
 
-fn methodology() -> impl Strategy<Value = Methodology> {
+fn methodology() -> impl Strategy<Value = ReviewMethodology> {
     (text(), text(), texts(), texts()).prop_map(|(approach, mindset, steps, questions)| {
-        Methodology { approach, mindset, steps, questions }
+        ReviewMethodology { approach, mindset, steps, questions }
     })
 }
 

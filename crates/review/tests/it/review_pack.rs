@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use camino::Utf8Path;
 use regex::Regex;
-use repertoire_review::extract::{ReviewKind, ReviewSkill, compile, extract};
-use repertoire_skill::load::load;
+use repertoire_review::extract::{ReviewKind, ReviewSkill, compile_pattern, extract_review_skill};
+use repertoire_skill::load::load_skill;
 use repertoire_skill::pack;
-use repertoire_skill::skill::Origin;
+use repertoire_skill::skill::SkillOrigin;
 use repertoire_text::fs::read_text;
 use repertoire_text::{Limits, Source};
 
@@ -39,8 +39,8 @@ fn extracted(skill: &str) -> ReviewSkill {
     let file = folder.join("SKILL.md");
     let text = read_text(&file, 1024 * 1024).unwrap();
     let source = Source::new(file.clone(), text);
-    let skill = load(source, Origin::file(file), &Limits::default()).skill.unwrap();
-    let found = extract(&skill, &skill.name);
+    let skill = load_skill(source, SkillOrigin::from_file(file), &Limits::default()).skill.unwrap();
+    let found = extract_review_skill(&skill, &skill.name);
     assert!(found.diagnostics.is_empty(), "{:#?}", found.diagnostics);
     found.skill
 }
@@ -50,7 +50,7 @@ fn patterns(skill: &str) -> BTreeMap<String, Regex> {
     let found = extracted(skill).auto_validated_patterns.into_iter();
     let compiled = found.map(|found| {
         assert!(found.severity.is_some() && !found.description.is_empty(), "{}", found.id);
-        let regex = compile(&found.pattern.unwrap()).unwrap();
+        let regex = compile_pattern(&found.pattern.unwrap()).unwrap();
         (found.id, regex)
     });
     compiled.collect()
@@ -130,7 +130,7 @@ fn the_methods_of_the_pack_are_whole() {
 
 #[test]
 fn every_review_skill_of_the_pack_is_tested_here() {
-    let mut skills: Vec<String> = pack::files()
+    let mut skills: Vec<String> = pack::list_pack_files()
         .iter()
         .filter_map(|path| path.strip_suffix("/SKILL.md").map(str::to_owned))
         .filter(|name| name.starts_with("reviewing-"))

@@ -2,58 +2,58 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::Network;
-use super::policy::{Policy, RESOLVER, SYSTEM};
-use crate::process::Spawn;
+use super::NetworkAccess;
+use super::policy::{RESOLVER, SYSTEM, SandboxPolicy};
+use crate::process::ProcessSpec;
 
 /// Kernel interfaces that root can write to, even as root of a namespace.
 const KERNEL: &[&str] = &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 
 /// Returns all arguments up to the program. `bwrap` itself skips the `-try` paths that do not exist.
-pub(super) fn args(policy: &Policy, spawn: &Spawn) -> Vec<String> {
-    let mut args = Args(Vec::new());
-    args.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
+pub(super) fn build_args(policy: &SandboxPolicy, spawn: &ProcessSpec) -> Vec<String> {
+    let mut args = BwrapArgs(Vec::new());
+    args.push_words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
     // Make our helper PID 1. `bwrap`'s own init process would run without the filter, and programs could write to its
     // memory.
-    args.words(&["--as-pid-1"]);
-    if policy.network == Network::On {
-        args.words(&["--share-net"]);
+    args.push_words(&["--as-pid-1"]);
+    if policy.network == NetworkAccess::On {
+        args.push_words(&["--share-net"]);
     }
     SYSTEM.iter().for_each(|path| args.mount("--ro-bind-try", path));
-    if policy.network == Network::On {
+    if policy.network == NetworkAccess::On {
         RESOLVER.iter().for_each(|path| args.mount("--ro-bind-try", path));
     }
-    args.words(&["--proc", "/proc", "--dev", "/dev"]);
+    args.push_words(&["--proc", "/proc", "--dev", "/dev"]);
     KERNEL.iter().for_each(|path| args.mount("--ro-bind-try", path));
-    let temporary = policy.temporary();
+    let temporary = policy.temporary_folder();
     for place in ["/tmp", "/var/tmp"] {
-        args.words(&["--bind", temporary.as_str(), place]);
+        args.push_words(&["--bind", temporary.as_str(), place]);
     }
-    for (path, how) in in_order(policy) {
+    for (path, how) in sorted_mounts(policy) {
         args.mount(how, path.as_str());
     }
-    protect(&mut args, policy);
+    protect_paths(&mut args, policy);
     if let Some(helper) = policy.helper.first() {
         args.mount("--ro-bind", helper);
     }
-    args.words(&["--chdir", spawn.dir.as_str(), "--"]);
+    args.push_words(&["--chdir", spawn.dir.as_str(), "--"]);
     args.0
 }
 
-struct Args(Vec<String>);
+struct BwrapArgs(Vec<String>);
 
-impl Args {
-    fn words(&mut self, words: &[&str]) {
+impl BwrapArgs {
+    fn push_words(&mut self, words: &[&str]) {
         self.0.extend(words.iter().map(|word| (*word).to_owned()));
     }
 
     fn mount(&mut self, how: &str, path: &str) {
-        self.words(&[how, path, path]);
+        self.push_words(&[how, path, path]);
     }
 }
 
 /// Sorts parents before children, so that the mount of a nested folder comes later and wins.
-fn in_order(policy: &Policy) -> Vec<(Utf8PathBuf, &'static str)> {
+fn sorted_mounts(policy: &SandboxPolicy) -> Vec<(Utf8PathBuf, &'static str)> {
     let read = policy.read.iter().map(|path| (path.clone(), "--ro-bind-try"));
     let write = policy.write.iter().map(|path| (path.clone(), "--bind-try"));
     let private = policy.private_folders().map(|path| (path, "--bind-try"));
@@ -63,7 +63,7 @@ fn in_order(policy: &Policy) -> Vec<(Utf8PathBuf, &'static str)> {
 }
 
 /// Mounts protected paths read-only, and bind-mounts their parents so that they cannot be renamed away.
-fn protect(args: &mut Args, policy: &Policy) {
+fn protect_paths(args: &mut BwrapArgs, policy: &SandboxPolicy) {
     let mut pinned: Vec<&Utf8Path> = Vec::new();
     for path in &policy.protected {
         let above = path.ancestors().skip(1).take_while(|above| *above != policy.dir);
@@ -75,6 +75,6 @@ fn protect(args: &mut Args, policy: &Policy) {
     policy.protected.iter().for_each(|path| args.mount("--ro-bind-try", path.as_str()));
     // Hide sockets behind `/dev/null`, so that connecting to them fails.
     for socket in policy.sockets.iter().filter(|socket| !socket.is_symlink() && socket.exists()) {
-        args.words(&["--ro-bind", "/dev/null", socket.as_str()]);
+        args.push_words(&["--ro-bind", "/dev/null", socket.as_str()]);
     }
 }

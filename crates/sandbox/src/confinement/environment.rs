@@ -5,7 +5,9 @@ use repertoire_text::secrets::is_secret_variable;
 /// Keeps the variables that programs need, without any that look like a secret.
 ///
 /// `HOME` is kept because tool chains are located through it; inside the sandbox, programs see a private home instead.
-pub fn scrubbed(environment: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+pub fn scrub_environment(
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Vec<(String, String)> {
     let mut kept: Vec<_> = environment
         .into_iter()
         .filter(|(name, _)| is_needed(name) && !is_secret_variable(name))
@@ -69,7 +71,8 @@ mod tests {
             "MY_THING",
         ];
         let environment = names.map(|name| (name.to_owned(), "x".to_owned()));
-        let kept: Vec<_> = scrubbed(environment).into_iter().map(|(name, _)| name).collect();
+        let kept: Vec<_> =
+            scrub_environment(environment).into_iter().map(|(name, _)| name).collect();
         assert_eq!(kept, ["HOME", "LC_ALL", "PATH", "TERM"]);
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// A property of confined programs that holds whatever they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Guarantee {
+pub enum SandboxGuarantee {
     /// Programs read and write only the folders that the policy names.
     FilesConfined,
     /// System secrets that only root may read stay unreadable to programs that run as root.
@@ -28,14 +28,14 @@ pub enum Guarantee {
     ProcessesEndWithCommand,
 }
 
-use Guarantee::{
+use SandboxGuarantee::{
     FilesConfined, MetadataConfined, NetworkOff, NoSetuidFiles, ProcessesEndWithCommand,
     ProtectedPathsReadOnly, SecretsUnreadable, SignalsScoped, UnixSocketsClosed,
 };
 
-impl Guarantee {
+impl SandboxGuarantee {
     /// All guarantees. `sandbox = "require"` demands every one unless the configuration names fewer.
-    pub const ALL: &[Guarantee] = &[
+    pub const ALL: &[SandboxGuarantee] = &[
         FilesConfined,
         SecretsUnreadable,
         MetadataConfined,
@@ -63,7 +63,7 @@ impl Guarantee {
     }
 
     /// Explains to the user what is possible without this guarantee, and the remedy.
-    pub fn lack(self) -> &'static str {
+    pub fn describe_lack(self) -> &'static str {
         match self {
             FilesConfined => "Programs can read and write files outside the work folder.",
             SecretsUnreadable => {
@@ -88,12 +88,16 @@ impl Guarantee {
     }
 
     /// Returns the guarantees missing from a set, in the order of [`Guarantee::ALL`].
-    pub fn missing_in(held: &BTreeSet<Guarantee>) -> Vec<Guarantee> {
-        Guarantee::ALL.iter().copied().filter(|guarantee| !held.contains(guarantee)).collect()
+    pub fn missing_in(held: &BTreeSet<SandboxGuarantee>) -> Vec<SandboxGuarantee> {
+        SandboxGuarantee::ALL
+            .iter()
+            .copied()
+            .filter(|guarantee| !held.contains(guarantee))
+            .collect()
     }
 }
 
-impl fmt::Display for Guarantee {
+impl fmt::Display for SandboxGuarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -104,11 +108,12 @@ impl fmt::Display for Guarantee {
 #[error("`{0}` is not a guarantee of the sandbox")]
 pub struct UnknownGuarantee(pub String);
 
-impl FromStr for Guarantee {
+impl FromStr for SandboxGuarantee {
     type Err = UnknownGuarantee;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Guarantee::ALL.iter().copied().find(|guarantee| guarantee.name() == name);
+        let found =
+            SandboxGuarantee::ALL.iter().copied().find(|guarantee| guarantee.name() == name);
         found.ok_or_else(|| UnknownGuarantee(name.to_owned()))
     }
 }
@@ -119,18 +124,18 @@ mod tests {
 
     #[test]
     fn every_guarantee_is_found_by_its_name() {
-        for guarantee in Guarantee::ALL {
+        for guarantee in SandboxGuarantee::ALL {
             assert_eq!(guarantee.name().parse(), Ok(*guarantee));
         }
-        assert!("no-such-thing".parse::<Guarantee>().is_err());
-        let distinct: BTreeSet<_> = Guarantee::ALL.iter().collect();
-        assert_eq!(distinct.len(), Guarantee::ALL.len());
+        assert!("no-such-thing".parse::<SandboxGuarantee>().is_err());
+        let distinct: BTreeSet<_> = SandboxGuarantee::ALL.iter().collect();
+        assert_eq!(distinct.len(), SandboxGuarantee::ALL.len());
     }
 
     #[test]
     fn a_set_that_lacks_one_says_which() {
-        let mut held: BTreeSet<_> = Guarantee::ALL.iter().copied().collect();
+        let mut held: BTreeSet<_> = SandboxGuarantee::ALL.iter().copied().collect();
         held.remove(&SignalsScoped);
-        assert_eq!(Guarantee::missing_in(&held), [SignalsScoped]);
+        assert_eq!(SandboxGuarantee::missing_in(&held), [SignalsScoped]);
     }
 }

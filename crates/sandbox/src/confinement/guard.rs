@@ -23,30 +23,30 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use self::check::{Aside, Check};
+use self::check::{AsideFolder, SnapshotCheck};
 pub(super) use self::handles::unlock;
-use self::handles::{mode, open_dir};
-use self::picture::{Depth, Picture, empty};
+use self::handles::{open_dir, permission_bits};
+use self::snapshot::{GuardSnapshot, SnapshotDepth, empty_snapshot};
 use super::nested::worktree_pointers;
 use super::policy::private_dir;
-use super::search::{Found, SearchedTree};
-use crate::workplace::Workplace;
+use super::search::{NestedSearchResult, SearchedTree};
+use crate::workplace::RunWorkplace;
 
 mod check;
 mod handles;
-mod picture;
+mod snapshot;
 
 /// A change that a program made to a protected path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ProtectedPathChange {
     /// The path, relative to the work folder.
     pub path: Utf8PathBuf,
-    pub outcome: Outcome,
+    pub outcome: ProtectedPathOutcome,
 }
 
 /// The result of handling a change to a protected path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProtectedPathOutcome {
     /// The original state is restored.
     Restored,
     /// The path did not exist before; it was moved to this location.
@@ -57,26 +57,29 @@ pub enum Outcome {
     NotSearched(String),
 }
 
-impl Change {
+impl ProtectedPathChange {
     /// Returns true if some of the program's changes may remain.
     pub fn is_failure(&self) -> bool {
-        matches!(self.outcome, Outcome::Failed(_) | Outcome::NotSearched(_))
+        matches!(
+            self.outcome,
+            ProtectedPathOutcome::Failed(_) | ProtectedPathOutcome::NotSearched(_)
+        )
     }
 
     /// Describes the change in a sentence for the user and the model.
     pub fn describe(&self) -> String {
         let path = &self.path;
         match &self.outcome {
-            Outcome::Restored => {
+            ProtectedPathOutcome::Restored => {
                 format!("the protected path `{path}` was changed, and is as it was before")
             }
-            Outcome::MovedTo(aside) => {
+            ProtectedPathOutcome::MovedTo(aside) => {
                 format!("the protected path `{path}` was made, and is now in {aside}")
             }
-            Outcome::Failed(why) => {
+            ProtectedPathOutcome::Failed(why) => {
                 format!("the protected path `{path}` was changed and not put back: {why}")
             }
-            Outcome::NotSearched(why) => {
+            ProtectedPathOutcome::NotSearched(why) => {
                 format!(
                     "new protected paths in `{path}` may be left: {why}; look at the folder before you use git in it"
                 )
@@ -89,27 +92,27 @@ impl Change {
 pub(crate) const PICTURES: &str = "pictures";
 
 /// The work folders in which programs are running.
-static WATCHED: Mutex<BTreeMap<Key, Watched>> = Mutex::new(BTreeMap::new());
+static WATCHED: Mutex<BTreeMap<GuardedFolderKey, WatchedFolder>> = Mutex::new(BTreeMap::new());
 
 /// Identifies a work folder, and whether its protected paths are mounted read-only. If they are, the snapshot has no
 /// contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct GuardedFolderKey {
     device: u64,
     inode: u64,
     is_mounted: bool,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedFolder {
     programs: usize,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<SharedGuardState>>,
 }
 
 /// The state that the guards of one work folder share.
 #[derive(Debug, Default)]
-struct Shared {
-    picture: Option<Picture>,
+struct SharedGuardState {
+    picture: Option<GuardSnapshot>,
     /// The file with the snapshot, for supervisors.
     file: Option<Utf8PathBuf>,
     /// Path suffixes that running programs may change, with one entry per program.
@@ -118,9 +121,9 @@ struct Shared {
 
 /// The state of protected paths before a program runs, shared by programs that run concurrently in the same folder.
 #[derive(Debug)]
-pub struct Guard {
+pub struct ProtectedPathGuard {
     /// `None` if the work folder could not be opened.
-    place: Option<(Key, OwnedFd, Arc<Mutex<Shared>>)>,
+    place: Option<(GuardedFolderKey, OwnedFd, Arc<Mutex<SharedGuardState>>)>,
     dir: Utf8PathBuf,
     mode: u32,
     spill: Utf8PathBuf,
@@ -130,34 +133,37 @@ pub struct Guard {
     is_checked: bool,
 }
 
-impl Guard {
+impl ProtectedPathGuard {
     /// Takes a snapshot of a workplace's protected paths. Call it before [`Sandbox::confine`](super::Sandbox::confine),
     /// which mounts the paths that it found.
-    pub fn before(workplace: &Workplace) -> Guard {
-        Guard::allowing(workplace, &[])
+    pub fn for_workplace(workplace: &RunWorkplace) -> ProtectedPathGuard {
+        ProtectedPathGuard::allowing_changes(workplace, &[])
     }
 
     /// Like [`Guard::before`], for a program that may change protected paths with these suffixes: git's configuration,
     /// provided that the lines it adds cannot run anything.
-    pub fn allowing(workplace: &Workplace, may_change: &'static [&'static str]) -> Guard {
+    pub fn allowing_changes(
+        workplace: &RunWorkplace,
+        may_change: &'static [&'static str],
+    ) -> ProtectedPathGuard {
         let opened = open_dir(&workplace.dir);
         let stat = opened.as_ref().ok().and_then(|dir| rustix::fs::fstat(dir).ok());
         let place = opened.ok().zip(key_of(workplace)).map(|(dir, key)| {
             let shared = {
-                let mut watched = watched();
+                let mut watched = lock_watched();
                 let entry = watched
                     .entry(key)
-                    .or_insert_with(|| Watched { programs: 0, shared: Arc::default() });
+                    .or_insert_with(|| WatchedFolder { programs: 0, shared: Arc::default() });
                 entry.programs += 1;
                 entry.shared.clone()
             };
-            lock(&shared).join(workplace, &dir, may_change);
+            lock_shared(&shared).add_program(workplace, &dir, may_change);
             (key, dir, shared)
         });
-        Guard {
+        ProtectedPathGuard {
             place,
             dir: workplace.dir.clone(),
-            mode: stat.map_or(0o700, |stat| mode(&stat)),
+            mode: stat.map_or(0o700, |stat| permission_bits(&stat)),
             spill: workplace.spill_dir.clone(),
             aside: aside_of(workplace),
             searched: workplace.searched.clone(),
@@ -168,46 +174,46 @@ impl Guard {
 
     /// Returns true if the work folder has more folders than are searched for nested protected paths.
     pub fn search_was_cut(&self) -> bool {
-        self.found().is_some_and(|found| found.is_cut)
+        self.nested_result().is_some_and(|found| found.is_cut)
     }
 
     /// Folders that cannot be listed, and therefore are not searched for nested protected paths.
     pub fn closed_folders(&self) -> Vec<Utf8PathBuf> {
-        let found = self.found();
+        let found = self.nested_result();
         let closed = found.iter().flat_map(|found| found.closed.keys());
         closed.map(|path| path.to_string_lossy().into_owned().into()).collect()
     }
 
-    fn found(&self) -> Option<Arc<Found>> {
+    fn nested_result(&self) -> Option<Arc<NestedSearchResult>> {
         let (_, _, shared) = self.place.as_ref()?;
-        lock(shared).picture.as_ref()?.nested.clone()
+        lock_shared(shared).picture.as_ref()?.nested.clone()
     }
 
     /// Restores protected paths and returns the changes that were found.
-    pub fn after(mut self) -> Vec<Change> {
-        self.check()
+    pub fn restore_paths(mut self) -> Vec<ProtectedPathChange> {
+        self.check_and_restore()
     }
 
-    fn check(&mut self) -> Vec<Change> {
+    fn check_and_restore(&mut self) -> Vec<ProtectedPathChange> {
         self.is_checked = true;
         let gone = || {
-            let outcome = Outcome::Failed("the work folder is gone".to_owned());
-            vec![Change { path: Utf8PathBuf::new(), outcome }]
+            let outcome = ProtectedPathOutcome::Failed("the work folder is gone".to_owned());
+            vec![ProtectedPathChange { path: Utf8PathBuf::new(), outcome }]
         };
         let Some((key, held, shared)) = self.place.take() else { return gone() };
         let rights = self.mode & 0o700;
-        if rustix::fs::fstat(&held).is_ok_and(|stat| mode(&stat) & rights != rights) {
+        if rustix::fs::fstat(&held).is_ok_and(|stat| permission_bits(&stat) & rights != rights) {
             // The program removed the owner's permission to list the folder. Restore it first, or the folder cannot be
             // opened.
             let _ = rustix::fs::fchmod(&held, rustix::fs::Mode::from_raw_mode(self.mode));
         }
-        let mut state = lock(&shared);
-        let Shared { picture, may_change, .. } = &mut *state;
+        let mut state = lock_shared(&shared);
+        let SharedGuardState { picture, may_change, .. } = &mut *state;
         let changes = match (open_dir(&self.dir), picture) {
             (Ok(dir), Some(picture)) => {
-                let aside = Aside::At { spill: self.spill.clone(), path: self.aside.clone() };
+                let aside = AsideFolder::At { spill: self.spill.clone(), path: self.aside.clone() };
                 let (searched, may_change) = (&self.searched, &may_change[..]);
-                Check { dir: &dir, aside: &aside, searched, may_change }.run(picture)
+                SnapshotCheck { dir: &dir, aside: &aside, searched, may_change }.run(picture)
             }
             _ => gone(),
         };
@@ -217,30 +223,35 @@ impl Guard {
             }
         }
         drop(state);
-        leave(key);
+        unregister_program(key);
         changes
     }
 }
 
 /// A guard dropped without a check belongs to an abandoned program, which may already have made changes.
-impl Drop for Guard {
+impl Drop for ProtectedPathGuard {
     fn drop(&mut self) {
         if !self.is_checked {
-            self.check();
+            self.check_and_restore();
         }
     }
 }
 
-impl Shared {
+impl SharedGuardState {
     /// Takes the snapshot, or adds the paths that it does not contain yet.
-    fn join(&mut self, workplace: &Workplace, dir: &OwnedFd, may_change: &'static [&'static str]) {
+    fn add_program(
+        &mut self,
+        workplace: &RunWorkplace,
+        dir: &OwnedFd,
+        may_change: &'static [&'static str],
+    ) {
         self.may_change.extend(may_change);
         let is_first = self.picture.is_none();
         let picture = self.picture.get_or_insert_with(|| {
-            empty(&workplace.dir, &workplace.spill_dir, aside_of(workplace))
+            empty_snapshot(&workplace.dir, &workplace.spill_dir, aside_of(workplace))
         });
         let is_mounted = workplace.sandbox.protects_paths();
-        let depth = if is_mounted { Depth::Surface } else { Depth::Contents };
+        let depth = if is_mounted { SnapshotDepth::Surface } else { SnapshotDepth::Contents };
         let known = picture.before.len();
         // Where protected paths are mounted, the pointers of worktrees are as well.
         let worktrees = if is_mounted || workplace.protected.is_empty() {
@@ -250,73 +261,76 @@ impl Shared {
         };
         for path in workplace.protected.iter().chain(&worktrees) {
             let Ok(relative) = path.strip_prefix(&workplace.dir) else { continue };
-            picture.note_along(dir, relative.as_std_path(), depth);
+            picture.record_along(dir, relative.as_std_path(), depth);
             // A path that may be changed is not mounted read-only, so its contents are needed for the comparison.
             if may_change.iter().any(|may| relative.ends_with(may)) {
-                picture.keep_contents(dir, relative.as_std_path());
+                picture.store_contents(dir, relative.as_std_path());
             }
         }
         if is_first && !workplace.protected.is_empty() {
             let found = workplace.searched.search(&workplace.dir, Duration::ZERO);
-            picture.note_nested(dir, found, depth);
+            picture.record_nested(dir, found, depth);
         }
         // Supervisors read the file, so rewrite it whenever the snapshot has gained paths.
         let has_grown = picture.before.len() > known || !may_change.is_empty();
         if has_grown || self.file.as_ref().is_some_and(|file| !file.exists()) {
-            let written = write_picture(workplace, picture).ok().flatten();
-            remove_picture(std::mem::replace(&mut self.file, written));
+            let written = write_snapshot(workplace, picture).ok().flatten();
+            remove_snapshot(std::mem::replace(&mut self.file, written));
         }
     }
 }
 
 /// Unregisters a program. The last one removes the snapshot.
-fn leave(key: Key) {
-    let mut watched = watched();
+fn unregister_program(key: GuardedFolderKey) {
+    let mut watched = lock_watched();
     let Some(entry) = watched.get_mut(&key) else { return };
     entry.programs -= 1;
     if entry.programs == 0
         && let Some(entry) = watched.remove(&key)
     {
-        remove_picture(lock(&entry.shared).file.take());
+        remove_snapshot(lock_shared(&entry.shared).file.take());
     }
 }
 
-fn watched() -> MutexGuard<'static, BTreeMap<Key, Watched>> {
+fn lock_watched() -> MutexGuard<'static, BTreeMap<GuardedFolderKey, WatchedFolder>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock_shared(shared: &Mutex<SharedGuardState>) -> MutexGuard<'_, SharedGuardState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn key_of(workplace: &Workplace) -> Option<Key> {
+fn key_of(workplace: &RunWorkplace) -> Option<GuardedFolderKey> {
     let stat = rustix::fs::stat(workplace.dir.as_str()).ok()?;
     #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
     let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);
-    Some(Key { device, inode, is_mounted: workplace.sandbox.protects_paths() })
+    Some(GuardedFolderKey { device, inode, is_mounted: workplace.sandbox.protects_paths() })
 }
 
-fn shared_of(workplace: &Workplace) -> Option<Arc<Mutex<Shared>>> {
+fn shared_of(workplace: &RunWorkplace) -> Option<Arc<Mutex<SharedGuardState>>> {
     let key = key_of(workplace)?;
-    watched().get(&key).map(|entry| entry.shared.clone())
+    lock_watched().get(&key).map(|entry| entry.shared.clone())
 }
 
 /// The nested protected paths in the snapshot of a workplace, if programs are running there.
-pub(super) fn found_in(workplace: &Workplace) -> Option<Arc<Found>> {
-    lock(&*shared_of(workplace)?).picture.as_ref()?.nested.clone()
+pub(super) fn nested_paths_of(workplace: &RunWorkplace) -> Option<Arc<NestedSearchResult>> {
+    lock_shared(&*shared_of(workplace)?).picture.as_ref()?.nested.clone()
 }
 
 /// The file with the snapshot of a workplace, if programs are running there.
-pub(super) fn picture_of(workplace: &Workplace) -> Option<Utf8PathBuf> {
-    lock(&*shared_of(workplace)?).file.clone()
+pub(super) fn snapshot_file_of(workplace: &RunWorkplace) -> Option<Utf8PathBuf> {
+    lock_shared(&*shared_of(workplace)?).file.clone()
 }
 
-fn aside_of(workplace: &Workplace) -> Utf8PathBuf {
+fn aside_of(workplace: &RunWorkplace) -> Utf8PathBuf {
     private_dir(workplace).join("aside")
 }
 
 /// Writes the snapshot to a folder that programs cannot change. Returns `None` if there is no such folder.
-fn write_picture(workplace: &Workplace, picture: &Picture) -> io::Result<Option<Utf8PathBuf>> {
+fn write_snapshot(
+    workplace: &RunWorkplace,
+    picture: &GuardSnapshot,
+) -> io::Result<Option<Utf8PathBuf>> {
     let spill = &workplace.spill_dir;
     // In a folder that programs may write to, they could change the snapshot.
     let is_writable = spill.starts_with(&workplace.dir)
@@ -328,11 +342,11 @@ fn write_picture(workplace: &Workplace, picture: &Picture) -> io::Result<Option<
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let path = folder.join(uuid::Uuid::now_v7().simple().to_string());
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    file.write_all(&picture.encoded())?;
+    file.write_all(&picture.encode())?;
     Ok(Some(path))
 }
 
-fn remove_picture(file: Option<Utf8PathBuf>) {
+fn remove_snapshot(file: Option<Utf8PathBuf>) {
     let Some(file) = file else { return };
     let _ = std::fs::remove_file(&file);
     // This only succeeds if the folder is empty.
@@ -342,42 +356,42 @@ fn remove_picture(file: Option<Utf8PathBuf>) {
 /// A work folder's snapshot and the handles to restore it, opened by a supervisor before it may lose its view of the
 /// file system.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
-pub(super) struct OpenPicture {
+pub(super) struct OpenGuardSnapshot {
     file: File,
     folder: OwnedFd,
     name: String,
     dir: OwnedFd,
-    aside: Aside,
+    aside: AsideFolder,
 }
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
-impl OpenPicture {
+impl OpenGuardSnapshot {
     /// Opens a snapshot and the folders that it describes.
-    pub(super) fn open(path: &Utf8Path, dir: &Utf8Path) -> io::Result<OpenPicture> {
+    pub(super) fn open(path: &Utf8Path, dir: &Utf8Path) -> io::Result<OpenGuardSnapshot> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let private = folder.parent().unwrap_or(folder);
         let aside = private.join("aside");
-        Ok(OpenPicture {
+        Ok(OpenGuardSnapshot {
             file: File::open(path)?,
             folder: open_dir(folder)?,
             name: name.to_owned(),
             dir: open_dir(dir)?,
-            aside: Aside::Open { folder: Aside::open(private, &aside)?, path: aside },
+            aside: AsideFolder::Open { folder: AsideFolder::open(private, &aside)?, path: aside },
         })
     }
 
     /// Restores protected paths. The process that would report the changes is gone.
-    pub(super) fn put_right(mut self) {
+    pub(super) fn restore_paths(mut self) {
         let mut bytes = Vec::new();
         if self.file.read_to_end(&mut bytes).is_err() {
             return;
         }
-        let Some(mut picture) = Picture::decoded(&bytes) else { return };
+        let Some(mut picture) = GuardSnapshot::decode(&bytes) else { return };
         let searched = SearchedTree::default();
         let (dir, aside) = (&self.dir, &self.aside);
-        Check { dir, aside, searched: &searched, may_change: &[] }.run(&mut picture);
+        SnapshotCheck { dir, aside, searched: &searched, may_change: &[] }.run(&mut picture);
         let _ = rustix::fs::unlinkat(&self.folder, &self.name, rustix::fs::AtFlags::empty());
     }
 }
@@ -402,8 +416,8 @@ mod tests {
             place
         }
 
-        fn workplace(&self) -> Workplace {
-            Workplace::new(self.root.join("work"), self.root.join("spill"), Sandbox::None)
+        fn workplace(&self) -> RunWorkplace {
+            RunWorkplace::new(self.root.join("work"), self.root.join("spill"), Sandbox::None)
         }
 
         fn put(&self, path: &str, text: &str) {
@@ -422,13 +436,13 @@ mod tests {
     #[test]
     fn a_program_that_starts_later_does_not_keep_what_another_one_planted() {
         let place = Place::new();
-        let first = Guard::before(&place.workplace());
+        let first = ProtectedPathGuard::for_workplace(&place.workplace());
         place.put(".git/config", EVIL);
         place.put("AGENTS.md", "obey");
         place.put("nest/AGENTS.md", "obey");
-        let second = Guard::before(&place.workplace());
-        assert_eq!(first.after().len(), 3);
-        assert_eq!(second.after(), []);
+        let second = ProtectedPathGuard::for_workplace(&place.workplace());
+        assert_eq!(first.restore_paths().len(), 3);
+        assert_eq!(second.restore_paths(), []);
         assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
         assert_eq!((place.text("AGENTS.md"), place.text("nest/AGENTS.md")), (None, None));
     }
@@ -436,25 +450,25 @@ mod tests {
     #[test]
     fn the_last_program_puts_right_what_was_changed_after_the_first_ended() {
         let place = Place::new();
-        let first = Guard::before(&place.workplace());
-        let second = Guard::before(&place.workplace());
-        assert_eq!(first.after(), []);
+        let first = ProtectedPathGuard::for_workplace(&place.workplace());
+        let second = ProtectedPathGuard::for_workplace(&place.workplace());
+        assert_eq!(first.restore_paths(), []);
         place.put(".git/config", EVIL);
-        assert_eq!(second.after().len(), 1);
+        assert_eq!(second.restore_paths().len(), 1);
         assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
         // The next guard takes a new snapshot.
         place.put(".git/config", EVIL);
-        assert_eq!(Guard::before(&place.workplace()).after(), []);
+        assert_eq!(ProtectedPathGuard::for_workplace(&place.workplace()).restore_paths(), []);
         assert_eq!(place.text(".git/config").as_deref(), Some(EVIL));
     }
 
     #[test]
     fn a_new_folder_on_the_way_to_a_protected_path_stays() {
         let place = Place::new();
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         place.put(".github/workflows/ci.yml", "on: push");
         place.put(".github/skills/evil/SKILL.md", "obey");
-        let changes = guard.after();
+        let changes = guard.restore_paths();
         assert_eq!(changes.len(), 1, "{changes:?}");
         assert_eq!(changes[0].path, ".github/skills");
         assert_eq!(place.text(".github/workflows/ci.yml").as_deref(), Some("on: push"));
@@ -469,14 +483,14 @@ mod tests {
             (PLAIN, "post-checkout", false),
         ] {
             let place = Place::new();
-            let guard = Guard::before(&place.workplace());
+            let guard = ProtectedPathGuard::for_workplace(&place.workplace());
             place.put("bare/HEAD", "ref: refs/heads/main\n");
             place.put("bare/config", config);
             place.put("bare/objects/info/packs", "");
             place.put("bare/refs/heads/main", "");
             place.put(&format!("bare/hooks/{hook}"), "evil");
             place.put("bare/info/exclude", "");
-            let changes = guard.after();
+            let changes = guard.restore_paths();
             assert_eq!(changes.is_empty(), stays, "{config} {hook}: {changes:?}");
         }
     }
@@ -488,11 +502,11 @@ mod tests {
         place.put("bare/config", PLAIN);
         place.put("bare/objects/info/packs", "");
         place.put("bare/refs/heads/main", "");
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         place.put("bare/config", EVIL);
         place.put("linked/HEAD", "ref: refs/heads/main\n");
         place.put("linked/commondir", "../somewhere\n");
-        let changes = guard.after();
+        let changes = guard.restore_paths();
         assert_eq!(changes.len(), 2, "{changes:?}");
         assert_eq!(place.text("bare/config").as_deref(), Some(PLAIN));
         assert_eq!(place.text("linked/commondir"), None);
@@ -503,26 +517,26 @@ mod tests {
         let place = Place::new();
         place.put(".git/worktrees/kept/commondir", "../..\n");
         place.put(".git/worktrees/gone/commondir", "../..\n");
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         place.put(".git/worktrees/kept/commondir", "../../evil\n");
         place.put(".git/worktrees/kept/config.worktree", EVIL);
         std::fs::remove_dir_all(place.root.join("work/.git/worktrees/gone")).unwrap();
         place.put(".git/worktrees/new/commondir", "../..\n");
-        let changes = guard.after();
+        let changes = guard.restore_paths();
         assert_eq!(changes.len(), 2, "{changes:?}");
         assert_eq!(place.text(".git/worktrees/kept/commondir").as_deref(), Some("../..\n"));
         assert_eq!(place.text(".git/worktrees/kept/config.worktree"), None);
         assert!(place.text(".git/worktrees/new/commondir").is_some());
         // The engine may remove the last one.
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         std::fs::remove_dir_all(place.root.join("work/.git/worktrees")).unwrap();
-        assert_eq!(guard.after(), []);
+        assert_eq!(guard.restore_paths(), []);
     }
 
     #[test]
     fn a_program_that_is_given_up_is_checked_as_well() {
         let place = Place::new();
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         place.put(".git/config", EVIL);
         drop(guard);
         assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
@@ -533,19 +547,19 @@ mod tests {
     fn git_may_add_a_remote_while_others_run_and_no_program_to_run() {
         let remote = format!("{PLAIN}[remote \"o\"]\n\turl = x\n");
         let place = Place::new();
-        let other = Guard::before(&place.workplace());
-        let git = Guard::allowing(&place.workplace(), &[".git/config"]);
+        let other = ProtectedPathGuard::for_workplace(&place.workplace());
+        let git = ProtectedPathGuard::allowing_changes(&place.workplace(), &[".git/config"]);
         place.put(".git/config", &remote);
-        assert_eq!(git.after(), []);
-        assert_eq!(other.after(), []);
+        assert_eq!(git.restore_paths(), []);
+        assert_eq!(other.restore_paths(), []);
         assert_eq!(place.text(".git/config"), Some(remote.clone()));
-        let git = Guard::allowing(&place.workplace(), &[".git/config"]);
+        let git = ProtectedPathGuard::allowing_changes(&place.workplace(), &[".git/config"]);
         place.put(".git/config", &format!("{remote}{EVIL}"));
-        assert_eq!(git.after().len(), 1);
+        assert_eq!(git.restore_paths().len(), 1);
         assert_eq!(place.text(".git/config"), Some(remote.clone()));
-        let other = Guard::before(&place.workplace());
+        let other = ProtectedPathGuard::for_workplace(&place.workplace());
         place.put(".git/config", PLAIN);
-        assert_eq!(other.after().len(), 1, "others may change nothing");
+        assert_eq!(other.restore_paths().len(), 1, "others may change nothing");
         assert_eq!(place.text(".git/config"), Some(remote));
     }
 
@@ -554,10 +568,10 @@ mod tests {
         for (config, stays) in [(PLAIN, true), (EVIL, false)] {
             let place = Place::new();
             std::fs::remove_dir_all(place.root.join("work/.git")).unwrap();
-            let guard = Guard::before(&place.workplace());
+            let guard = ProtectedPathGuard::for_workplace(&place.workplace());
             place.put(".git/config", config);
             place.put(".git/HEAD", "ref: refs/heads/main\n");
-            assert_eq!(guard.after().is_empty(), stays, "{config}");
+            assert_eq!(guard.restore_paths().is_empty(), stays, "{config}");
             assert_eq!(place.text(".git/HEAD").is_some(), stays, "{config}");
         }
     }
@@ -565,14 +579,14 @@ mod tests {
     #[test]
     fn a_search_that_a_limit_ends_goes_on_until_nothing_is_found() {
         let place = Place::new();
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         let many = crate::limits::NESTED_FOUND_MAX + 100;
         let work = place.root.join("work");
         for number in 0..many {
             std::fs::create_dir_all(work.join(format!("many/{number}"))).unwrap();
             File::create(work.join(format!("many/{number}/AGENTS.md"))).unwrap();
         }
-        let changes = guard.after();
+        let changes = guard.restore_paths();
         assert_eq!(changes.len(), many);
         let left =
             (0..many).filter(|number| work.join(format!("many/{number}/AGENTS.md")).exists());
@@ -582,14 +596,17 @@ mod tests {
     #[test]
     fn more_folders_than_are_searched_are_reported() {
         let place = Place::new();
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         let work = place.root.join("work");
         for number in 0..=crate::limits::SEARCHED_FOLDERS_MAX {
             std::fs::create_dir(work.join(number.to_string())).unwrap();
         }
-        let changes = guard.after();
+        let changes = guard.restore_paths();
         assert!(
-            matches!(changes[..], [Change { outcome: Outcome::NotSearched(_), .. }]),
+            matches!(
+                changes[..],
+                [ProtectedPathChange { outcome: ProtectedPathOutcome::NotSearched(_), .. }]
+            ),
             "{changes:?}"
         );
     }
@@ -605,11 +622,11 @@ mod tests {
         let mode =
             |mode| std::fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
         mode(0o755);
-        let guard = Guard::before(&place.workplace());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
         let odd = folder.as_std_path().join(OsStr::from_bytes(b"\xff"));
         File::create(&odd).unwrap();
         mode(0o111);
-        let changes = guard.after();
+        let changes = guard.restore_paths();
         assert_eq!(changes.len(), 2, "{changes:?}");
         assert!(!odd.exists());
         assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
@@ -620,20 +637,20 @@ mod tests {
     fn a_supervisor_puts_things_right_from_the_file() {
         let place = Place::new();
         let workplace = place.workplace();
-        let guard = Guard::before(&workplace);
+        let guard = ProtectedPathGuard::for_workplace(&workplace);
         let file = private_dir(&workplace).join(PICTURES).join("x");
         let encoded = {
             let (_, _, shared) = guard.place.as_ref().unwrap();
-            lock(shared).picture.as_ref().unwrap().encoded()
+            lock_shared(shared).picture.as_ref().unwrap().encode()
         };
         repertoire_text::fs::write_atomic(&file, &encoded).unwrap();
-        let open = OpenPicture::open(&file, &workplace.dir).unwrap();
+        let open = OpenGuardSnapshot::open(&file, &workplace.dir).unwrap();
         place.put(".git/config", EVIL);
         place.put("nest/AGENTS.md", "obey");
-        open.put_right();
+        open.restore_paths();
         assert_eq!(place.text(".git/config").as_deref(), Some(PLAIN));
         assert_eq!(place.text("nest/AGENTS.md"), None);
         assert!(!file.exists());
-        assert_eq!(guard.after(), []);
+        assert_eq!(guard.restore_paths(), []);
     }
 }

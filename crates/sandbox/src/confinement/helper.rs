@@ -15,20 +15,20 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal, WaitOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::policy::{POLICY_VARIABLE, Policy, Stage, Walls};
+use super::policy::{HelperStage, POLICY_VARIABLE, SandboxLayers, SandboxPolicy};
 use super::probe::REPORT;
 use crate::process::measure::THREADS_PER_PROCESS;
 use crate::process::supervisor::{MARKER_VARIABLE, SUPERVISE_WORD, SupervisorOrder};
 
-mod attempts;
 mod filter;
+mod guarantee_checks;
 mod namespaces;
 mod root;
 mod rules;
 mod supervise;
 
-use self::attempts::Descendants;
-use self::supervise::{Start, supervise};
+use self::guarantee_checks::DescendantVisibility;
+use self::supervise::{ProgramStart, supervise};
 
 /// Exit code if the helper itself failed. Shells use it for a program that cannot be executed.
 const REFUSED: u8 = 126;
@@ -40,19 +40,19 @@ const PRIORITY_STEP: i32 = 5;
 /// A sandbox layer that could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {reason}")]
-struct Refused {
+struct SandboxSetupError {
     step: &'static str,
     reason: String,
 }
 
 /// Adds the name of the failed step to an error.
-trait During<T> {
-    fn during(self, step: &'static str) -> Result<T, Refused>;
+trait WithStep<T> {
+    fn during(self, step: &'static str) -> Result<T, SandboxSetupError>;
 }
 
-impl<T, E: std::fmt::Display> During<T> for Result<T, E> {
-    fn during(self, step: &'static str) -> Result<T, Refused> {
-        self.map_err(|error| Refused { step, reason: error.to_string() })
+impl<T, E: std::fmt::Display> WithStep<T> for Result<T, E> {
+    fn during(self, step: &'static str) -> Result<T, SandboxSetupError> {
+        self.map_err(|error| SandboxSetupError { step, reason: error.to_string() })
     }
 }
 
@@ -60,31 +60,31 @@ pub(super) fn main(args: &[String]) -> ExitCode {
     if let Some((word, rest)) = args.split_first()
         && word == SUPERVISE_WORD
     {
-        return unconfined(rest).unwrap_or_else(|refused| told(&refused, REFUSED));
+        return run_unconfined(rest).unwrap_or_else(|refused| print_error(&refused, REFUSED));
     }
-    confined(args).unwrap_or_else(|refused| told(&refused, REFUSED))
+    run_confined(args).unwrap_or_else(|refused| print_error(&refused, REFUSED))
 }
 
 /// Sets up the sandbox that the policy in the environment asks for, and runs the program in it.
-fn confined(args: &[String]) -> Result<ExitCode, Refused> {
-    let (policy, program) = (policy_of_environment()?, program_in(args)?);
+fn run_confined(args: &[String]) -> Result<ExitCode, SandboxSetupError> {
+    let (policy, program) = (read_policy()?, parse_program(args)?);
     match (policy.walls, policy.stage) {
-        (Walls::All, Stage::Outer) => outer(policy, program),
-        (Walls::All, Stage::Inner) => inner(&policy, program),
-        (Walls::Unprivileged, _) => alone(&policy, program),
-        (Walls::FilterOnly, Stage::Outer) => prepared(policy, program),
-        (Walls::FilterOnly, Stage::Inner) => filtered(&policy, program),
+        (SandboxLayers::All, HelperStage::Outer) => run_outer_stage(policy, program),
+        (SandboxLayers::All, HelperStage::Inner) => run_inner_stage(&policy, program),
+        (SandboxLayers::Unprivileged, _) => run_without_namespaces(&policy, program),
+        (SandboxLayers::FilterOnly, HelperStage::Outer) => run_before_bwrap(policy, program),
+        (SandboxLayers::FilterOnly, HelperStage::Inner) => run_inside_bwrap(&policy, program),
     }
 }
 
 #[expect(clippy::print_stderr, reason = "standard error is the helper's only channel")]
-fn told(message: &dyn std::fmt::Display, code: u8) -> ExitCode {
+fn print_error(message: &dyn std::fmt::Display, code: u8) -> ExitCode {
     eprintln!("sandbox: {message}");
     ExitCode::from(code)
 }
 
 /// Returns the program and its arguments: everything after `--`.
-fn program_in(args: &[String]) -> Result<&[String], Refused> {
+fn parse_program(args: &[String]) -> Result<&[String], SandboxSetupError> {
     let [dashes, program @ ..] = args else {
         return Err("-- PROGRAM [ARGS...] expected").during("arguments");
     };
@@ -94,7 +94,7 @@ fn program_in(args: &[String]) -> Result<&[String], Refused> {
     Ok(program)
 }
 
-fn policy_of_environment() -> Result<Policy, Refused> {
+fn read_policy() -> Result<SandboxPolicy, SandboxSetupError> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the policy is all that the helper reads from it"
@@ -104,22 +104,24 @@ fn policy_of_environment() -> Result<Policy, Refused> {
 }
 
 /// Supervises a program without confining it.
-fn unconfined(args: &[String]) -> Result<ExitCode, Refused> {
+fn run_unconfined(args: &[String]) -> Result<ExitCode, SandboxSetupError> {
     let Some((order, rest)) = args.split_first() else {
         return Err("ORDER -- PROGRAM [ARGS...] expected").during("arguments");
     };
     let order: SupervisorOrder = serde_json::from_str(order).during("order")?;
-    let program = program_in(rest)?;
+    let program = parse_program(rest)?;
     close_inherited()?;
     let mut command = plain_command(program);
-    let start = || Ok(start(command.env(MARKER_VARIABLE, &order.marker), program));
-    supervise(&order, || in_thread(start))
+    let start = || Ok(start_program(command.env(MARKER_VARIABLE, &order.marker), program));
+    supervise(&order, || start_in_thread(start))
 }
 
 /// Starts a program from a thread with a lower priority than the supervisor. The supervisor keeps its own, so that it
 /// still gets to run when the program has started very many processes. Priority and sandbox restrictions apply per
 /// thread.
-fn in_thread(start: impl FnOnce() -> Result<Start, Refused> + Send) -> Result<Start, Refused> {
+fn start_in_thread(
+    start: impl FnOnce() -> Result<ProgramStart, SandboxSetupError> + Send,
+) -> Result<ProgramStart, SandboxSetupError> {
     let lowered = || {
         lower_priority();
         start()
@@ -134,102 +136,125 @@ fn lower_priority() {
 }
 
 /// Creates the namespaces and supervises the inner stage.
-fn outer(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    prepare(&policy)?;
+fn run_outer_stage(
+    mut policy: SandboxPolicy,
+    program: &[String],
+) -> Result<ExitCode, SandboxSetupError> {
+    prepare_folders(&policy)?;
     let order = policy.supervisor.clone();
     supervise(&order, || {
         // Enter the namespaces only now: `supervise` has already opened `/proc` and the snapshot.
-        namespaces::enter(policy.network)?;
-        policy.stage = Stage::Inner;
+        namespaces::enter_namespaces(policy.network)?;
+        policy.stage = HelperStage::Inner;
         // A new PID namespace applies only to children, so start the helper again as its PID 1.
         let mut inside = Command::new("/proc/self/exe");
         inside.args(policy.helper.iter().skip(1)).arg("--").args(program);
         inside.env_clear().envs([policy.helper_environment()]);
         let child = inside.process_group(0).spawn();
-        child.during("start in the namespaces").map(|child| Start::Child(child.id()))
+        child.during("start in the namespaces").map(|child| ProgramStart::Child(child.id()))
     })
 }
 
 /// Runs as PID 1 of the PID namespace.
-fn inner(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+fn run_inner_stage(
+    policy: &SandboxPolicy,
+    program: &[String],
+) -> Result<ExitCode, SandboxSetupError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     SigSet::empty().thread_set_mask().during("signals")?;
     lower_priority();
-    root::build(policy)?;
+    root::build_root(policy)?;
     if let Some(most) = policy.supervisor.limits.processes_max {
         // The kernel counts the tasks of a user namespace separately. This process is one of them.
         let tasks_max = most.saturating_mul(THREADS_PER_PROCESS).saturating_add(1);
-        limit(Resource::Nproc, tasks_max)?;
+        limit_resource(Resource::Nproc, tasks_max)?;
         namespaces::limit_tasks(tasks_max);
     }
     // No program is running here yet that could replace these folders with a link.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = |folder: &Utf8PathBuf| rustix::fs::open(folder.as_str(), flags, Mode::empty());
     let private = policy.private_folders().iter().map(open).collect::<Result<Vec<_>, _>>();
-    confine(
+    apply_layers(
         policy,
         &private.during("private folder")?,
         filter::OtherProcesses::Hidden,
-        Descendants::MaybeHidden,
+        DescendantVisibility::MaybeHidden,
     )?;
-    first_process(policy, program)
+    run_as_first_process(policy, program)
 }
 
 /// Starts the program from PID 1 of a PID namespace, and reaps orphaned processes.
-fn first_process(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+fn run_as_first_process(
+    policy: &SandboxPolicy,
+    program: &[String],
+) -> Result<ExitCode, SandboxSetupError> {
     // The program can see this process, which is less restricted, so it must not be able to write to its memory.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during("memory")?;
-    let child = match command(policy, program).spawn() {
+    let child = match program_command(policy, program).spawn() {
         Ok(child) => child,
-        Err(error) => return Ok(not_started(program, &error)),
+        Err(error) => return Ok(report_start_failure(program, &error)),
     };
-    reap_until(child.id())
+    reap_until_exit(child.id())
 }
 
 /// Confines the program without namespaces. The restrictions apply to the calling thread and its children, not to the
 /// supervisor.
-fn alone(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    let private = prepare(policy)?;
+fn run_without_namespaces(
+    policy: &SandboxPolicy,
+    program: &[String],
+) -> Result<ExitCode, SandboxSetupError> {
+    let private = prepare_folders(policy)?;
     let confined = || {
-        confine(policy, &private, filter::OtherProcesses::Visible, Descendants::of_supervisor())?;
-        Ok(start(&mut command(policy, program), program))
+        apply_layers(
+            policy,
+            &private,
+            filter::OtherProcesses::Visible,
+            DescendantVisibility::of_supervisor(),
+        )?;
+        Ok(start_program(&mut program_command(policy, program), program))
     };
-    supervise(&policy.supervisor, || in_thread(confined))
+    supervise(&policy.supervisor, || start_in_thread(confined))
 }
 
 /// Prepares and supervises another sandbox (`bwrap`), which starts this helper again inside.
-fn prepared(mut policy: Policy, program: &[String]) -> Result<ExitCode, Refused> {
-    prepare(&policy)?;
-    policy.stage = Stage::Inner;
+fn run_before_bwrap(
+    mut policy: SandboxPolicy,
+    program: &[String],
+) -> Result<ExitCode, SandboxSetupError> {
+    prepare_folders(&policy)?;
+    policy.stage = HelperStage::Inner;
     let mut sandbox = plain_command(program);
     sandbox.env_clear().envs([policy.helper_environment()]);
-    supervise(&policy.supervisor, || Ok(start(&mut sandbox, program)))
+    supervise(&policy.supervisor, || Ok(start_program(&mut sandbox, program)))
 }
 
 /// Starts a program in a process group of its own.
-fn start(command: &mut Command, program: &[String]) -> Start {
+fn start_program(command: &mut Command, program: &[String]) -> ProgramStart {
     match command.process_group(0).spawn() {
-        Ok(child) => Start::Child(child.id()),
-        Err(error) => Start::Failed(not_started(program, &error)),
+        Ok(child) => ProgramStart::Child(child.id()),
+        Err(error) => ProgramStart::Failed(report_start_failure(program, &error)),
     }
 }
 
 /// Installs the filter inside another sandbox (`bwrap`), as PID 1 of its PID namespace.
-fn filtered(policy: &Policy, program: &[String]) -> Result<ExitCode, Refused> {
+fn run_inside_bwrap(
+    policy: &SandboxPolicy,
+    program: &[String],
+) -> Result<ExitCode, SandboxSetupError> {
     close_inherited()?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")?;
-    filter::apply(policy.network, filter::OtherProcesses::Hidden)?;
+    filter::install_filters(policy.network, filter::OtherProcesses::Hidden)?;
     if policy.report {
-        attempts::tell(policy, Descendants::MaybeHidden);
+        guarantee_checks::report_guarantees(policy, DescendantVisibility::MaybeHidden);
     }
-    first_process(policy, program)
+    run_as_first_process(policy, program)
 }
 
 /// Does everything that has to happen before the sandbox is set up. Returns handles of the folders that the program may
 /// write to besides its work folder.
-fn prepare(policy: &Policy) -> Result<Vec<OwnedFd>, Refused> {
+fn prepare_folders(policy: &SandboxPolicy) -> Result<Vec<OwnedFd>, SandboxSetupError> {
     close_inherited()?;
-    limit(Resource::Core, 0)?;
+    limit_resource(Resource::Core, 0)?;
     let made = std::fs::create_dir_all(&policy.private).map_err(|error| {
         let private = &policy.private;
         format!("{private}: {error}; set XDG_CACHE_HOME to a folder that you may write to")
@@ -261,30 +286,30 @@ fn open_or_create(private: &OwnedFd, folder: &Utf8Path) -> rustix::io::Result<Ow
     rustix::fs::openat(private, name, flags, Mode::empty())
 }
 
-fn confine(
-    policy: &Policy,
+fn apply_layers(
+    policy: &SandboxPolicy,
     private: &[OwnedFd],
     others: filter::OtherProcesses,
-    descendants: Descendants,
-) -> Result<(), Refused> {
+    descendants: DescendantVisibility,
+) -> Result<(), SandboxSetupError> {
     // This also sets no-new-privileges, which Landlock and seccomp require.
     drop_capabilities()?;
-    let abi = rules::apply(policy, private)?;
-    filter::apply(policy.network, others)?;
+    let abi = rules::apply_rules(policy, private)?;
+    filter::install_filters(policy.network, others)?;
     if policy.report {
-        report(abi);
-        attempts::tell(policy, descendants);
+        report_abi(abi);
+        guarantee_checks::report_guarantees(policy, descendants);
     }
     Ok(())
 }
 
 #[expect(clippy::print_stderr, reason = "the probe reads it")]
-fn report(abi: u32) {
+fn report_abi(abi: u32) {
     eprintln!("{REPORT}{abi}");
 }
 
 /// The command for the program itself, with the policy's environment and none of the helper's own.
-fn command(policy: &Policy, program: &[String]) -> Command {
+fn program_command(policy: &SandboxPolicy, program: &[String]) -> Command {
     let mut command = plain_command(program);
     let environment = policy.environment.iter().map(|(name, value)| (name, value));
     command.env_clear().envs(environment).env(MARKER_VARIABLE, &policy.supervisor.marker);
@@ -297,14 +322,14 @@ fn plain_command(program: &[String]) -> Command {
     command
 }
 
-fn not_started(program: &[String], error: &std::io::Error) -> ExitCode {
+fn report_start_failure(program: &[String], error: &std::io::Error) -> ExitCode {
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { REFUSED };
-    told(&format!("`{}` cannot be started: {error}", program[0]), code)
+    print_error(&format!("`{}` cannot be started: {error}", program[0]), code)
 }
 
 /// Reaps processes until the main one ends. As PID 1, this process inherits all orphans; when it exits, the kernel
 /// kills the remaining ones.
-fn reap_until(main: u32) -> Result<ExitCode, Refused> {
+fn reap_until_exit(main: u32) -> Result<ExitCode, SandboxSetupError> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if u32::try_from(pid.as_raw_pid()) == Ok(main) => {
@@ -322,7 +347,7 @@ fn exit_code(code: Option<i32>, signal: Option<i32>) -> ExitCode {
 }
 
 /// Closes inherited file descriptors above 2, through which a program could reach files outside the sandbox.
-fn close_inherited() -> Result<(), Refused> {
+fn close_inherited() -> Result<(), SandboxSetupError> {
     let entries = std::fs::read_dir("/proc/self/fd").during("open files")?;
     let open: Vec<i32> =
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -333,14 +358,14 @@ fn close_inherited() -> Result<(), Refused> {
     Ok(())
 }
 
-fn limit(resource: Resource, most: u64) -> Result<(), Refused> {
+fn limit_resource(resource: Resource, most: u64) -> Result<(), SandboxSetupError> {
     let now = rustix::process::getrlimit(resource);
     let most = now.maximum.map_or(most, |maximum| maximum.min(most));
     let limit = Rlimit { current: Some(most), maximum: Some(most) };
     rustix::process::setrlimit(resource, limit).during("limits")
 }
 
-fn drop_capabilities() -> Result<(), Refused> {
+fn drop_capabilities() -> Result<(), SandboxSetupError> {
     for capability in CapabilitySet::all().iter() {
         // This fails without `CAP_SETPCAP`; then no-new-privileges keeps the program from gaining any capability.
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
-use super::search::Found;
+use super::search::NestedSearchResult;
 use crate::limits::{
     NESTED_CONFIG_BYTES_MAX, NESTED_MOUNTED_BYTES_MAX, NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX,
 };
@@ -26,16 +26,16 @@ use crate::protected::{GIT, GIT_PARTS};
 const WORKTREES: &str = "worktrees";
 
 /// Nested protected paths, relative to the work folder. A repository's `.git` is replaced by the protected parts in it.
-pub(super) struct Nested {
+pub(super) struct NestedPaths {
     /// The paths that fit into a policy. With namespaces they are mounted read-only.
     pub(super) mounted: Vec<Utf8PathBuf>,
     /// The remaining paths, whose contents are compared. Includes paths that are not UTF-8, since a policy is text.
     pub(super) compared: Vec<PathBuf>,
 }
 
-impl Nested {
-    pub(super) fn of(found: &Found) -> Self {
-        let mut nested = Nested { mounted: Vec::new(), compared: Vec::new() };
+impl NestedPaths {
+    pub(super) fn from_search(found: &NestedSearchResult) -> Self {
+        let mut nested = NestedPaths { mounted: Vec::new(), compared: Vec::new() };
         let mut bytes = 0;
         for path in found.protected.iter().flat_map(|path| parts_of(path)) {
             bytes += path.as_os_str().len();
@@ -264,7 +264,10 @@ mod tests {
     fn paths_beyond_the_limit_are_compared() {
         let name = |number| PathBuf::from(format!("{number:04}/AGENTS.md"));
         let protected = (0..600).map(name).collect();
-        let nested = Nested::of(&Found { protected, ..Found::default() });
+        let nested = NestedPaths::from_search(&NestedSearchResult {
+            protected,
+            ..NestedSearchResult::default()
+        });
         assert_eq!(nested.mounted.len(), NESTED_MOUNTED_MAX);
         assert_eq!(nested.compared.len(), 600 - NESTED_MOUNTED_MAX);
     }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use super::Network;
-use super::guard::{found_in, picture_of};
-use super::nested::{Nested, worktree_pointers};
+use super::NetworkAccess;
+use super::guard::{nested_paths_of, snapshot_file_of};
+use super::nested::{NestedPaths, worktree_pointers};
 use super::search::JUST_SEARCHED;
 use super::toolchains::tool_chains;
 use crate::limits::NESTED_MOUNTED_MAX;
-use crate::process::Spawn;
+use crate::process::ProcessSpec;
 use crate::process::supervisor::{GuardedFolder, SupervisorOrder};
-use crate::workplace::Workplace;
+use crate::workplace::RunWorkplace;
 
 /// System folders that every program needs. Missing ones are skipped.
 pub(super) const SYSTEM: &[&str] =
@@ -81,7 +81,7 @@ pub(super) const DEVICES: &[&str] =
 
 /// The layers that the helper sets up. If any of them fails, the program is not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Walls {
+pub(super) enum SandboxLayers {
     /// Namespaces with a file system of their own, Landlock and a seccomp filter.
     All,
     /// Landlock and a seccomp filter.
@@ -92,7 +92,7 @@ pub(super) enum Walls {
 
 /// The stage of a helper that uses namespaces: outside or inside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Stage {
+pub(super) enum HelperStage {
     Outer,
     Inner,
 }
@@ -102,12 +102,12 @@ pub(super) const POLICY_VARIABLE: &str = "REPERTOIRE_SANDBOX_POLICY";
 
 /// The permissions of a confined program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Policy {
-    pub(super) walls: Walls,
-    pub(super) stage: Stage,
+pub(super) struct SandboxPolicy {
+    pub(super) walls: SandboxLayers,
+    pub(super) stage: HelperStage,
     /// The command line that starts the helper.
     pub(super) helper: Vec<String>,
-    pub(super) network: Network,
+    pub(super) network: NetworkAccess,
     /// The work folder, which contains the protected paths.
     pub(super) dir: Utf8PathBuf,
     pub(super) read: Vec<Utf8PathBuf>,
@@ -126,13 +126,13 @@ pub(super) struct Policy {
     pub(super) supervisor: SupervisorOrder,
 }
 
-impl Policy {
+impl SandboxPolicy {
     pub(super) fn new(
-        walls: Walls,
+        walls: SandboxLayers,
         helper: &[String],
-        spawn: &Spawn,
-        workplace: &Workplace,
-        network: Network,
+        spawn: &ProcessSpec,
+        workplace: &RunWorkplace,
+        network: NetworkAccess,
     ) -> Self {
         let mut write = vec![workplace.dir.clone()];
         write.extend(workplace.writable.iter().cloned());
@@ -141,18 +141,18 @@ impl Policy {
         read.push(workplace.spill_dir.clone());
         let private = private_dir(workplace);
         let folders = write.iter().chain([&private]).cloned().collect();
-        let (mut protected, sockets) = protected(walls, workplace);
+        let (mut protected, sockets) = mounted_paths(walls, workplace);
         if workplace.is_read_only {
             // The whole folder is read-only anyway, and the mounts for single paths would make their parents writable.
             protected.clear();
             read.append(&mut write);
         }
-        let guarded = picture_of(workplace)
+        let guarded = snapshot_file_of(workplace)
             .map(|picture| GuardedFolder { dir: workplace.dir.clone(), picture });
         let supervisor = SupervisorOrder::new(workplace.limits.usage, folders);
-        Policy {
+        SandboxPolicy {
             walls,
-            stage: Stage::Outer,
+            stage: HelperStage::Outer,
             helper: helper.to_vec(),
             network,
             dir: workplace.dir.clone(),
@@ -176,34 +176,39 @@ impl Policy {
         (POLICY_VARIABLE.to_owned(), json)
     }
 
-    pub(super) fn temporary(&self) -> Utf8PathBuf {
+    pub(super) fn temporary_folder(&self) -> Utf8PathBuf {
         temporary_in(&self.private)
     }
 
-    pub(super) fn home(&self) -> Utf8PathBuf {
+    pub(super) fn home_folder(&self) -> Utf8PathBuf {
         home_in(&self.private)
     }
 
     /// The folders of the run that its programs may write to. Their parent is not writable: otherwise a program could
     /// replace a folder that the next program gets with a link.
     pub(super) fn private_folders(&self) -> [Utf8PathBuf; 2] {
-        [self.home(), self.temporary()]
+        [self.home_folder(), self.temporary_folder()]
     }
 }
 
 /// The protected paths and sockets of a workplace to mount over. Without namespaces, no nested paths or sockets are
 /// returned: the guard compares contents there, and programs cannot use Unix sockets.
-fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8PathBuf>) {
+fn mounted_paths(
+    walls: SandboxLayers,
+    workplace: &RunWorkplace,
+) -> (Vec<Utf8PathBuf>, Vec<Utf8PathBuf>) {
     let mut protected = workplace.protected.clone();
-    if protected.is_empty() || walls == Walls::Unprivileged {
+    if protected.is_empty() || walls == SandboxLayers::Unprivileged {
         return (protected, Vec::new());
     }
     // Prefer the guard's search result: it stored no contents for these paths because it expects them to be mounted.
-    let guarded = found_in(workplace);
+    let guarded = nested_paths_of(workplace);
     let age_max = if guarded.is_some() { JUST_SEARCHED } else { Duration::ZERO };
     let now = workplace.searched.search(&workplace.dir, age_max);
     let found = guarded.unwrap_or_else(|| now.clone());
-    protected.extend(Nested::of(&found).mounted.iter().map(|path| workplace.dir.join(path)));
+    protected.extend(
+        NestedPaths::from_search(&found).mounted.iter().map(|path| workplace.dir.join(path)),
+    );
     protected.extend(worktree_pointers(&workplace.dir));
     let sockets = now.sockets.iter().filter_map(|path| Utf8Path::from_path(path));
     let sockets = sockets.take(NESTED_MOUNTED_MAX).map(|path| workplace.dir.join(path));
@@ -211,7 +216,7 @@ fn protected(walls: Walls, workplace: &Workplace) -> (Vec<Utf8PathBuf>, Vec<Utf8
 }
 
 /// The folder shared by the programs of one run.
-pub(crate) fn private_dir(workplace: &Workplace) -> Utf8PathBuf {
+pub(crate) fn private_dir(workplace: &RunWorkplace) -> Utf8PathBuf {
     workplace.spill_dir.join("private")
 }
 
@@ -234,9 +239,9 @@ fn confined_environment(
         ("HOME", home_in(private).into_string()),
         ("TMPDIR", temporary_in(private).into_string()),
     ];
-    if let Some(home) = value(user_environment, "HOME") {
+    if let Some(home) = find_variable(user_environment, "HOME") {
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-            let named = value(program_environment, name).map(str::to_owned);
+            let named = find_variable(program_environment, name).map(str::to_owned);
             set.push((name, named.unwrap_or_else(|| format!("{home}/{folder}"))));
         }
     }
@@ -256,7 +261,7 @@ fn with_git_setting(
     setting: &str,
 ) -> Vec<(String, String)> {
     const COUNT: &str = "GIT_CONFIG_COUNT";
-    let count = value(&environment, COUNT).and_then(|count| count.parse::<usize>().ok());
+    let count = find_variable(&environment, COUNT).and_then(|count| count.parse::<usize>().ok());
     let count = count.unwrap_or(0);
     environment.retain(|(name, _)| name != COUNT);
     environment.extend([
@@ -267,7 +272,10 @@ fn with_git_setting(
     environment
 }
 
-pub(super) fn value<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
+pub(super) fn find_variable<'a>(
+    environment: &'a [(String, String)],
+    name: &str,
+) -> Option<&'a str> {
     environment.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
 }
 
@@ -332,8 +340,8 @@ mod tests {
             pair("GIT_CONFIG_VALUE_0", "A"),
         ];
         let with_setting = with_git_setting(environment, "a.b", "c");
-        assert_eq!(value(&with_setting, "GIT_CONFIG_COUNT"), Some("2"));
-        assert_eq!(value(&with_setting, "GIT_CONFIG_KEY_0"), Some("user.name"));
-        assert_eq!(value(&with_setting, "GIT_CONFIG_KEY_1"), Some("a.b"));
+        assert_eq!(find_variable(&with_setting, "GIT_CONFIG_COUNT"), Some("2"));
+        assert_eq!(find_variable(&with_setting, "GIT_CONFIG_KEY_0"), Some("user.name"));
+        assert_eq!(find_variable(&with_setting, "GIT_CONFIG_KEY_1"), Some("a.b"));
     }
 }

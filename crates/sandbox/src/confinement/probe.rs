@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::policy::Walls;
-use super::{Bubblewrap, Guarantee, Landlock, Network, Sandbox};
+use super::policy::SandboxLayers;
+use super::{BubblewrapSandbox, LandlockSandbox, NetworkAccess, Sandbox, SandboxGuarantee};
 use crate::limits::PROBE_OUTPUT_BYTES_MAX;
-use crate::process::{ProcessLimits, Spawn, Stdin, Termination};
-use crate::workplace::Workplace;
+use crate::process::{ProcessInput, ProcessLimits, ProcessSpec, TerminationSettings};
+use crate::workplace::RunWorkplace;
 
 /// The timeout of one attempt.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,33 +35,33 @@ pub(super) const ABSTRACT_SOCKET: &str = "PROBED_ABSTRACT_SOCKET";
 /// A protected file that exists in the work folder of a probe.
 pub(super) const PROTECTED_FILE: &str = "AGENTS.md";
 
-pub(super) fn best(helper: &[String]) -> Sandbox {
-    let (found, reasons) = attempts(helper, Wanted::First);
-    found.into_iter().next().unwrap_or_else(|| unavailable(&reasons))
+pub(super) fn probe_best(helper: &[String]) -> Sandbox {
+    let (found, reasons) = try_sandboxes(helper, ProbeExtent::First);
+    found.into_iter().next().unwrap_or_else(|| unavailable_sandbox(&reasons))
 }
 
-pub(super) fn all(helper: &[String]) -> Vec<Sandbox> {
-    attempts(helper, Wanted::Every).0
+pub(super) fn probe_all(helper: &[String]) -> Vec<Sandbox> {
+    try_sandboxes(helper, ProbeExtent::Every).0
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum ProbeExtent {
     First,
     Every,
 }
 
 /// The kinds of sandbox, from the strongest to the one that does without Landlock.
-enum Kind {
+enum SandboxKind {
     Namespaces,
     Unprivileged,
     Bubblewrap,
 }
 
-fn unavailable(reasons: &[String]) -> Sandbox {
+fn unavailable_sandbox(reasons: &[String]) -> Sandbox {
     Sandbox::Unavailable { reason: reasons.join("; ").into() }
 }
 
-fn attempts(helper: &[String], wanted: Wanted) -> (Vec<Sandbox>, Vec<String>) {
+fn try_sandboxes(helper: &[String], wanted: ProbeExtent) -> (Vec<Sandbox>, Vec<String>) {
     let (mut found, mut reasons) = (Vec::new(), Vec::new());
     if !cfg!(target_os = "linux") {
         return (found, vec!["there is none for this system yet".to_owned()]);
@@ -69,33 +69,39 @@ fn attempts(helper: &[String], wanted: Wanted) -> (Vec<Sandbox>, Vec<String>) {
     if !helper.first().is_some_and(|program| Utf8Path::new(program).is_absolute()) {
         return (found, vec!["the helper's path is not absolute".to_owned()]);
     }
-    for kind in [Kind::Namespaces, Kind::Unprivileged, Kind::Bubblewrap] {
+    for kind in [SandboxKind::Namespaces, SandboxKind::Unprivileged, SandboxKind::Bubblewrap] {
         let attempt = match kind {
-            Kind::Namespaces => landlock(helper, Walls::All, &reasons),
-            Kind::Unprivileged => landlock(helper, Walls::Unprivileged, &reasons),
-            Kind::Bubblewrap => bubblewrap(helper),
+            SandboxKind::Namespaces => try_landlock(helper, SandboxLayers::All, &reasons),
+            SandboxKind::Unprivileged => {
+                try_landlock(helper, SandboxLayers::Unprivileged, &reasons)
+            }
+            SandboxKind::Bubblewrap => try_bubblewrap(helper),
         };
         match attempt {
             Ok(sandbox) => found.push(sandbox),
             Err(reason) => reasons.push(reason),
         }
-        if wanted == Wanted::First && !found.is_empty() {
+        if wanted == ProbeExtent::First && !found.is_empty() {
             break;
         }
     }
     (found, reasons)
 }
 
-fn landlock(helper: &[String], walls: Walls, reasons: &[String]) -> Result<Sandbox, String> {
+fn try_landlock(
+    helper: &[String],
+    walls: SandboxLayers,
+    reasons: &[String],
+) -> Result<Sandbox, String> {
     let candidate = |abi, guarantees, notes| {
         let helper = helper.to_vec();
-        Sandbox::Landlock(Arc::new(Landlock { helper, walls, abi, guarantees, notes }))
+        Sandbox::Landlock(Arc::new(LandlockSandbox { helper, walls, abi, guarantees, notes }))
     };
-    let told = tried(&candidate(0, BTreeSet::new(), Vec::new()))
+    let told = run_probe(&candidate(0, BTreeSet::new(), Vec::new()))
         .map_err(|reason| format!("Landlock: {reason}"))?;
     let abi = told.lines().find_map(|line| line.strip_prefix(REPORT)?.parse().ok()).unwrap_or(0);
     let mut notes = Vec::new();
-    if walls == Walls::Unprivileged {
+    if walls == SandboxLayers::Unprivileged {
         let reason = reasons.first().map_or("not asked for", String::as_str);
         notes.extend(without_namespaces(reason));
     }
@@ -105,7 +111,7 @@ fn landlock(helper: &[String], walls: Walls, reasons: &[String]) -> Result<Sandb
                 .to_owned(),
         );
     }
-    if abi < 6 && walls == Walls::All {
+    if abi < 6 && walls == SandboxLayers::All {
         notes.push(ABSTRACT_WITH_NETWORK.to_owned());
     }
     if is_root() {
@@ -115,7 +121,7 @@ fn landlock(helper: &[String], walls: Walls, reasons: &[String]) -> Result<Sandb
 }
 
 /// Parses the guarantees that the helper reported.
-fn guarantees_in(told: &str) -> BTreeSet<Guarantee> {
+fn guarantees_in(told: &str) -> BTreeSet<SandboxGuarantee> {
     told.lines().filter_map(|line| line.strip_prefix(GUARANTEE)?.parse().ok()).collect()
 }
 
@@ -138,7 +144,7 @@ fn without_namespaces(reason: &str) -> [String; 2] {
     ]
 }
 
-fn bubblewrap(helper: &[String]) -> Result<Sandbox, String> {
+fn try_bubblewrap(helper: &[String]) -> Result<Sandbox, String> {
     let program = BWRAP.iter().find(|path| Utf8Path::new(path).is_file());
     let program = program.ok_or("bubblewrap: `bwrap` is not installed")?;
     let mut notes = vec![ABSTRACT_WITH_NETWORK.to_owned()];
@@ -147,9 +153,9 @@ fn bubblewrap(helper: &[String]) -> Result<Sandbox, String> {
     }
     let candidate = |guarantees, notes| {
         let (program, helper) = ((*program).to_owned(), helper.to_vec());
-        Sandbox::Bubblewrap(Arc::new(Bubblewrap { program, helper, guarantees, notes }))
+        Sandbox::Bubblewrap(Arc::new(BubblewrapSandbox { program, helper, guarantees, notes }))
     };
-    let told = tried(&candidate(BTreeSet::new(), Vec::new()))
+    let told = run_probe(&candidate(BTreeSet::new(), Vec::new()))
         .map_err(|reason| format!("bubblewrap: {reason}"))?;
     Ok(candidate(guarantees_in(&told), notes))
 }
@@ -160,39 +166,39 @@ fn is_root() -> bool {
 
 /// Runs `true` in the sandbox, in a temporary folder, with files and sockets outside for the helper to attack. Returns
 /// the helper's report.
-fn tried(sandbox: &Sandbox) -> Result<String, String> {
+fn run_probe(sandbox: &Sandbox) -> Result<String, String> {
     let scratch = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
     let dir = Utf8PathBuf::from_path_buf(scratch.path().to_owned())
         .map_err(|path| format!("`{}` is not UTF-8", path.display()))?;
     let dir = dir.canonicalize_utf8().map_err(|error| error.to_string())?;
     let targets =
-        Targets::new(&dir).map_err(|error| format!("a probe cannot be set up: {error}"))?;
-    let workplace = Workplace::new(dir.join("work"), dir.join("spill"), sandbox.clone());
+        ProbeTargets::new(&dir).map_err(|error| format!("a probe cannot be set up: {error}"))?;
+    let workplace = RunWorkplace::new(dir.join("work"), dir.join("spill"), sandbox.clone());
     let limits = ProcessLimits {
         idle: None,
         absolute: PATIENCE,
         grace: Duration::ZERO,
         kept_bytes_max: PROBE_OUTPUT_BYTES_MAX,
     };
-    let spawn = Spawn {
+    let spawn = ProcessSpec {
         program: "true".to_owned(),
         args: Vec::new(),
         dir: workplace.dir.clone(),
         environment: targets.environment(&dir),
-        stdin: Stdin::Closed,
+        stdin: ProcessInput::Closed,
         limits,
-        termination: Termination::default(),
+        termination: TerminationSettings::default(),
     };
-    waited_for(&reporting(sandbox.confine(spawn, &workplace, Network::Off)))
+    wait_for_report(&with_report(sandbox.confine(spawn, &workplace, NetworkAccess::Off)))
 }
 
 /// Files and sockets that the helper tries to reach from inside. The sockets listen until this is dropped.
-struct Targets {
+struct ProbeTargets {
     _sockets: Vec<UnixListener>,
     abstract_socket: String,
 }
 
-impl Targets {
+impl ProbeTargets {
     fn new(dir: &Utf8Path) -> std::io::Result<Self> {
         std::fs::create_dir(dir.join("work"))?;
         std::fs::create_dir(dir.join("outside"))?;
@@ -209,25 +215,25 @@ impl Targets {
             let name = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_socket)?;
             sockets.extend(UnixListener::bind_addr(&name));
         }
-        Ok(Targets { _sockets: sockets, abstract_socket })
+        Ok(ProbeTargets { _sockets: sockets, abstract_socket })
     }
 
     fn environment(&self, dir: &Utf8Path) -> Vec<(String, String)> {
         vec![
-            variable("PATH", "/usr/bin:/bin:/usr/local/bin"),
-            variable(OUTSIDE, dir.join("outside").as_str()),
-            variable(PROBER, &std::process::id().to_string()),
-            variable(ABSTRACT_SOCKET, &self.abstract_socket),
+            probe_variable("PATH", "/usr/bin:/bin:/usr/local/bin"),
+            probe_variable(OUTSIDE, dir.join("outside").as_str()),
+            probe_variable(PROBER, &std::process::id().to_string()),
+            probe_variable(ABSTRACT_SOCKET, &self.abstract_socket),
         ]
     }
 }
 
-fn variable(name: &str, value: &str) -> (String, String) {
+fn probe_variable(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
 /// Makes the helper report what it achieved.
-fn reporting(mut spawn: Spawn) -> Spawn {
+fn with_report(mut spawn: ProcessSpec) -> ProcessSpec {
     // The policy is JSON text in the helper's environment; flip its flag there.
     for (_, policy) in &mut spawn.environment {
         *policy = policy.replace(r#""report":false"#, r#""report":true"#);
@@ -237,7 +243,7 @@ fn reporting(mut spawn: Spawn) -> Spawn {
 
 /// Runs the probe and returns its standard error. Probes run before any async runtime exists, so this polls the child
 /// itself.
-fn waited_for(spawn: &Spawn) -> Result<String, String> {
+fn wait_for_report(spawn: &ProcessSpec) -> Result<String, String> {
     let mut child = Command::new(&spawn.program)
         .args(&spawn.args)
         .current_dir(&spawn.dir)

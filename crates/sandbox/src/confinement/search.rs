@@ -36,24 +36,24 @@ pub(super) const JUST_SEARCHED: Duration = Duration::from_millis(100);
 
 /// The folders below a work folder as the last search found them. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SearchedTree(Arc<Mutex<Searched>>);
+pub(crate) struct SearchedTree(Arc<Mutex<SearchedTreeState>>);
 
 #[derive(Debug, Default)]
-struct Searched {
+struct SearchedTreeState {
     dir: Utf8PathBuf,
     /// In breadth-first order.
-    folders: Vec<(PathBuf, Folder)>,
+    folders: Vec<(PathBuf, SearchedFolder)>,
     closed: ClosedFolders,
     is_cut: bool,
-    last: Option<(Instant, Arc<Found>)>,
+    last: Option<(Instant, Arc<NestedSearchResult>)>,
 }
 
 /// Folders that could not be listed.
-pub(super) type ClosedFolders = BTreeMap<PathBuf, Identity>;
+pub(super) type ClosedFolders = BTreeMap<PathBuf, FolderIdentity>;
 
 /// The result of a search, with paths relative to the work folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct NestedSearchResult {
     /// Protected files and folders. A nested repository is represented by its `.git`.
     pub(super) protected: Vec<PathBuf>,
     pub(super) sockets: Vec<PathBuf>,
@@ -63,8 +63,8 @@ pub(super) struct Found {
 }
 
 #[derive(Debug)]
-struct Folder {
-    identity: Identity,
+struct SearchedFolder {
+    identity: FolderIdentity,
     /// True if any change since the folder was read would show in its change time.
     is_settled: bool,
     folders: Vec<OsString>,
@@ -74,24 +74,24 @@ struct Folder {
 
 /// Identifies a folder at a point in time: any change to its entries or its mode results in a different value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct FolderIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) changed: (i64, i64),
 }
 
 /// The result of reading a folder.
-enum Reading {
-    Listed(Folder),
+enum FolderReading {
+    Listed(SearchedFolder),
     /// The folder no longer exists.
     Gone,
-    Closed(Identity),
+    Closed(FolderIdentity),
 }
 
 impl SearchedTree {
     /// Searches a work folder. Returns the last result if it is at most `age_max` old.
-    pub(super) fn search(&self, dir: &Utf8Path, age_max: Duration) -> Arc<Found> {
-        let mut searched = self.of(dir);
+    pub(super) fn search(&self, dir: &Utf8Path, age_max: Duration) -> Arc<NestedSearchResult> {
+        let mut searched = self.lock_for(dir);
         if let Some((at, found)) = &searched.last
             && at.elapsed() <= age_max
             && age_max > Duration::ZERO
@@ -100,10 +100,10 @@ impl SearchedTree {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::open(dir.as_str(), flags, Mode::empty()) {
-            Ok(open) => searched.walk(&open, None),
+            Ok(open) => searched.refresh_or_search(&open, None),
             Err(_) => {
-                let closed = ClosedFolders::from([(PathBuf::new(), Identity::default())]);
-                Arc::new(Found { closed, ..Found::default() })
+                let closed = ClosedFolders::from([(PathBuf::new(), FolderIdentity::default())]);
+                Arc::new(NestedSearchResult { closed, ..NestedSearchResult::default() })
             }
         }
     }
@@ -115,28 +115,32 @@ impl SearchedTree {
         dir: &Utf8Path,
         open: &OwnedFd,
         closed_before: &ClosedFolders,
-    ) -> Arc<Found> {
-        self.of(dir).walk(open, Some(closed_before))
+    ) -> Arc<NestedSearchResult> {
+        self.lock_for(dir).refresh_or_search(open, Some(closed_before))
     }
 
-    fn of(&self, dir: &Utf8Path) -> std::sync::MutexGuard<'_, Searched> {
+    fn lock_for(&self, dir: &Utf8Path) -> std::sync::MutexGuard<'_, SearchedTreeState> {
         let mut searched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if searched.dir != dir {
-            *searched = Searched { dir: dir.to_owned(), ..Searched::default() };
+            *searched = SearchedTreeState { dir: dir.to_owned(), ..SearchedTreeState::default() };
         }
         searched
     }
 }
 
-impl Searched {
-    fn walk(&mut self, dir: &OwnedFd, closed_before: Option<&ClosedFolders>) -> Arc<Found> {
+impl SearchedTreeState {
+    fn refresh_or_search(
+        &mut self,
+        dir: &OwnedFd,
+        closed_before: Option<&ClosedFolders>,
+    ) -> Arc<NestedSearchResult> {
         // The list of folders is incomplete after a search that was cut or met closed folders, so it cannot be
         // refreshed.
         let is_known = !self.folders.is_empty() && !self.is_cut && self.closed.is_empty();
         if !is_known || !self.refresh(dir) {
-            self.search(dir, closed_before);
+            self.search_folders(dir, closed_before);
         }
-        let found = Arc::new(self.found());
+        let found = Arc::new(self.collect_found());
         self.last = Some((Instant::now(), found.clone()));
         found
     }
@@ -148,14 +152,14 @@ impl Searched {
             if is_unchanged(dir, path, folder) {
                 return true;
             }
-            let Reading::Listed(now) = read(dir, path) else { return false };
+            let FolderReading::Listed(now) = read_folder(dir, path) else { return false };
             let has_same_folders = now.folders == folder.folders;
             *folder = now;
             has_same_folders
         })
     }
 
-    fn search(&mut self, dir: &OwnedFd, closed_before: Option<&ClosedFolders>) {
+    fn search_folders(&mut self, dir: &OwnedFd, closed_before: Option<&ClosedFolders>) {
         let mut before: HashMap<_, _> = std::mem::take(&mut self.folders).into_iter().collect();
         let mut waiting = VecDeque::from([PathBuf::new()]);
         let mut hits = 0;
@@ -167,23 +171,24 @@ impl Searched {
                 break;
             }
             let known = before.remove(&path).filter(|known| is_unchanged(dir, &path, known));
-            let reading =
-                known.map_or_else(|| read_or_unlock(dir, &path, closed_before), Reading::Listed);
+            let reading = known
+                .map_or_else(|| read_or_unlock(dir, &path, closed_before), FolderReading::Listed);
             match reading {
-                Reading::Listed(folder) => {
+                FolderReading::Listed(folder) => {
                     waiting.extend(folder.folders.iter().map(|name| path.join(name)));
                     hits += folder.protected.len() + folder.sockets.len();
                     self.folders.push((path, folder));
                 }
-                Reading::Gone => {}
-                Reading::Closed(identity) => drop(self.closed.insert(path, identity)),
+                FolderReading::Gone => {}
+                FolderReading::Closed(identity) => drop(self.closed.insert(path, identity)),
             }
         }
     }
 
-    fn found(&self) -> Found {
+    fn collect_found(&self) -> NestedSearchResult {
         let closed = self.closed.clone();
-        let mut found = Found { is_cut: self.is_cut, closed, ..Found::default() };
+        let mut found =
+            NestedSearchResult { is_cut: self.is_cut, closed, ..NestedSearchResult::default() };
         for (path, folder) in &self.folders {
             found.protected.extend(folder.protected.iter().map(|name| path.join(name)));
             found.sockets.extend(folder.sockets.iter().map(|name| path.join(name)));
@@ -195,18 +200,22 @@ impl Searched {
 }
 
 /// Returns true if no entry was added, removed or renamed in a folder since it was read.
-fn is_unchanged(dir: &OwnedFd, path: &Path, known: &Folder) -> bool {
-    let stat = || rustix::fs::statat(dir, here(path), AtFlags::SYMLINK_NOFOLLOW);
-    known.is_settled && stat().is_ok_and(|stat| identity(&stat) == known.identity)
+fn is_unchanged(dir: &OwnedFd, path: &Path, known: &SearchedFolder) -> bool {
+    let stat = || rustix::fs::statat(dir, current_if_empty(path), AtFlags::SYMLINK_NOFOLLOW);
+    known.is_settled && stat().is_ok_and(|stat| identity_of(&stat) == known.identity)
 }
 
-fn read_or_unlock(dir: &OwnedFd, path: &Path, closed_before: Option<&ClosedFolders>) -> Reading {
-    match read(dir, path) {
-        Reading::Closed(_)
+fn read_or_unlock(
+    dir: &OwnedFd,
+    path: &Path,
+    closed_before: Option<&ClosedFolders>,
+) -> FolderReading {
+    match read_folder(dir, path) {
+        FolderReading::Closed(_)
             if closed_before.is_some_and(|before| !before.contains_key(path))
-                && unlock(dir, here(path)) =>
+                && unlock(dir, current_if_empty(path)) =>
         {
-            read(dir, path)
+            read_folder(dir, path)
         }
         reading => reading,
     }
@@ -214,22 +223,22 @@ fn read_or_unlock(dir: &OwnedFd, path: &Path, closed_before: Option<&ClosedFolde
 
 /// Reads a folder. A symlink planted by a running program can only make this return other names, since every later
 /// operation on a name refuses to follow links.
-fn read(dir: &OwnedFd, path: &Path) -> Reading {
-    match listed(dir, path) {
-        Ok(folder) => Reading::Listed(folder),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Reading::Gone,
+fn read_folder(dir: &OwnedFd, path: &Path) -> FolderReading {
+    match list_folder(dir, path) {
+        Ok(folder) => FolderReading::Listed(folder),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => FolderReading::Gone,
         Err(_) => {
-            let stat = rustix::fs::statat(dir, here(path), AtFlags::SYMLINK_NOFOLLOW);
-            Reading::Closed(stat.map(|stat| identity(&stat)).unwrap_or_default())
+            let stat = rustix::fs::statat(dir, current_if_empty(path), AtFlags::SYMLINK_NOFOLLOW);
+            FolderReading::Closed(stat.map(|stat| identity_of(&stat)).unwrap_or_default())
         }
     }
 }
 
-fn listed(dir: &OwnedFd, path: &Path) -> rustix::io::Result<Folder> {
+fn list_folder(dir: &OwnedFd, path: &Path) -> rustix::io::Result<SearchedFolder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(dir, here(path), flags, Mode::empty())?;
-    let identity = identity(&rustix::fs::fstat(&fd)?);
-    let mut folder = Folder {
+    let fd = rustix::fs::openat(dir, current_if_empty(path), flags, Mode::empty())?;
+    let identity = identity_of(&rustix::fs::fstat(&fd)?);
+    let mut folder = SearchedFolder {
         identity,
         is_settled: is_settled(identity.changed),
         folders: Vec::new(),
@@ -247,7 +256,7 @@ fn listed(dir: &OwnedFd, path: &Path) -> rustix::io::Result<Folder> {
             FileType::Unknown => kind_of(&fd, name),
             kind => kind,
         };
-        folder.note(path, name, kind);
+        folder.add_entry(path, name, kind);
     }
     if is_repository(|name| parts.iter().any(|part| part == name)) {
         parts.retain(|part| GIT_PARTS.iter().any(|name| part == name));
@@ -259,8 +268,8 @@ fn listed(dir: &OwnedFd, path: &Path) -> rustix::io::Result<Folder> {
     Ok(folder)
 }
 
-impl Folder {
-    fn note(&mut self, path: &Path, name: &OsStr, kind: FileType) {
+impl SearchedFolder {
+    fn add_entry(&mut self, path: &Path, name: &OsStr, kind: FileType) {
         if name == "." || name == ".." {
             return;
         }
@@ -285,13 +294,13 @@ fn kind_of(fd: &OwnedFd, name: &OsStr) -> FileType {
     stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
 }
 
-fn here(path: &Path) -> &Path {
+fn current_if_empty(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-fn identity(stat: &Stat) -> Identity {
+fn identity_of(stat: &Stat) -> FolderIdentity {
     #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
-    Identity {
+    FolderIdentity {
         device: stat.st_dev as u64,
         inode: stat.st_ino as u64,
         changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
@@ -363,7 +372,7 @@ mod tests {
         put(&dir, "a/file");
         std::thread::sleep(CHANGE_TIME_GRAIN * 2);
         let fd = rustix::fs::open(dir.as_str(), OFlags::RDONLY, Mode::empty()).unwrap();
-        let folder = listed(&fd, Path::new("a")).unwrap();
+        let folder = list_folder(&fd, Path::new("a")).unwrap();
         assert!(folder.is_settled);
         assert!(is_unchanged(&fd, Path::new("a"), &folder));
         put(&dir, "a/other");

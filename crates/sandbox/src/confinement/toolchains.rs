@@ -5,7 +5,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::policy::{SYSTEM, value};
+use super::policy::{SYSTEM, find_variable};
 
 /// Tool chains in a home folder, restricted to code. `~/.cargo` as a whole would expose `credentials.toml`.
 const TOOL_CHAINS: &[&str] = &[
@@ -82,18 +82,18 @@ pub(super) fn tool_chains(
     user_environment: &[(String, String)],
     writable: &[Utf8PathBuf],
 ) -> Vec<Utf8PathBuf> {
-    let home = value(user_environment, "HOME").map(Utf8Path::new);
+    let home = find_variable(user_environment, "HOME").map(Utf8Path::new);
     let home = home.filter(|home| home.is_absolute() && home.parent().is_some());
     let mut found = Vec::new();
     if let Some(home) = home {
         found.extend(TOOL_CHAINS.iter().map(|folder| home.join(folder)));
     }
-    if let Some(cargo) = value(user_environment, "CARGO_HOME") {
+    if let Some(cargo) = find_variable(user_environment, "CARGO_HOME") {
         found.extend(CARGO_HOME.iter().map(|part| Utf8Path::new(cargo).join(part)));
     }
-    let named = NAMED_BY_VARIABLE.iter().filter_map(|name| value(user_environment, name));
+    let named = NAMED_BY_VARIABLE.iter().filter_map(|name| find_variable(user_environment, name));
     found.extend(named.map(Utf8PathBuf::from));
-    let path = value(user_environment, "PATH").unwrap_or_default();
+    let path = find_variable(user_environment, "PATH").unwrap_or_default();
     found.extend(path.split(':').map(Utf8PathBuf::from));
     found.retain(|path| {
         !is_in_system(path)

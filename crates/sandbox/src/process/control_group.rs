@@ -49,7 +49,7 @@ impl ControlGroup {
         // Only the root group may contain both processes and limited subgroups, so create a sibling.
         let above = if own.is_empty() { "." } else { ".." };
         let parent = open_folder(&home, above)?;
-        let enabled = read(&parent, "cgroup.subtree_control")?;
+        let enabled = read_control(&parent, "cgroup.subtree_control")?;
         let settings: Vec<_> =
             settings.into_iter().filter(|setting| setting.is_enabled(&enabled)).collect();
         if settings.is_empty() {
@@ -66,11 +66,11 @@ impl ControlGroup {
         let group = open_folder(&parent, &name)?;
         let group = ControlGroup { parent, name, group, way_back };
         for setting in settings {
-            write(&group.group, setting.file, &setting.value)?;
+            write_control(&group.group, setting.file, &setting.value)?;
         }
         // Without this setting the OOM killer kills only one process of the group. Older kernels do not support it.
-        let _ = write(&group.group, "memory.oom.group", "1");
-        write(&group.group, "cgroup.procs", "0")?;
+        let _ = write_control(&group.group, "memory.oom.group", "1");
+        write_control(&group.group, "cgroup.procs", "0")?;
         Some(group)
     }
 
@@ -81,7 +81,7 @@ impl ControlGroup {
     }
 
     /// The limit that the kernel had to enforce.
-    pub(crate) fn exceeded(&self) -> Option<LimitedResource> {
+    pub(crate) fn exceeded_limit(&self) -> Option<LimitedResource> {
         if self.has_counted("memory.events", "oom_kill") {
             return Some(LimitedResource::Memory);
         }
@@ -90,13 +90,13 @@ impl ControlGroup {
 
     /// Returns true if a counter in a control file is above zero.
     fn has_counted(&self, file: &str, field: &str) -> bool {
-        read(&self.group, file).is_some_and(|text| field_of(&text, field).unwrap_or(0) > 0)
+        read_control(&self.group, file).is_some_and(|text| field_of(&text, field).unwrap_or(0) > 0)
     }
 
     /// Kills everything in the group.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill_all(&self) {
         // Needs Linux 5.14. On older kernels the supervisor kills the processes one by one.
-        let _ = write(&self.group, "cgroup.kill", "1");
+        let _ = write_control(&self.group, "cgroup.kill", "1");
     }
 }
 
@@ -165,11 +165,11 @@ fn open_for_writing(folder: &OwnedFd, name: &str) -> Option<std::fs::File> {
     Some(rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?.into())
 }
 
-fn write(folder: &OwnedFd, name: &str, value: &str) -> Option<()> {
+fn write_control(folder: &OwnedFd, name: &str, value: &str) -> Option<()> {
     open_for_writing(folder, name)?.write_all(value.as_bytes()).ok()
 }
 
-fn read(folder: &OwnedFd, name: &str) -> Option<String> {
+fn read_control(folder: &OwnedFd, name: &str) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?;
     let mut bytes = vec![0; FILE_BYTES_MAX];

@@ -3,11 +3,11 @@
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use super::supervisor::{self, KnownChild, SupervisorOrder, exceeded_by};
-use super::{Spawn, Stopped, TerminationScope};
+use super::{ProcessSpec, ProcessStopReason, TerminationScope};
 
 /// A child with everything that ends with it. Remaining processes are killed on drop.
 #[derive(Debug)]
-pub struct Group {
+pub struct SupervisedGroup {
     child: KnownChild,
     scope: TerminationScope,
     order: SupervisorOrder,
@@ -17,34 +17,40 @@ pub struct Group {
     is_reaped: bool,
 }
 
-impl Group {
+impl SupervisedGroup {
     /// The group of a child that was started as its leader.
-    pub(super) fn new(child: KnownChild, spawn: &Spawn) -> Self {
+    pub(super) fn new(child: KnownChild, spawn: &ProcessSpec) -> Self {
         let scope = spawn.termination.scope;
         let (order, started) = match scope {
             TerminationScope::ProcessGroup => (None, 0),
             TerminationScope::Descendants => (supervisor::order_in(spawn), started_at(&child)),
         };
-        Group { child, scope, order: order.unwrap_or_default(), started, is_reaped: false }
+        SupervisedGroup {
+            child,
+            scope,
+            order: order.unwrap_or_default(),
+            started,
+            is_reaped: false,
+        }
     }
 
     /// Asks the program to end.
-    pub(super) fn ask(&self, signal: Signal) {
-        self.signal(signal);
+    pub(super) fn request_end(&self, signal: Signal) {
+        self.send_signal(signal);
     }
 
     /// Kills all members.
-    pub(super) fn kill(&self) {
+    pub(super) fn kill_members(&self) {
         match self.scope {
-            TerminationScope::ProcessGroup => self.signal(Signal::KILL),
+            TerminationScope::ProcessGroup => self.send_signal(Signal::KILL),
             // On SIGQUIT the supervisor kills its descendants. Killing the supervisor would orphan them.
-            TerminationScope::Descendants => self.signal(Signal::QUIT),
+            TerminationScope::Descendants => self.send_signal(Signal::QUIT),
         }
     }
 
     /// Records that the child was reaped. In a process group the remaining members keep the id in use, so it stays
     /// valid.
-    pub(super) fn reaped(&mut self) {
+    pub(super) fn mark_reaped(&mut self) {
         self.is_reaped = self.scope == TerminationScope::Descendants;
     }
 
@@ -53,11 +59,11 @@ impl Group {
         let is_clean =
             has_exited && (signal.is_none() || exceeded_by(signal, &self.order.limits).is_some());
         match self.scope {
-            TerminationScope::ProcessGroup => self.signal(Signal::KILL),
+            TerminationScope::ProcessGroup => self.send_signal(Signal::KILL),
             TerminationScope::Descendants if is_clean => {}
             TerminationScope::Descendants => {
                 if !has_exited {
-                    self.signal(Signal::KILL);
+                    self.send_signal(Signal::KILL);
                 }
                 let (marker, started) = (self.order.marker.clone(), self.started);
                 let end = move || supervisor::end_orphans(&marker, started);
@@ -68,16 +74,16 @@ impl Group {
     }
 
     /// The limit that the program exceeded, derived from the signal that ended its supervisor.
-    pub(super) fn exceeded(&self, signal: Option<i32>) -> Option<Stopped> {
+    pub(super) fn exceeded_limit(&self, signal: Option<i32>) -> Option<ProcessStopReason> {
         match self.scope {
             TerminationScope::ProcessGroup => None,
             TerminationScope::Descendants => {
-                exceeded_by(signal, &self.order.limits).map(Stopped::Exceeded)
+                exceeded_by(signal, &self.order.limits).map(ProcessStopReason::Exceeded)
             }
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         let Some(leader) = self.child.id().filter(|_| !self.is_reaped) else { return };
         // The only errors are that no process is left, or none that we may signal.
         let _ = match self.scope {
@@ -87,9 +93,9 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for SupervisedGroup {
     fn drop(&mut self) {
-        self.kill();
+        self.kill_members();
     }
 }
 

@@ -1,29 +1,29 @@
 //! Splits output into lines as it arrives, with a cap on the buffered part of a line.
 
-use super::{Captured, Flow};
+use super::{CapturedStream, OutputFlow};
 use crate::limits::LINE_BYTES_MAX;
 
 /// Passes lines to a reader until the reader is finished.
-pub(super) struct Lines<'a> {
-    on_line: &'a mut (dyn FnMut(&[u8]) -> Flow + Send),
+pub(super) struct LineSplitter<'a> {
+    on_line: &'a mut (dyn FnMut(&[u8]) -> OutputFlow + Send),
     /// The beginning of an incomplete line.
     pending: Vec<u8>,
     finished: bool,
 }
 
-impl<'a> Lines<'a> {
-    pub(super) fn new(on_line: &'a mut (dyn FnMut(&[u8]) -> Flow + Send)) -> Self {
-        Lines { on_line, pending: Vec::new(), finished: false }
+impl<'a> LineSplitter<'a> {
+    pub(super) fn new(on_line: &'a mut (dyn FnMut(&[u8]) -> OutputFlow + Send)) -> Self {
+        LineSplitter { on_line, pending: Vec::new(), finished: false }
     }
 
     /// Processes the next bytes. Returns [`Flow::Finished`] once the reader is finished.
-    pub(super) fn take(&mut self, mut bytes: &[u8]) -> Flow {
+    pub(super) fn push_bytes(&mut self, mut bytes: &[u8]) -> OutputFlow {
         while !self.finished && !bytes.is_empty() {
             let room = LINE_BYTES_MAX - self.pending.len();
             let end = bytes.iter().position(|byte| *byte == b'\n');
             match end {
                 Some(end) if end <= room => {
-                    self.give(&bytes[..end], Break::There);
+                    self.emit_line(&bytes[..end], LineBreak::There);
                     bytes = &bytes[end + 1..];
                 }
                 _ if bytes.len() <= room => {
@@ -31,7 +31,7 @@ impl<'a> Lines<'a> {
                     bytes = &[];
                 }
                 _ => {
-                    self.give(&bytes[..room], Break::Missing);
+                    self.emit_line(&bytes[..room], LineBreak::Missing);
                     bytes = &bytes[room..];
                 }
             }
@@ -40,14 +40,14 @@ impl<'a> Lines<'a> {
     }
 
     /// Processes the end of the output: pending bytes are the last line.
-    pub(super) fn end(&mut self) -> Flow {
+    pub(super) fn finish_output(&mut self) -> OutputFlow {
         if !self.finished && !self.pending.is_empty() {
-            self.give(&[], Break::Missing);
+            self.emit_line(&[], LineBreak::Missing);
         }
         self.flow()
     }
 
-    fn give(&mut self, rest: &[u8], line_break: Break) {
+    fn emit_line(&mut self, rest: &[u8], line_break: LineBreak) {
         let flow = if self.pending.is_empty() {
             (self.on_line)(without_return(rest, line_break))
         } else {
@@ -56,31 +56,31 @@ impl<'a> Lines<'a> {
             self.pending.clear();
             flow
         };
-        self.finished |= flow == Flow::Finished;
+        self.finished |= flow == OutputFlow::Finished;
     }
 
-    fn flow(&self) -> Flow {
-        if self.finished { Flow::Finished } else { Flow::Continue }
+    fn flow(&self) -> OutputFlow {
+        if self.finished { OutputFlow::Finished } else { OutputFlow::Continue }
     }
 }
 
 /// Records whether a piece ends with a line break.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Break {
+enum LineBreak {
     There,
     Missing,
 }
 
-fn without_return(line: &[u8], line_break: Break) -> &[u8] {
+fn without_return(line: &[u8], line_break: LineBreak) -> &[u8] {
     match line_break {
-        Break::There => line.strip_suffix(b"\r").unwrap_or(line),
-        Break::Missing => line,
+        LineBreak::There => line.strip_suffix(b"\r").unwrap_or(line),
+        LineBreak::Missing => line,
     }
 }
 
-impl Captured {
+impl CapturedStream {
     /// Counts bytes, and keeps them while there is room.
-    pub(super) fn keep(&mut self, bytes: &[u8], bytes_max: usize) {
+    pub(super) fn keep_bytes(&mut self, bytes: &[u8], bytes_max: usize) {
         self.total += bytes.len() as u64;
         let room = bytes_max.saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -96,13 +96,13 @@ mod tests {
         let mut lines: Vec<Vec<u8>> = Vec::new();
         let mut on_line = |line: &[u8]| {
             lines.push(line.to_vec());
-            if line == b"stop" { Flow::Finished } else { Flow::Continue }
+            if line == b"stop" { OutputFlow::Finished } else { OutputFlow::Continue }
         };
-        let mut cutter = Lines::new(&mut on_line);
+        let mut cutter = LineSplitter::new(&mut on_line);
         for chunk in chunks {
-            cutter.take(chunk);
+            cutter.push_bytes(chunk);
         }
-        cutter.end();
+        cutter.finish_output();
         assert_eq!(lines, expect);
     }
 
@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_the_start_and_the_rest_is_counted() {
-        let mut captured = Captured::default();
-        captured.keep(b"abc", 4);
-        captured.keep(b"def", 4);
-        assert_eq!(captured, Captured { bytes: b"abcd".to_vec(), total: 6 });
+        let mut captured = CapturedStream::default();
+        captured.keep_bytes(b"abc", 4);
+        captured.keep_bytes(b"def", 4);
+        assert_eq!(captured, CapturedStream { bytes: b"abcd".to_vec(), total: 6 });
     }
 }

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{Mode, OFlags};
 
-use super::held::HeldObjects;
 use super::socket_memory::unix_socket_bytes;
-use super::table::{ProcessEntry, ProcessTable, with_zombies_beneath};
+use super::table::{ProcessEntry, ProcessTable, all_descendants};
+use super::uncharged::HeldObjects;
 use super::usage::{
     DISK_BLAME_BYTES_MIN, DISK_FREE_BYTES_MIN, LimitedResource, UsageLimits, kib_field,
 };
@@ -52,7 +52,7 @@ pub(crate) struct UsageWatch {
     limits: UsageLimits,
     root: i32,
     folders: Vec<Utf8PathBuf>,
-    disks: Vec<Disk>,
+    disks: Vec<WatchedDisk>,
     started_ms: u64,
     available_memory: u64,
     shared_memory: u64,
@@ -73,7 +73,7 @@ pub(crate) struct UsageWatch {
 
 /// A file system that a command writes to.
 #[derive(Debug)]
-struct Disk {
+struct WatchedDisk {
     folder: OwnedFd,
     device: u64,
     /// True if the kernel counts the bytes that processes write to it.
@@ -90,8 +90,8 @@ impl UsageWatch {
         root: i32,
         folders: &[Utf8PathBuf],
     ) -> UsageWatch {
-        let mut disks: Vec<Disk> = Vec::new();
-        for disk in folders.iter().filter_map(|folder| Disk::open(folder)) {
+        let mut disks: Vec<WatchedDisk> = Vec::new();
+        for disk in folders.iter().filter_map(|folder| WatchedDisk::open(folder)) {
             if disks.iter().all(|known| known.device != disk.device) {
                 disks.push(disk);
             }
@@ -99,14 +99,14 @@ impl UsageWatch {
         UsageWatch {
             limits,
             root,
-            folders: outermost(folders),
+            folders: outermost_folders(folders),
             disks,
             started_ms: SystemClock.now_ms().saturating_sub(COARSE_CLOCK_MS),
             available_memory: memory_field(table, "MemAvailable:"),
             shared_memory: memory_field(table, "Shmem:"),
             socket_bytes: unix_socket_bytes().unwrap_or(0),
             system_v_bytes: system_v_bytes(table),
-            tasks: tasks(table),
+            tasks: count_tasks(table),
             next_file_count: NextFileCount { at_bytes: limits.disk_bytes_max.unwrap_or(u64::MAX) },
             written_before: counted_bytes(table, "self").unwrap_or(0),
             counts_are_lost: false,
@@ -126,8 +126,8 @@ impl UsageWatch {
     }
 
     /// Returns the limit that the descendants currently exceed.
-    pub(crate) fn exceeded(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
-        let found = table.descendants(self.root).unwrap_or_default();
+    pub(crate) fn exceeded_limit(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
+        let found = table.find_descendants(self.root).unwrap_or_default();
         if self.too_many_processes(&found) {
             return Some(LimitedResource::Processes);
         }
@@ -139,7 +139,7 @@ impl UsageWatch {
 
     /// Returns the limit that the program exceeded between the last measurement and its end.
     pub(crate) fn exceeded_at_end(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
-        let lost: u64 = self.disks.iter().map(Disk::lost).sum();
+        let lost: u64 = self.disks.iter().map(WatchedDisk::lost_bytes).sum();
         // This process has inherited the counts of descendants that have ended.
         let counted = counted_bytes(table, "self").unwrap_or(0).saturating_sub(self.written_before);
         if self.limits.disk_bytes_max.is_none()
@@ -147,7 +147,7 @@ impl UsageWatch {
         {
             return None;
         }
-        let found = table.descendants(self.root).unwrap_or_default();
+        let found = table.find_descendants(self.root).unwrap_or_default();
         self.too_much_disk(table, &found)
     }
 
@@ -155,12 +155,12 @@ impl UsageWatch {
     /// small file, even when reading the whole process table would take too long.
     pub(crate) fn is_crowded(&self, table: &ProcessTable) -> bool {
         let Some(most) = self.limits.processes_max else { return false };
-        tasks(table).saturating_sub(self.tasks) > most
+        count_tasks(table).saturating_sub(self.tasks) > most
     }
 
     /// Accepts the present number of tasks as usual, because processes other than the descendants caused the increase.
     pub(crate) fn accept_crowd(&mut self, table: &ProcessTable) {
-        self.tasks = tasks(table);
+        self.tasks = count_tasks(table);
     }
 
     fn too_many_processes(&self, found: &[ProcessEntry]) -> bool {
@@ -188,7 +188,7 @@ impl UsageWatch {
         found: &[ProcessEntry],
         lost: u64,
     ) -> UnownedMemory {
-        let held = HeldObjects::of(table, found);
+        let held = HeldObjects::collect_from(table, found);
         let near = match unix_socket_bytes() {
             _ if held.near_sockets == 0 && !held.hides_memory => 0,
             Some(bytes) => bytes.saturating_sub(self.socket_bytes),
@@ -211,8 +211,8 @@ impl UsageWatch {
         found: &[ProcessEntry],
     ) -> Option<LimitedResource> {
         let most = self.limits.disk_bytes_max?;
-        let lost: u64 = self.disks.iter().map(Disk::lost).sum();
-        let is_full = self.disks.iter().any(Disk::is_almost_full);
+        let lost: u64 = self.disks.iter().map(WatchedDisk::lost_bytes).sum();
+        let is_full = self.disks.iter().any(WatchedDisk::is_almost_full);
         let counted = self.counted_bytes_of_all(table);
         // Use the larger figure: other programs may free as much space as the command takes.
         let used = counted.map(|counted| counted.max(lost));
@@ -225,7 +225,7 @@ impl UsageWatch {
         } else {
             (most, LimitedResource::Disk)
         };
-        let objects = HeldObjects::of(table, found);
+        let objects = HeldObjects::collect_from(table, found);
         let held = objects.disk;
         // Other programs' files can be told apart only while the descendants themselves have written less than the
         // limit.
@@ -234,7 +234,7 @@ impl UsageWatch {
             Some(counted) if counted <= most => backstop,
             _ => most.saturating_sub(held),
         };
-        let growth = self.growth(most.saturating_sub(held), enough);
+        let growth = self.measure_growth(most.saturating_sub(held), enough);
         let own = match counted {
             Some(counted) if growth.counted <= backstop => growth.counted.min(counted),
             _ => growth.counted,
@@ -255,7 +255,7 @@ impl UsageWatch {
     fn counted_bytes_of_all(&mut self, table: &ProcessTable) -> Option<u64> {
         let entries = table.entries().ok()?;
         let mut bytes = counted_bytes(table, "self")?.saturating_sub(self.written_before);
-        for entry in with_zombies_beneath(&entries, self.root) {
+        for entry in all_descendants(&entries, self.root) {
             let counted = match &self.first_counters {
                 Some((id, file)) if *id == entry.id => counted_bytes_in(file),
                 _ => counted_bytes(table, &entry.id.to_string()),
@@ -275,7 +275,7 @@ impl UsageWatch {
 
     /// The size of files in the folders that changed since the start. Stops counting once either sum exceeds its
     /// threshold.
-    fn growth(&self, uncounted_enough: u64, counted_enough: u64) -> FileGrowth {
+    fn measure_growth(&self, uncounted_enough: u64, counted_enough: u64) -> FileGrowth {
         let (mut growth, mut files, mut seen) = (FileGrowth::default(), 0_usize, BTreeSet::new());
         let too_much = FileGrowth { counted: u64::MAX, uncounted: u64::MAX };
         let mut folders: Vec<PathBuf> = self.folders.iter().map(PathBuf::from).collect();
@@ -362,7 +362,7 @@ impl FileGrowth {
 
 /// The bytes that a process and the children it waited for have written to disks; `None` if unknown.
 fn counted_bytes(table: &ProcessTable, process: &str) -> Option<u64> {
-    written_field(&text(table, &format!("{process}/io"))?)
+    written_field(&read_proc_text(table, &format!("{process}/io"))?)
 }
 
 /// Like [`counted_bytes`], from an open `/proc/PID/io`.
@@ -384,7 +384,7 @@ fn number_field(text: &str, name: &str) -> Option<u64> {
 
 /// Returns true if the process ignores `SIGCHLD`: then the kernel discards its children's counts when they end.
 fn ignores_children(table: &ProcessTable, id: i32) -> bool {
-    let Some(text) = text(table, &format!("{id}/status")) else { return false };
+    let Some(text) = read_proc_text(table, &format!("{id}/status")) else { return false };
     let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_none_or(|mask| mask & CHILD_SIGNAL_BIT != 0)
@@ -395,21 +395,21 @@ fn changed_ms(metadata: &std::fs::Metadata) -> u64 {
     u64::try_from(ms).unwrap_or(0)
 }
 
-impl Disk {
-    fn open(folder: &Utf8Path) -> Option<Disk> {
+impl WatchedDisk {
+    fn open(folder: &Utf8Path) -> Option<WatchedDisk> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(folder.as_str(), flags, Mode::empty()).ok()?;
         let device = rustix::fs::fstat(&folder).ok()?.st_dev;
         let kind = rustix::fs::fstatfs(&folder).ok()?.f_type;
         let is_counted = u64::try_from(kind).is_ok_and(|kind| COUNTED_FILE_SYSTEMS.contains(&kind));
         let mut disk =
-            Disk { folder, device, is_counted, free_at_start: 0, free_entries_at_start: 0 };
-        disk.free_at_start = disk.free()?;
+            WatchedDisk { folder, device, is_counted, free_at_start: 0, free_entries_at_start: 0 };
+        disk.free_at_start = disk.free_bytes()?;
         disk.free_entries_at_start = disk.free_entries();
         Some(disk)
     }
 
-    fn free(&self) -> Option<u64> {
+    fn free_bytes(&self) -> Option<u64> {
         let state = rustix::fs::fstatvfs(&self.folder).ok()?;
         Some(state.f_bavail.saturating_mul(state.f_frsize))
     }
@@ -420,19 +420,19 @@ impl Disk {
     }
 
     /// The loss of free space since the start, or the equivalent of the lost inodes if that is more.
-    fn lost(&self) -> u64 {
-        let bytes = self.free().map_or(0, |free| self.free_at_start.saturating_sub(free));
+    fn lost_bytes(&self) -> u64 {
+        let bytes = self.free_bytes().map_or(0, |free| self.free_at_start.saturating_sub(free));
         let entries = self.free_entries_at_start.saturating_sub(self.free_entries());
         bytes.max(entries.saturating_mul(FILE_ENTRY_BYTES))
     }
 
     fn is_almost_full(&self) -> bool {
-        self.free().is_some_and(|free| free < DISK_FREE_BYTES_MIN)
+        self.free_bytes().is_some_and(|free| free < DISK_FREE_BYTES_MIN)
     }
 }
 
 /// The folders that are not beneath another folder of the list, with symlinks resolved.
-fn outermost(folders: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
+fn outermost_folders(folders: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
     let real: BTreeSet<Utf8PathBuf> =
         folders.iter().filter_map(|folder| folder.canonicalize_utf8().ok()).collect();
     let is_inner =
@@ -441,8 +441,8 @@ fn outermost(folders: &[Utf8PathBuf]) -> Vec<Utf8PathBuf> {
 }
 
 /// The machine's number of tasks: the second part of `3/1234` in `/proc/loadavg`.
-pub(crate) fn tasks(table: &ProcessTable) -> u64 {
-    text(table, "loadavg").and_then(|text| task_count(&text)).unwrap_or(0)
+pub(crate) fn count_tasks(table: &ProcessTable) -> u64 {
+    read_proc_text(table, "loadavg").and_then(|text| task_count(&text)).unwrap_or(0)
 }
 
 fn task_count(load: &str) -> Option<u64> {
@@ -451,12 +451,12 @@ fn task_count(load: &str) -> Option<u64> {
 
 /// A field of `/proc/meminfo`, in bytes.
 fn memory_field(table: &ProcessTable, name: &str) -> u64 {
-    text(table, "meminfo").and_then(|text| kib_field(&text, name)).unwrap_or(0) * 1024
+    read_proc_text(table, "meminfo").and_then(|text| kib_field(&text, name)).unwrap_or(0) * 1024
 }
 
 /// The bytes of all System V shared memory in the IPC namespace, mapped or not.
 fn system_v_bytes(table: &ProcessTable) -> u64 {
-    let Some(text) = text(table, "sysvipc/shm") else { return 0 };
+    let Some(text) = read_proc_text(table, "sysvipc/shm") else { return 0 };
     let mut lines = text.lines();
     let names = lines.next().unwrap_or_default();
     let Some(at) = names.split_ascii_whitespace().position(|name| name == "rss") else { return 0 };
@@ -502,7 +502,7 @@ impl UnownedMemory {
 /// The memory of a process. Shared pages count in full for every process.
 fn resident_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory {
     let path = format!("{}/status", table.living_thread(entry));
-    let Some(text) = text(table, &path) else { return ProcessMemory::default() };
+    let Some(text) = read_proc_text(table, &path) else { return ProcessMemory::default() };
     let field = |name| kib_field(&text, name).unwrap_or(0) * 1024;
     ProcessMemory {
         own: field("RssAnon:") + field("VmSwap:") + field("VmPTE:"),
@@ -513,10 +513,10 @@ fn resident_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory 
 /// The memory of a process. Shared pages count proportionally (PSS).
 fn proportional_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMemory {
     let thread = table.living_thread(entry);
-    let Some(rollup) = text(table, &format!("{thread}/smaps_rollup")) else {
+    let Some(rollup) = read_proc_text(table, &format!("{thread}/smaps_rollup")) else {
         return resident_memory(table, entry);
     };
-    let page_tables = text(table, &format!("{thread}/status"))
+    let page_tables = read_proc_text(table, &format!("{thread}/status"))
         .and_then(|status| kib_field(&status, "VmPTE:"))
         .unwrap_or(0);
     let field = |name| kib_field(&rollup, name);
@@ -530,7 +530,7 @@ fn proportional_memory(table: &ProcessTable, entry: &ProcessEntry) -> ProcessMem
     }
 }
 
-fn text(table: &ProcessTable, path: &str) -> Option<String> {
+fn read_proc_text(table: &ProcessTable, path: &str) -> Option<String> {
     // The files of a process that has ended are empty.
     let bytes = table.read(path).ok().filter(|bytes| !bytes.is_empty())?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -566,7 +566,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(2 * COARSE_CLOCK_MS));
         let watch = watch(&folder, UsageLimits::default());
         let written = || {
-            let growth = watch.growth(u64::MAX, u64::MAX);
+            let growth = watch.measure_growth(u64::MAX, u64::MAX);
             growth.counted + growth.uncounted
         };
         assert_eq!(written(), 0);
@@ -579,10 +579,13 @@ mod tests {
         let (_keep, folder) = folder();
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let limits = UsageLimits { processes_max: Some(0), ..UsageLimits::default() };
-        assert_eq!(watch(&folder, limits).exceeded(&table()), Some(LimitedResource::Processes));
+        assert_eq!(
+            watch(&folder, limits).exceeded_limit(&table()),
+            Some(LimitedResource::Processes)
+        );
         let limits = UsageLimits { memory_bytes_max: Some(1), ..UsageLimits::default() };
-        assert_eq!(watch(&folder, limits).exceeded(&table()), Some(LimitedResource::Memory));
-        assert_eq!(watch(&folder, UsageLimits::usual()).exceeded(&table()), None);
+        assert_eq!(watch(&folder, limits).exceeded_limit(&table()), Some(LimitedResource::Memory));
+        assert_eq!(watch(&folder, UsageLimits::default_limits()).exceeded_limit(&table()), None);
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -612,7 +615,7 @@ mod tests {
 
     #[test]
     fn memory_file_systems_are_not_counted() {
-        if let Some(disk) = Disk::open(Utf8Path::new("/dev/shm")) {
+        if let Some(disk) = WatchedDisk::open(Utf8Path::new("/dev/shm")) {
             assert!(!disk.is_counted);
         }
         assert!(!ignores_children(&table(), std::process::id().cast_signed()));
@@ -639,7 +642,7 @@ mod tests {
         for number in 0..100 {
             std::fs::File::create(folder.join(number.to_string())).unwrap();
         }
-        assert_eq!(watch.growth(u64::MAX, u64::MAX).uncounted, 100 * FILE_ENTRY_BYTES);
+        assert_eq!(watch.measure_growth(u64::MAX, u64::MAX).uncounted, 100 * FILE_ENTRY_BYTES);
     }
 
     #[test]
@@ -648,6 +651,6 @@ mod tests {
         let inner = folder.join("inner");
         std::fs::create_dir(&inner).unwrap();
         let real = folder.canonicalize_utf8().unwrap();
-        assert_eq!(outermost(&[inner, folder]), [real]);
+        assert_eq!(outermost_folders(&[inner, folder]), [real]);
     }
 }

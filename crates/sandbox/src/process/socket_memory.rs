@@ -36,11 +36,11 @@ pub(super) fn unix_socket_bytes() -> Option<u64> {
     let protocol = Protocol::from(NETLINK_SOCK_DIAG);
     let mut socket = Socket::new(Domain::from(NETLINK), Type::RAW, Some(protocol)).ok()?;
     socket.set_read_timeout(Some(ANSWER_TIME_MAX)).ok()?;
-    socket.send(&request()).ok()?;
+    socket.send(&build_request()).ok()?;
     let (mut bytes, mut sum) = (vec![0; ANSWER_BYTES_MAX], 0_u64);
     loop {
         let count = socket.read(&mut bytes).ok()?;
-        let answer = add_up(&bytes[..count])?;
+        let answer = sum_response(&bytes[..count])?;
         sum = sum.saturating_add(answer.bytes);
         if answer.is_last {
             return Some(sum);
@@ -49,7 +49,7 @@ pub(super) fn unix_socket_bytes() -> Option<u64> {
 }
 
 /// Builds a request for the memory of all Unix sockets in every state.
-fn request() -> Vec<u8> {
+fn build_request() -> Vec<u8> {
     let mut body = vec![UNIX_FAMILY, 0, 0, 0];
     for number in [u32::MAX, 0, SHOW_MEMORY, 0, 0] {
         body.extend(number.to_ne_bytes());
@@ -70,7 +70,7 @@ struct SocketAnswer {
 }
 
 /// Adds up the sockets of one response, which holds several messages. Returns `None` if it is an error or malformed.
-fn add_up(mut bytes: &[u8]) -> Option<SocketAnswer> {
+fn sum_response(mut bytes: &[u8]) -> Option<SocketAnswer> {
     let mut answer = SocketAnswer::default();
     // An empty response would cause an endless loop.
     if bytes.is_empty() {
@@ -84,7 +84,7 @@ fn add_up(mut bytes: &[u8]) -> Option<SocketAnswer> {
             MESSAGE_ERROR => return None,
             _ => answer.bytes = answer.bytes.saturating_add(charged_bytes(message)),
         }
-        bytes = bytes.get(aligned(length)..).unwrap_or_default();
+        bytes = bytes.get(align_length(length)..).unwrap_or_default();
     }
     Some(answer)
 }
@@ -96,13 +96,13 @@ fn charged_bytes(message: &[u8]) -> u64 {
             let value = |place: usize| u32_at(attributes, 4 + 4 * place).unwrap_or(0);
             return CHARGED.iter().map(|place| u64::from(value(*place))).sum();
         }
-        let next = aligned(usize::from(length).max(4));
+        let next = align_length(usize::from(length).max(4));
         attributes = attributes.get(next..).unwrap_or_default();
     }
     0
 }
 
-fn aligned(length: usize) -> usize {
+fn align_length(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn malformed_answers_end() {
-        assert_eq!(add_up(&[]), None);
-        assert_eq!(add_up(&[0; 16]), None);
-        assert_eq!(add_up(&[255; 64]), None);
+        assert_eq!(sum_response(&[]), None);
+        assert_eq!(sum_response(&[0; 16]), None);
+        assert_eq!(sum_response(&[255; 64]), None);
         assert_eq!(charged_bytes(&[0; 64]), 0);
         assert_eq!(charged_bytes(&[1; 3]), 0);
     }

@@ -11,17 +11,17 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::group::Group;
-use super::lines::Lines;
+use super::group::SupervisedGroup;
+use super::lines::LineSplitter;
 use super::{
-    Captured, Ended, Flow, ProcessLimits, Spawn, Stdin, Stopped, Termination, TerminationRequest,
-    TerminationScope,
+    CapturedStream, OutputFlow, ProcessInput, ProcessLimits, ProcessResult, ProcessSpec,
+    ProcessStopReason, TerminationRequest, TerminationScope, TerminationSettings,
 };
 use crate::limits::PIPE_CHUNK_BYTES;
 
 /// The phase of a process on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SupervisionPhase {
     Running,
     /// The result is complete. Until then, the process may exit by itself.
     Finishing {
@@ -44,7 +44,7 @@ enum Phase {
 }
 
 /// The event that woke the loop.
-enum Woken {
+enum SupervisionEvent {
     Stdout(usize),
     Stderr(usize),
     Exited(Option<ExitStatus>),
@@ -52,31 +52,31 @@ enum Woken {
     Due,
 }
 
-struct Supervision<'a> {
-    phase: Phase,
-    group: Group,
-    lines: Lines<'a>,
+struct ProcessSupervision<'a> {
+    phase: SupervisionPhase,
+    group: SupervisedGroup,
+    lines: LineSplitter<'a>,
     limits: ProcessLimits,
-    termination: Termination,
+    termination: TerminationSettings,
     started: Instant,
     heard: Instant,
     status: Option<ExitStatus>,
-    stopped: Option<Stopped>,
-    stdout: Captured,
-    stderr: Captured,
+    stopped: Option<ProcessStopReason>,
+    stdout: CapturedStream,
+    stderr: CapturedStream,
 }
 
 /// Supervises a child until it and its group have ended.
-pub(super) async fn to_the_end(
+pub(super) async fn supervise_to_end(
     child: &mut Child,
-    group: Group,
-    lines: Lines<'_>,
+    group: SupervisedGroup,
+    lines: LineSplitter<'_>,
     feeding: impl Future<Output = ()>,
-    spawn: &Spawn,
+    spawn: &ProcessSpec,
     cancel: &CancellationToken,
     started: Instant,
-) -> Ended {
-    let mut watch = Supervision::new(group, lines, spawn, started);
+) -> ProcessResult {
+    let mut watch = ProcessSupervision::new(group, lines, spawn, started);
     tokio::pin!(feeding);
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let (mut out_bytes, mut err_bytes) = (vec![0; PIPE_CHUNK_BYTES], vec![0; PIPE_CHUNK_BYTES]);
@@ -85,24 +85,29 @@ pub(super) async fn to_the_end(
         let woken = tokio::select! {
             // Check deadlines first, so that a process that floods its output cannot starve them.
             biased;
-            () = sleep_until(watch.due()) => Woken::Due,
-            () = cancel.cancelled(), if watch.may_be_cancelled() => Woken::Cancelled,
-            status = child.wait(), if !watch.has_exited() => Woken::Exited(status.ok()),
+            () = sleep_until(watch.next_deadline()) => SupervisionEvent::Due,
+            () = cancel.cancelled(), if watch.may_be_cancelled() => SupervisionEvent::Cancelled,
+            status = child.wait(), if !watch.has_exited() => SupervisionEvent::Exited(status.ok()),
             () = &mut feeding, if !fed => { fed = true; continue }
-            bytes = read(&mut out, &mut out_bytes), if out.is_some() => Woken::Stdout(bytes),
-            bytes = read(&mut err, &mut err_bytes), if err.is_some() => Woken::Stderr(bytes),
+            bytes = read_stream(&mut out, &mut out_bytes), if out.is_some() => SupervisionEvent::Stdout(bytes),
+            bytes = read_stream(&mut err, &mut err_bytes), if err.is_some() => SupervisionEvent::Stderr(bytes),
         };
-        watch.note(woken, &out_bytes, &err_bytes);
+        watch.handle_event(woken, &out_bytes, &err_bytes);
     }
-    let (has_exited, signal) = (watch.has_exited(), watch.signal());
+    let (has_exited, signal) = (watch.has_exited(), watch.exit_signal());
     watch.group.end_rest(has_exited, signal).await;
-    watch.ended()
+    watch.into_result()
 }
 
-impl<'a> Supervision<'a> {
-    fn new(group: Group, lines: Lines<'a>, spawn: &Spawn, started: Instant) -> Self {
-        Supervision {
-            phase: Phase::Running,
+impl<'a> ProcessSupervision<'a> {
+    fn new(
+        group: SupervisedGroup,
+        lines: LineSplitter<'a>,
+        spawn: &ProcessSpec,
+        started: Instant,
+    ) -> Self {
+        ProcessSupervision {
+            phase: SupervisionPhase::Running,
             group,
             lines,
             limits: spawn.limits,
@@ -111,91 +116,98 @@ impl<'a> Supervision<'a> {
             heard: started,
             status: None,
             stopped: None,
-            stdout: Captured::default(),
-            stderr: Captured::default(),
+            stdout: CapturedStream::default(),
+            stderr: CapturedStream::default(),
         }
     }
 
     fn is_over(&self, output_ended: bool) -> bool {
         let now = Instant::now();
         match self.phase {
-            Phase::Draining { until } => output_ended || until <= now,
-            Phase::Killed { until } => until <= now,
-            Phase::Running | Phase::Finishing { .. } | Phase::Asked { .. } => false,
+            SupervisionPhase::Draining { until } => output_ended || until <= now,
+            SupervisionPhase::Killed { until } => until <= now,
+            SupervisionPhase::Running
+            | SupervisionPhase::Finishing { .. }
+            | SupervisionPhase::Asked { .. } => false,
         }
     }
 
     fn may_be_cancelled(&self) -> bool {
         match self.phase {
-            Phase::Running | Phase::Finishing { .. } => true,
-            Phase::Draining { until } => Instant::now() < until,
-            Phase::Asked { .. } | Phase::Killed { .. } => false,
+            SupervisionPhase::Running | SupervisionPhase::Finishing { .. } => true,
+            SupervisionPhase::Draining { until } => Instant::now() < until,
+            SupervisionPhase::Asked { .. } | SupervisionPhase::Killed { .. } => false,
         }
     }
 
     fn has_exited(&self) -> bool {
-        matches!(self.phase, Phase::Draining { .. })
+        matches!(self.phase, SupervisionPhase::Draining { .. })
     }
 
     /// The time at which to act if no other event arrives before.
-    fn due(&self) -> Instant {
+    fn next_deadline(&self) -> Instant {
         let end_of_life = self.started + self.limits.absolute;
         match self.phase {
-            Phase::Running => {
+            SupervisionPhase::Running => {
                 self.limits.idle.map_or(end_of_life, |idle| end_of_life.min(self.heard + idle))
             }
-            Phase::Finishing { until } => until.min(end_of_life),
-            Phase::Asked { until, terminate_at } => terminate_at.unwrap_or(until),
-            Phase::Killed { until } | Phase::Draining { until } => until,
+            SupervisionPhase::Finishing { until } => until.min(end_of_life),
+            SupervisionPhase::Asked { until, terminate_at } => terminate_at.unwrap_or(until),
+            SupervisionPhase::Killed { until } | SupervisionPhase::Draining { until } => until,
         }
     }
 
-    fn note(&mut self, woken: Woken, out: &[u8], err: &[u8]) {
+    fn handle_event(&mut self, woken: SupervisionEvent, out: &[u8], err: &[u8]) {
         match woken {
-            Woken::Due => self.act(),
-            Woken::Cancelled if self.has_exited() => {
-                self.phase = Phase::Draining { until: Instant::now() };
+            SupervisionEvent::Due => self.handle_deadline(),
+            SupervisionEvent::Cancelled if self.has_exited() => {
+                self.phase = SupervisionPhase::Draining { until: Instant::now() };
             }
-            Woken::Cancelled => self.ask(Stopped::Cancelled),
-            Woken::Exited(status) => self.exited(status),
-            Woken::Stdout(bytes) => self.heard_stdout(&out[..bytes]),
-            Woken::Stderr(bytes) => {
+            SupervisionEvent::Cancelled => self.request_end(ProcessStopReason::Cancelled),
+            SupervisionEvent::Exited(status) => self.handle_exit(status),
+            SupervisionEvent::Stdout(bytes) => self.handle_stdout(&out[..bytes]),
+            SupervisionEvent::Stderr(bytes) => {
                 self.heard = Instant::now();
-                self.stderr.keep(&err[..bytes], self.limits.kept_bytes_max);
+                self.stderr.keep_bytes(&err[..bytes], self.limits.kept_bytes_max);
             }
         }
     }
 
-    fn heard_stdout(&mut self, bytes: &[u8]) {
+    fn handle_stdout(&mut self, bytes: &[u8]) {
         self.heard = Instant::now();
-        self.stdout.keep(bytes, self.limits.kept_bytes_max);
-        let flow = if bytes.is_empty() { self.lines.end() } else { self.lines.take(bytes) };
-        if flow == Flow::Finished && self.phase == Phase::Running {
-            self.phase = Phase::Finishing { until: self.in_grace() };
+        self.stdout.keep_bytes(bytes, self.limits.kept_bytes_max);
+        let flow = if bytes.is_empty() {
+            self.lines.finish_output()
+        } else {
+            self.lines.push_bytes(bytes)
+        };
+        if flow == OutputFlow::Finished && self.phase == SupervisionPhase::Running {
+            self.phase = SupervisionPhase::Finishing { until: self.grace_deadline() };
         }
     }
 
-    fn act(&mut self) {
+    fn handle_deadline(&mut self) {
         let late = self.started + self.limits.absolute <= Instant::now();
         match self.phase {
-            Phase::Running if late => self.ask(Stopped::Absolute),
-            Phase::Running => self.ask(Stopped::Idle),
-            Phase::Finishing { .. } => self.ask(Stopped::AfterResult),
-            Phase::Asked { until, terminate_at: Some(_) } => {
-                self.group.ask(Signal::TERM);
-                self.phase = Phase::Asked { until, terminate_at: None };
+            SupervisionPhase::Running if late => self.request_end(ProcessStopReason::Absolute),
+            SupervisionPhase::Running => self.request_end(ProcessStopReason::Idle),
+            SupervisionPhase::Finishing { .. } => self.request_end(ProcessStopReason::AfterResult),
+            SupervisionPhase::Asked { until, terminate_at: Some(_) } => {
+                self.group.request_end(Signal::TERM);
+                self.phase = SupervisionPhase::Asked { until, terminate_at: None };
             }
-            Phase::Asked { terminate_at: None, .. } => {
-                self.group.kill();
+            SupervisionPhase::Asked { terminate_at: None, .. } => {
+                self.group.kill_members();
                 let reap_time = in_future(self.reap_time());
-                self.phase = Phase::Killed { until: self.in_grace().max(reap_time) };
+                self.phase =
+                    SupervisionPhase::Killed { until: self.grace_deadline().max(reap_time) };
             }
             // Nothing more can be done; the loop ends.
-            Phase::Killed { .. } | Phase::Draining { .. } => {}
+            SupervisionPhase::Killed { .. } | SupervisionPhase::Draining { .. } => {}
         }
     }
 
-    fn ask(&mut self, why: Stopped) {
+    fn request_end(&mut self, why: ProcessStopReason) {
         self.stopped = Some(why);
         let (signal, terminate_at) = match self.termination.request {
             TerminationRequest::Terminate => (Signal::TERM, None),
@@ -203,28 +215,28 @@ impl<'a> Supervision<'a> {
                 (Signal::INT, Some(in_future(self.limits.grace / 2)))
             }
         };
-        self.group.ask(signal);
-        self.phase = Phase::Asked { until: self.in_grace(), terminate_at };
+        self.group.request_end(signal);
+        self.phase = SupervisionPhase::Asked { until: self.grace_deadline(), terminate_at };
     }
 
-    fn exited(&mut self, status: Option<ExitStatus>) {
+    fn handle_exit(&mut self, status: Option<ExitStatus>) {
         // An error of `wait` means that the child was reaped elsewhere, so it has ended all the same.
         self.status = status;
         // A shell's background commands ignore `SIGINT` and would hold the output open.
-        let is_asked = matches!(self.phase, Phase::Asked { .. });
+        let is_asked = matches!(self.phase, SupervisionPhase::Asked { .. });
         if is_asked && self.termination.scope == TerminationScope::ProcessGroup {
-            self.group.ask(Signal::TERM);
+            self.group.request_end(Signal::TERM);
         }
-        self.group.reaped();
+        self.group.mark_reaped();
         let until = match self.phase {
-            Phase::Asked { until, .. } => until,
-            Phase::Killed { .. } => in_future(REAP_TIME_MIN),
-            _ => self.in_grace(),
+            SupervisionPhase::Asked { until, .. } => until,
+            SupervisionPhase::Killed { .. } => in_future(REAP_TIME_MIN),
+            _ => self.grace_deadline(),
         };
-        self.phase = Phase::Draining { until };
+        self.phase = SupervisionPhase::Draining { until };
     }
 
-    fn in_grace(&self) -> Instant {
+    fn grace_deadline(&self) -> Instant {
         in_future(self.limits.grace)
     }
 
@@ -236,15 +248,15 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    fn signal(&self) -> Option<i32> {
+    fn exit_signal(&self) -> Option<i32> {
         self.status.and_then(|status| status.signal())
     }
 
-    fn ended(self) -> Ended {
-        let exceeded = self.group.exceeded(self.signal());
-        Ended {
+    fn into_result(self) -> ProcessResult {
+        let exceeded = self.group.exceeded_limit(self.exit_signal());
+        ProcessResult {
             code: self.status.and_then(|status| status.code()),
-            signal: self.signal().filter(|_| exceeded.is_none()),
+            signal: self.exit_signal().filter(|_| exceeded.is_none()),
             stopped: exceeded.or(self.stopped),
             stdout: self.stdout,
             stderr: self.stderr,
@@ -263,7 +275,7 @@ fn in_future(time: Duration) -> Instant {
 }
 
 /// Reads once. Returns 0 and drops the stream if it has ended or failed.
-async fn read(stream: &mut Option<impl AsyncRead + Unpin>, bytes: &mut [u8]) -> usize {
+async fn read_stream(stream: &mut Option<impl AsyncRead + Unpin>, bytes: &mut [u8]) -> usize {
     let Some(open) = stream else { return 0 };
     let count = open.read(bytes).await.unwrap_or(0);
     if count == 0 {
@@ -273,20 +285,20 @@ async fn read(stream: &mut Option<impl AsyncRead + Unpin>, bytes: &mut [u8]) -> 
 }
 
 /// Writes the input of a process. Errors are ignored: the process need not read all of it.
-pub(super) async fn feed(pipe: Option<tokio::process::ChildStdin>, stdin: &Stdin) {
-    if let (Some(mut pipe), Stdin::Text(text)) = (pipe, stdin) {
+pub(super) async fn feed_stdin(pipe: Option<tokio::process::ChildStdin>, stdin: &ProcessInput) {
+    if let (Some(mut pipe), ProcessInput::Text(text)) = (pipe, stdin) {
         let _ = pipe.write_all(text.as_bytes()).await;
     }
 }
 
 /// Writes the input of a process, first the text in `stdin` and then each message as it arrives. Errors are ignored:
 /// the process need not read all of it.
-pub(super) async fn feed_as_said(
+pub(super) async fn feed_messages(
     pipe: Option<tokio::process::ChildStdin>,
-    stdin: &Stdin,
+    stdin: &ProcessInput,
     mut said: mpsc::Receiver<String>,
 ) {
-    let (Some(mut pipe), Stdin::Text(first)) = (pipe, stdin) else { return };
+    let (Some(mut pipe), ProcessInput::Text(first)) = (pipe, stdin) else { return };
     let mut next = Some(first.clone());
     while let Some(text) = next {
         if pipe.write_all(text.as_bytes()).await.is_err() || pipe.flush().await.is_err() {

@@ -13,8 +13,8 @@ use camino::Utf8PathBuf;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::usage::{Exceeded, LimitedResource, UsageLimits};
-use super::{Spawn, Termination, TerminationScope};
+use super::usage::{ExceededLimit, LimitedResource, UsageLimits};
+use super::{ProcessSpec, TerminationScope, TerminationSettings};
 
 /// The first argument that asks the helper to supervise a program without a sandbox.
 pub(crate) const SUPERVISE_WORD: &str = "--supervise";
@@ -81,7 +81,7 @@ fn adopt_orphans() {}
 /// Rewrites a spawn so that a supervisor starts the program. Returns it unchanged if no supervisor is installed, or if
 /// the program cannot be started anyway: then the caller gets the original error.
 #[must_use]
-pub fn supervised(spawn: Spawn, limits: UsageLimits) -> Spawn {
+pub fn with_supervisor(spawn: ProcessSpec, limits: UsageLimits) -> ProcessSpec {
     let helper = SUPERVISOR.get().filter(|_| is_startable(&spawn));
     let Some((program, first)) = helper.and_then(|helper| helper.split_first()) else {
         return spawn;
@@ -91,11 +91,12 @@ pub fn supervised(spawn: Spawn, limits: UsageLimits) -> Spawn {
     let mut args = first.to_vec();
     args.extend([SUPERVISE_WORD.to_owned(), order, DASHES.to_owned(), spawn.program]);
     args.extend(spawn.args);
-    let termination = Termination { scope: TerminationScope::Descendants, ..spawn.termination };
-    Spawn { program: program.clone(), args, termination, ..spawn }
+    let termination =
+        TerminationSettings { scope: TerminationScope::Descendants, ..spawn.termination };
+    ProcessSpec { program: program.clone(), args, termination, ..spawn }
 }
 
-fn is_startable(spawn: &Spawn) -> bool {
+fn is_startable(spawn: &ProcessSpec) -> bool {
     let path = spawn.environment.iter().find(|(name, _)| name == "PATH");
     let mut folders = path.map_or("/bin:/usr/bin", |(_, path)| path).split(':');
     spawn.dir.is_dir()
@@ -118,12 +119,12 @@ pub(crate) fn signal_of(resource: LimitedResource) -> Signal {
 }
 
 /// The limit that a supervisor reported with the signal that ended it.
-pub(super) fn exceeded_by(signal: Option<i32>, limits: &UsageLimits) -> Option<Exceeded> {
+pub(super) fn exceeded_by(signal: Option<i32>, limits: &UsageLimits) -> Option<ExceededLimit> {
     let is_reported = |resource: &LimitedResource| Some(signal_of(*resource).as_raw()) == signal;
     LimitedResource::ALL
         .into_iter()
         .find(is_reported)
-        .map(|resource| Exceeded::new(resource, limits))
+        .map(|resource| ExceededLimit::new(resource, limits))
 }
 
 /// A child that another part of this process waits for, and that must not be mistaken for an orphan of a killed
@@ -137,7 +138,7 @@ impl KnownChild {
         command: &mut tokio::process::Command,
     ) -> std::io::Result<(tokio::process::Child, KnownChild)> {
         // Hold the lock across the spawn, so that no orphan search sees the child before it is registered.
-        let mut children = known();
+        let mut children = lock_children();
         let child = command.spawn()?;
         let id = child.id().map_or(0, u32::cast_signed);
         children.insert(id);
@@ -151,23 +152,23 @@ impl KnownChild {
 
 impl Drop for KnownChild {
     fn drop(&mut self) {
-        known().remove(&self.0);
+        lock_children().remove(&self.0);
     }
 }
 
-fn known() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {
+fn lock_children() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns true if another part of this process waits for the child.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_known(id: i32) -> bool {
-    known().contains(&id)
+    lock_children().contains(&id)
 }
 
 /// Returns true if the process was adopted because its parent ended, so that it has to be reaped here.
 #[cfg(target_os = "linux")]
-pub(crate) fn adopts(id: i32) -> bool {
+pub(crate) fn is_adopted(id: i32) -> bool {
     SUPERVISOR.get().is_some() && !is_known(id)
 }
 
@@ -184,7 +185,7 @@ pub(super) fn end_orphans(marker: &str, started: u64) {
         table.kill_descendants(own, &is_known);
     }
     if !marker.is_empty() {
-        super::end_left(MARKER_VARIABLE, |value| value == marker);
+        super::kill_marked_processes(MARKER_VARIABLE, |value| value == marker);
     }
 }
 
@@ -192,7 +193,7 @@ pub(super) fn end_orphans(marker: &str, started: u64) {
 pub(super) fn end_orphans(_marker: &str, _started: u64) {}
 
 /// Finds the order of a supervised program: in its arguments, or in the policy in its environment.
-pub(super) fn order_in(spawn: &Spawn) -> Option<SupervisorOrder> {
+pub(super) fn order_in(spawn: &ProcessSpec) -> Option<SupervisorOrder> {
     let values = spawn.environment.iter().map(|(_, value)| value);
     let mut orders = spawn.args.iter().chain(values).filter(|text| text.starts_with('{'));
     orders.find_map(|order| {
@@ -207,27 +208,27 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::process::{ProcessLimits, Stdin};
+    use crate::process::{ProcessInput, ProcessLimits};
 
-    fn spawn(args: &[&str], values: &[&str]) -> Spawn {
+    fn spawn(args: &[&str], values: &[&str]) -> ProcessSpec {
         let absolute = Duration::from_secs(1);
-        Spawn {
+        ProcessSpec {
             program: "x".to_owned(),
             args: args.iter().map(|text| (*text).to_owned()).collect(),
             dir: "/".into(),
             environment: values.iter().map(|text| ("X".to_owned(), (*text).to_owned())).collect(),
-            stdin: Stdin::Closed,
+            stdin: ProcessInput::Closed,
             limits: ProcessLimits { idle: None, absolute, grace: absolute, kept_bytes_max: 0 },
-            termination: Termination::default(),
+            termination: TerminationSettings::default(),
         }
     }
 
     #[test]
     fn each_limit_is_reported_by_a_signal_of_its_own() {
-        let limits = UsageLimits::usual();
+        let limits = UsageLimits::default_limits();
         for resource in LimitedResource::ALL {
             let exceeded = exceeded_by(Some(signal_of(resource).as_raw()), &limits);
-            assert_eq!(exceeded, Some(Exceeded::new(resource, &limits)));
+            assert_eq!(exceeded, Some(ExceededLimit::new(resource, &limits)));
         }
         assert_eq!(exceeded_by(Some(Signal::KILL.as_raw()), &limits), None);
         assert_eq!(exceeded_by(None, &limits), None);
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_order_is_found_in_arguments_and_in_policies() {
-        let order = SupervisorOrder::new(UsageLimits::usual(), Vec::new());
+        let order = SupervisorOrder::new(UsageLimits::default_limits(), Vec::new());
         let alone = serde_json::to_string(&order).unwrap();
         let within = serde_json::json!({ "walls": "All", "supervisor": order }).to_string();
         for text in [alone, within] {

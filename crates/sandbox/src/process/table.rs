@@ -126,11 +126,11 @@ impl ProcessTable {
 
     /// Reads a file beneath `/proc`, up to a maximum size.
     pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.read_some(path).map(|(bytes, _)| bytes)
+        self.read_up_to_limit(path).map(|(bytes, _)| bytes)
     }
 
     /// Reads a file beneath `/proc` up to a maximum size. The flag is true if that is the whole file.
-    pub(crate) fn read_some(&self, path: &str) -> io::Result<(Vec<u8>, bool)> {
+    pub(crate) fn read_up_to_limit(&self, path: &str) -> io::Result<(Vec<u8>, bool)> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.folder, path, flags, Mode::empty())?;
         let mut bytes = Vec::with_capacity(1024);
@@ -154,8 +154,8 @@ impl ProcessTable {
     }
 
     /// Returns the living descendants of `root`, without `root` itself.
-    pub(crate) fn descendants(&self, root: i32) -> io::Result<Vec<ProcessEntry>> {
-        Ok(beneath(&self.entries()?, root))
+    pub(crate) fn find_descendants(&self, root: i32) -> io::Result<Vec<ProcessEntry>> {
+        Ok(living_descendants(&self.entries()?, root))
     }
 
     /// Returns the children of this process from the kernel's own list. It includes those hidden by `hidepid`, and
@@ -189,7 +189,7 @@ impl ProcessTable {
                 Ok(None) | Err(_) => {}
             }
             for id in self.own_children().unwrap_or_default() {
-                signal(id, Signal::KILL);
+                send_signal(id, Signal::KILL);
             }
             std::thread::sleep(KILL_PAUSE);
         }
@@ -210,7 +210,7 @@ impl ProcessTable {
         let mut stopped: BTreeSet<i32> = BTreeSet::new();
         loop {
             let entries = self.entries().unwrap_or_default();
-            let found = beneath(&without_kept(&entries, root, keep), root);
+            let found = living_descendants(&without_kept(&entries, root, keep), root);
             if found.is_empty() || Instant::now() >= deadline {
                 return found.len();
             }
@@ -220,11 +220,11 @@ impl ProcessTable {
             let (old, new): (Vec<i32>, Vec<i32>) =
                 others.map(|entry| entry.id).partition(|id| stopped.contains(id));
             if new.is_empty() {
-                old.iter().for_each(|id| signal(*id, Signal::KILL));
+                old.iter().for_each(|id| send_signal(*id, Signal::KILL));
             }
-            new.iter().for_each(|id| signal(*id, Signal::STOP));
+            new.iter().for_each(|id| send_signal(*id, Signal::STOP));
             stopped.extend(new);
-            found.iter().for_each(|entry| reap(entry.id));
+            found.iter().for_each(|entry| reap_process(entry.id));
             std::thread::sleep(KILL_PAUSE);
         }
     }
@@ -248,14 +248,14 @@ fn own_groups(entries: &[ProcessEntry], found: &[ProcessEntry]) -> BTreeSet<i32>
 
 /// Returns the living descendants of `root`. A zombie without living threads is left out, but its children are
 /// included.
-pub(crate) fn beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
-    let mut found = with_zombies_beneath(entries, root);
+pub(crate) fn living_descendants(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
+    let mut found = all_descendants(entries, root);
     found.retain(ProcessEntry::is_alive);
     found
 }
 
 /// Returns all descendants of `root`, including zombies.
-pub(crate) fn with_zombies_beneath(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
+pub(crate) fn all_descendants(entries: &[ProcessEntry], root: i32) -> Vec<ProcessEntry> {
     let mut children: BTreeMap<i32, Vec<&ProcessEntry>> = BTreeMap::new();
     for entry in entries {
         children.entry(entry.parent).or_default().push(entry);
@@ -274,7 +274,7 @@ pub(crate) fn with_zombies_beneath(entries: &[ProcessEntry], root: i32) -> Vec<P
 }
 
 /// Sends a signal. Errors are ignored: the process may have ended, or belong to another user.
-pub(crate) fn signal(id: i32, signal: Signal) {
+pub(crate) fn send_signal(id: i32, signal: Signal) {
     if let Some(id) = Pid::from_raw(id) {
         let _ = kill_process(id, signal);
     }
@@ -290,7 +290,7 @@ fn signal_group(group: i32, signal: Signal) {
 }
 
 /// Reaps a process if it is our child and has ended.
-pub(crate) fn reap(id: i32) {
+pub(crate) fn reap_process(id: i32) {
     if let Some(id) = Pid::from_raw(id) {
         let _ = rustix::process::waitpid(Some(id), rustix::process::WaitOptions::NOHANG);
     }
@@ -323,7 +323,9 @@ mod tests {
             entry(6, 5, b'S'),
             entry(9, 8, b'S'),
         ];
-        let ids = |root| beneath(&entries, root).iter().map(|entry| entry.id).collect::<Vec<_>>();
+        let ids = |root| {
+            living_descendants(&entries, root).iter().map(|entry| entry.id).collect::<Vec<_>>()
+        };
         assert_eq!(ids(1), [2, 4]);
         assert_eq!(ids(5), [6]);
         assert_eq!(ids(7), [0; 0]);
@@ -333,7 +335,7 @@ mod tests {
     fn a_process_lives_as_long_as_one_of_its_threads() {
         let two_threads = ProcessEntry { threads: 2, ..entry(3, 2, b'Z') };
         assert!(two_threads.is_alive() && !entry(3, 2, b'Z').is_alive());
-        assert_eq!(beneath(&[two_threads], 2), [two_threads]);
+        assert_eq!(living_descendants(&[two_threads], 2), [two_threads]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct UsageLimits {
 
 impl UsageLimits {
     /// The default limits: a tenth of the machine's memory but at least 2 GiB, 1024 processes, and 2 GiB of files.
-    pub fn usual() -> UsageLimits {
+    pub fn default_limits() -> UsageLimits {
         UsageLimits {
             memory_bytes_max: Some((machine_memory() / MEMORY_SHARE).max(MEMORY_BYTES_MIN)),
             processes_max: Some(PROCESSES_MAX),
@@ -70,7 +70,7 @@ impl LimitedResource {
     ];
 
     /// The configuration key of the limit; `None` if it is fixed.
-    pub fn key(self) -> Option<&'static str> {
+    pub fn config_key(self) -> Option<&'static str> {
         match self {
             LimitedResource::Memory => Some("limits.command_memory"),
             LimitedResource::Processes => Some("limits.command_processes"),
@@ -82,26 +82,26 @@ impl LimitedResource {
 
 /// A limit that a program exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exceeded {
+pub struct ExceededLimit {
     pub resource: LimitedResource,
     /// The limit, in bytes or as a number of processes.
     pub limit: u64,
 }
 
-impl Exceeded {
-    pub(crate) fn new(resource: LimitedResource, limits: &UsageLimits) -> Exceeded {
+impl ExceededLimit {
+    pub(crate) fn new(resource: LimitedResource, limits: &UsageLimits) -> ExceededLimit {
         let limit = match resource {
             LimitedResource::Memory => limits.memory_bytes_max,
             LimitedResource::Processes => limits.processes_max,
             LimitedResource::Disk => limits.disk_bytes_max,
             LimitedResource::FreeDisk => Some(DISK_BLAME_BYTES_MIN),
         };
-        Exceeded { resource, limit: limit.unwrap_or(0) }
+        ExceededLimit { resource, limit: limit.unwrap_or(0) }
     }
 }
 
 /// Names the exceeded limit with its value, and the setting that raises it.
-impl std::fmt::Display for Exceeded {
+impl std::fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "stopped with everything that it had started: ")?;
         let size = size_text(self.limit);
@@ -119,7 +119,7 @@ impl std::fmt::Display for Exceeded {
                 )?;
             }
         }
-        match self.resource.key() {
+        match self.resource.config_key() {
             Some(key) => {
                 write!(f, "; raise `{key}` in the user's configuration (a project cannot set it)")
             }
@@ -182,15 +182,15 @@ mod tests {
             (LimitedResource::Disk, "143.0 MiB"),
             (LimitedResource::FreeDisk, "64 MiB"),
         ] {
-            let said = Exceeded::new(resource, &limits).to_string();
+            let said = ExceededLimit::new(resource, &limits).to_string();
             assert!(said.contains(number), "{said}");
-            assert!(resource.key().is_none_or(|key| said.contains(key)), "{said}");
+            assert!(resource.config_key().is_none_or(|key| said.contains(key)), "{said}");
         }
     }
 
     #[test]
     fn the_usual_limits_stop_three_gigabytes_on_small_machines() {
-        let limits = UsageLimits::usual();
+        let limits = UsageLimits::default_limits();
         assert!(limits.memory_bytes_max.unwrap() >= MEMORY_BYTES_MIN);
         assert!(limits.disk_bytes_max.unwrap() < 3_000_000_000);
     }

@@ -1,7 +1,7 @@
 //! Attempts to get out. Each prints `ESCAPED` if it did. Where it does no harm, each is also made without a sandbox,
 //! and has to succeed there: an attempt that cannot succeed proves nothing.
 
-use repertoire_sandbox::confinement::{Network, Sandbox};
+use repertoire_sandbox::confinement::{NetworkAccess, Sandbox};
 
 use crate::place::{Place, said};
 
@@ -236,7 +236,8 @@ pub(crate) async fn all_are_stopped(sandbox: &Sandbox) {
     let mut escapes = Vec::new();
     for (name, _, script) in ATTEMPTS {
         let mut place = Place::new();
-        let ended = place.run(sandbox, Network::Off, &format!("echo STARTED; {script}")).await;
+        let ended =
+            place.run(sandbox, NetworkAccess::Off, &format!("echo STARTED; {script}")).await;
         let damage = place.damage();
         let said = said(&ended);
         let refused = !said.contains("STARTED");
@@ -255,7 +256,7 @@ pub(crate) async fn all_succeed_without() {
             continue;
         }
         let place = Place::new();
-        let said = said(&place.run(&Sandbox::None, Network::Off, script).await);
+        let said = said(&place.run(&Sandbox::None, NetworkAccess::Off, script).await);
         if !said.contains("ESCAPED") {
             failures.push(format!("{name}: {said}"));
         }

@@ -10,8 +10,8 @@ mod protected;
 use std::time::{Duration, Instant};
 
 use place::{Place, alive, ended, helper, names, put, said};
-use repertoire_sandbox::confinement::{Guarantee, Network, Sandbox};
-use repertoire_sandbox::process::{LimitedResource, Stopped, UsageLimits};
+use repertoire_sandbox::confinement::{NetworkAccess, Sandbox, SandboxGuarantee};
+use repertoire_sandbox::process::{LimitedResource, ProcessStopReason, UsageLimits};
 
 /// Every kind that works here. None at all is no reason to pass in silence.
 fn kinds() -> Vec<Sandbox> {
@@ -50,7 +50,7 @@ async fn ordinary_work_goes_on() {
         (sleep 0.01 & wait); perl -e 'print \"perl\\n\"'; pwd; cat <(echo substituted)";
     for sandbox in kinds() {
         let place = Place::new();
-        let ended = place.run(&sandbox, Network::Off, script).await;
+        let ended = place.run(&sandbox, NetworkAccess::Off, script).await;
         assert_eq!(ended.code, Some(0), "{}: {}", sandbox.describe(), said(&ended));
         let expect = format!(
             "text\ntext\nran\n1\n{}4\nperl\n{}\nsubstituted\n",
@@ -72,7 +72,7 @@ async fn git_works_inside() {
         echo 1 > f; git add f; git commit -qm one; git status --short; git log --oneline | wc -l";
     for sandbox in kinds() {
         let place = Place::new();
-        let ended = place.run(&sandbox, Network::Off, script).await;
+        let ended = place.run(&sandbox, NetworkAccess::Off, script).await;
         assert_eq!(ended.stdout.bytes, b"1\n", "{}: {}", sandbox.describe(), said(&ended));
     }
 }
@@ -82,13 +82,13 @@ async fn exit_codes_come_through() {
     for sandbox in kinds() {
         let place = Place::new();
         for (script, code) in [("exit 7", 7), ("kill -KILL $$", 137)] {
-            let ended = place.run(&sandbox, Network::Off, script).await;
+            let ended = place.run(&sandbox, NetworkAccess::Off, script).await;
             let told = ended.code.or(ended.signal.map(|signal| 128 + signal));
             assert_eq!(told, Some(code), "{}: {}", sandbox.describe(), said(&ended));
         }
         let mut spawn = place.spawn("");
         spawn.program = "no-such-program".to_owned();
-        let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), Network::Off);
+        let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), NetworkAccess::Off);
         let ended = ended(&spawn).await;
         assert_eq!(ended.code, Some(127), "{}", said(&ended));
         assert!(said(&ended).contains("`no-such-program` cannot be started"), "{}", said(&ended));
@@ -100,7 +100,7 @@ async fn the_network_is_there_when_allowed() {
     for sandbox in kinds() {
         let mut place = Place::new();
         let script = "exec 3<>/dev/tcp/127.0.0.1/$TCP && echo connected";
-        let ended = place.run(&sandbox, Network::On, script).await;
+        let ended = place.run(&sandbox, NetworkAccess::On, script).await;
         assert_eq!(ended.stdout.bytes, b"connected\n", "{}: {}", sandbox.describe(), said(&ended));
         assert_eq!(place.damage(), ["a connection came"]);
     }
@@ -112,7 +112,7 @@ async fn other_files_stay_closed_when_the_network_is_allowed() {
         let mut place = Place::new();
         let script = "cat $OUT/secret && echo ESCAPED; cat /proc/$BYSTANDER/environ && echo ESCAPED
             perl -MSocket -e 'socket(S,PF_UNIX,SOCK_STREAM,0) && connect(S,pack_sockaddr_un(\"$ENV{OUT}/socket\")) && print \"ESCAPED\"'";
-        let ended = place.run(&sandbox, Network::On, script).await;
+        let ended = place.run(&sandbox, NetworkAccess::On, script).await;
         assert!(!said(&ended).contains("ESCAPED"), "{}: {}", sandbox.describe(), said(&ended));
         assert!(place.damage().is_empty());
     }
@@ -126,7 +126,7 @@ async fn a_race_of_links_changes_nothing_outside() {
         wait";
     for sandbox in kinds() {
         let mut place = Place::new();
-        let ended = place.run(&sandbox, Network::Off, script).await;
+        let ended = place.run(&sandbox, NetworkAccess::Off, script).await;
         assert_eq!(ended.stdout.bytes, b"2000 swaps\n", "{}", said(&ended));
         assert!(place.damage().is_empty(), "{}: {:?}", sandbox.describe(), place.damage());
     }
@@ -139,7 +139,7 @@ async fn a_daemon_does_not_survive() {
         let mark = format!("daemon-{}", place.mark);
         let script =
             format!("setsid sh -c 'sleep 5; :' {mark} > /dev/null 2>&1 & sleep 0.1; echo started");
-        let ended = place.run(&sandbox, Network::Off, &script).await;
+        let ended = place.run(&sandbox, NetworkAccess::Off, &script).await;
         assert_eq!(ended.stdout.bytes, b"started\n", "{}", said(&ended));
         assert_eq!(alive(&mark), 0, "{}", sandbox.describe());
     }
@@ -155,9 +155,9 @@ async fn a_crowd_of_processes_ends_on_time() {
         );
         let mut spawn = place.spawn(&script);
         spawn.limits.absolute = Duration::from_secs(1);
-        let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), Network::Off);
+        let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), NetworkAccess::Off);
         let ended = ended(&spawn).await;
-        assert_eq!(ended.stopped, Some(Stopped::Absolute), "{}", said(&ended));
+        assert_eq!(ended.stopped, Some(ProcessStopReason::Absolute), "{}", said(&ended));
         assert!(ended.duration < Duration::from_secs(6), "{:?}", ended.duration);
         assert_eq!(alive(&mark), 0, "{}", sandbox.describe());
     }
@@ -194,9 +194,9 @@ async fn a_command_that_passes_a_limit_ends_with_all_that_it_started() {
             let place = Place::new();
             let mut workplace = place.workplace(&sandbox);
             workplace.limits.usage = limits;
-            let spawn = sandbox.confine(place.spawn(script), &workplace, Network::Off);
+            let spawn = sandbox.confine(place.spawn(script), &workplace, NetworkAccess::Off);
             let ended = ended(&spawn).await;
-            let Some(Stopped::Exceeded(exceeded)) = ended.stopped else {
+            let Some(ProcessStopReason::Exceeded(exceeded)) = ended.stopped else {
                 panic!("{script}: {}: {:?} {}", sandbox.describe(), ended.stopped, said(&ended));
             };
             assert_eq!(exceeded.resource, resource, "{}: {exceeded}", sandbox.describe());
@@ -215,7 +215,7 @@ async fn files_that_others_write_do_not_count_for_a_command() {
         let mut workplace = place.workplace(&sandbox);
         workplace.limits.usage.disk_bytes_max = Some(50_000_000);
         let script = "touch started; while [ ! -e done ]; do sleep 0.02; done; head -c 20000000 /dev/zero > own";
-        let spawn = sandbox.confine(place.spawn(script), &workplace, Network::Off);
+        let spawn = sandbox.confine(place.spawn(script), &workplace, NetworkAccess::Off);
         let dir = workplace.dir.clone();
         let other = std::thread::spawn(move || {
             while !dir.join("started").exists() {
@@ -246,7 +246,7 @@ async fn the_limit_of_the_kernel_on_tasks_follows_the_limit_on_processes() {
             let place = Place::new();
             let mut workplace = place.workplace(&sandbox);
             workplace.limits.usage.processes_max = Some(most);
-            let spawn = sandbox.confine(place.spawn("ulimit -Hu"), &workplace, Network::Off);
+            let spawn = sandbox.confine(place.spawn("ulimit -Hu"), &workplace, NetworkAccess::Off);
             let ended = ended(&spawn).await;
             let limit: u64 =
                 String::from_utf8_lossy(&ended.stdout.bytes).trim().parse().unwrap_or(0);
@@ -259,8 +259,12 @@ async fn the_limit_of_the_kernel_on_tasks_follows_the_limit_on_processes() {
 fn processes_end_with_their_command_only_where_they_cannot_kill_its_supervisor() {
     for sandbox in kinds() {
         let guarantees = sandbox.guarantees();
-        let ends = guarantees.contains(&Guarantee::ProcessesEndWithCommand);
-        assert!(!ends || guarantees.contains(&Guarantee::SignalsScoped), "{}", sandbox.describe());
+        let ends = guarantees.contains(&SandboxGuarantee::ProcessesEndWithCommand);
+        assert!(
+            !ends || guarantees.contains(&SandboxGuarantee::SignalsScoped),
+            "{}",
+            sandbox.describe()
+        );
     }
 }
 
@@ -271,11 +275,11 @@ async fn a_confined_program_may_tidy_up_when_asked_to_end() {
         let mut spawn = place.spawn("trap 'echo tidy; exit 3' TERM; while :; do sleep 0.02; done");
         spawn.limits.absolute = Duration::from_millis(700);
         spawn.limits.grace = Duration::from_secs(5);
-        let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), Network::Off);
+        let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), NetworkAccess::Off);
         let ended = ended(&spawn).await;
         if matches!(sandbox, Sandbox::Bubblewrap(_)) {
             // `bwrap` dies of the signal itself, and takes everything with it.
-            assert_eq!(ended.stopped, Some(Stopped::Absolute), "{}", said(&ended));
+            assert_eq!(ended.stopped, Some(ProcessStopReason::Absolute), "{}", said(&ended));
             continue;
         }
         assert_eq!(ended.code, Some(3), "{}: {}", sandbox.describe(), said(&ended));
@@ -288,7 +292,8 @@ async fn a_file_that_was_left_open_is_no_door() {
     for sandbox in kinds() {
         let mut place = Place::new();
         let script = "echo x >&9 && echo ESCAPED; cat <&8 && echo ESCAPED";
-        let spawn = sandbox.confine(place.spawn(script), &place.workplace(&sandbox), Network::Off);
+        let spawn =
+            sandbox.confine(place.spawn(script), &place.workplace(&sandbox), NetworkAccess::Off);
         let mut wrapped = place.spawn("exec 9>>$OUT/victim 8<$OUT/secret; exec \"$0\" \"$@\"");
         wrapped.args.push(spawn.program.clone());
         wrapped.args.extend(spawn.args.clone());
@@ -337,7 +342,7 @@ async fn the_price_of_a_sandbox_is_small() {
             let mut spawn = place.spawn("");
             spawn.program = "true".to_owned();
             spawn.args.clear();
-            let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), Network::Off);
+            let spawn = sandbox.confine(spawn, &place.workplace(&sandbox), NetworkAccess::Off);
             let start = Instant::now();
             assert_eq!(ended(&spawn).await.code, Some(0));
             times.push(start.elapsed());
@@ -356,7 +361,7 @@ async fn variables_of_a_program_reach_no_process_outside_the_walls() {
         let place = Place::new();
         let mut spawn = place.spawn("echo $LD_PRELOAD-$MARK");
         spawn.environment.push(("LD_PRELOAD".to_owned(), "./evil.so".to_owned()));
-        let confined = sandbox.confine(spawn, &place.workplace(&sandbox), Network::Off);
+        let confined = sandbox.confine(spawn, &place.workplace(&sandbox), NetworkAccess::Off);
         let names: Vec<&str> = confined.environment.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["REPERTOIRE_SANDBOX_POLICY"], "{}", sandbox.describe());
         assert!(!confined.args.iter().any(|arg| arg.contains("evil.so")), "{:?}", confined.args);
@@ -382,7 +387,7 @@ async fn variables_of_a_program_widen_nothing() {
                 spawn.environment.retain(|(other, _)| other != name);
                 spawn.environment.push((name.to_owned(), folder.to_string()));
                 let confined =
-                    sandbox.confine(spawn.clone(), &place.workplace(&sandbox), Network::Off);
+                    sandbox.confine(spawn.clone(), &place.workplace(&sandbox), NetworkAccess::Off);
                 let ended = ended(&confined).await;
                 assert!(
                     !said(&ended).contains(place::CANARY),
@@ -400,17 +405,17 @@ async fn variables_of_a_program_widen_nothing() {
 fn each_kind_says_which_guarantees_it_gives() {
     for sandbox in kinds() {
         let held = sandbox.guarantees();
-        let missing = Guarantee::missing_in(&held);
+        let missing = SandboxGuarantee::missing_in(&held);
         let lacks = sandbox.degradations().join("\n");
         println!("{}: lacks {missing:?}", sandbox.describe());
-        assert!(held.contains(&Guarantee::FilesConfined), "{missing:?}");
-        assert!(held.contains(&Guarantee::NetworkOff), "{missing:?}");
-        assert!(held.contains(&Guarantee::NoSetuidFiles), "{missing:?}");
-        assert!(held.contains(&Guarantee::UnixSocketsClosed), "{missing:?}");
+        assert!(held.contains(&SandboxGuarantee::FilesConfined), "{missing:?}");
+        assert!(held.contains(&SandboxGuarantee::NetworkOff), "{missing:?}");
+        assert!(held.contains(&SandboxGuarantee::NoSetuidFiles), "{missing:?}");
+        assert!(held.contains(&SandboxGuarantee::UnixSocketsClosed), "{missing:?}");
         assert!(missing.iter().all(|guarantee| lacks.contains(guarantee.name())), "{lacks}");
         let has_namespaces = sandbox.describe().contains("namespaces");
         assert_eq!(sandbox.protects_paths(), has_namespaces, "{}", sandbox.describe());
-        assert_eq!(held.contains(&Guarantee::MetadataConfined), has_namespaces);
+        assert_eq!(held.contains(&SandboxGuarantee::MetadataConfined), has_namespaces);
     }
     assert!(Sandbox::None.guarantees().is_empty());
 }
@@ -428,7 +433,7 @@ async fn shared_memory_of_other_processes_is_out_of_reach() {
     let script = format!("ipcrm -m {id} && echo ESCAPED");
     for sandbox in kinds() {
         let place = Place::new();
-        let ended = place.run(&sandbox, Network::Off, &script).await;
+        let ended = place.run(&sandbox, NetworkAccess::Off, &script).await;
         assert!(!said(&ended).contains("ESCAPED"), "{}: {}", sandbox.describe(), said(&ended));
     }
     let removed = std::process::Command::new("ipcrm").args(["-m", &id]).status().expect("starts");

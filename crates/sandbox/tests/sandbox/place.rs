@@ -9,9 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use repertoire_sandbox::confinement::{Network, Sandbox};
-use repertoire_sandbox::process::{Ended, Flow, ProcessLimits, Spawn, Stdin, Termination, run};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::confinement::{NetworkAccess, Sandbox};
+use repertoire_sandbox::process::{
+    OutputFlow, ProcessInput, ProcessLimits, ProcessResult, ProcessSpec, TerminationSettings, run,
+};
+use repertoire_sandbox::workplace::RunWorkplace;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const CANARY: &str = "canary-that-nobody-may-see";
@@ -90,17 +92,17 @@ impl Place {
         }
     }
 
-    pub(crate) fn workplace(&self, sandbox: &Sandbox) -> Workplace {
+    pub(crate) fn workplace(&self, sandbox: &Sandbox) -> RunWorkplace {
         let (work, spill) = (self.root.join("work"), self.root.join("spill"));
-        let workplace = Workplace::new(work, spill, sandbox.clone());
+        let workplace = RunWorkplace::new(work, spill, sandbox.clone());
         workplace.readable.add(self.root.join("readable"));
         workplace
     }
 
-    pub(crate) fn spawn(&self, script: &str) -> Spawn {
+    pub(crate) fn spawn(&self, script: &str) -> ProcessSpec {
         let port6 = self.tcp6.as_ref().map_or(1, |tcp6| tcp6.local_addr().expect("bound").port());
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        Spawn {
+        ProcessSpec {
             program: "bash".to_owned(),
             args: vec!["-c".to_owned(), script.to_owned()],
             dir: self.root.join("work"),
@@ -118,18 +120,23 @@ impl Place {
                 pair("TCP6", &port6.to_string()),
                 pair("UDP", &self.udp.local_addr().expect("bound").port().to_string()),
             ],
-            stdin: Stdin::Closed,
+            stdin: ProcessInput::Closed,
             limits: ProcessLimits {
                 idle: None,
                 absolute: Duration::from_secs(20),
                 grace: Duration::from_millis(300),
                 kept_bytes_max: 64 * 1024,
             },
-            termination: Termination::default(),
+            termination: TerminationSettings::default(),
         }
     }
 
-    pub(crate) async fn run(&self, sandbox: &Sandbox, network: Network, script: &str) -> Ended {
+    pub(crate) async fn run(
+        &self,
+        sandbox: &Sandbox,
+        network: NetworkAccess,
+        script: &str,
+    ) -> ProcessResult {
         let spawn = sandbox.confine(self.spawn(script), &self.workplace(sandbox), network);
         ended(&spawn).await
     }
@@ -165,11 +172,11 @@ impl Drop for Place {
     }
 }
 
-pub(crate) async fn ended(spawn: &Spawn) -> Ended {
-    run(spawn, &CancellationToken::new(), &mut |_| Flow::Continue).await.expect("starts")
+pub(crate) async fn ended(spawn: &ProcessSpec) -> ProcessResult {
+    run(spawn, &CancellationToken::new(), &mut |_| OutputFlow::Continue).await.expect("starts")
 }
 
-pub(crate) fn said(ended: &Ended) -> String {
+pub(crate) fn said(ended: &ProcessResult) -> String {
     let out = String::from_utf8_lossy(&ended.stdout.bytes);
     let err = String::from_utf8_lossy(&ended.stderr.bytes);
     format!("{out}{err}(code {:?}, stopped {:?})", ended.code, ended.stopped)

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_sandbox::confinement::{Guard, Network, Outcome, Sandbox};
-use repertoire_sandbox::workplace::Workplace;
+use repertoire_sandbox::confinement::{
+    NetworkAccess, ProtectedPathGuard, ProtectedPathOutcome, Sandbox,
+};
+use repertoire_sandbox::workplace::RunWorkplace;
 
 use crate::kinds;
 use crate::place::{CANARY, Place, ended, put, said, text};
@@ -88,21 +90,24 @@ async fn protected_paths_stay_as_they_are() {
         for script in ATTEMPTS {
             let place = Place::new();
             let before = protected_tree(&place);
-            let guard = Guard::before(&place.workplace(&sandbox));
+            let guard = ProtectedPathGuard::for_workplace(&place.workplace(&sandbox));
             let script = format!("echo STARTED; {script}");
-            let ended = place.run(&sandbox, Network::Off, &script).await;
-            let changes = guard.after();
+            let ended = place.run(&sandbox, NetworkAccess::Off, &script).await;
+            let changes = guard.restore_paths();
             let what = format!("{}: `{script}`: {changes:?} {}", sandbox.describe(), said(&ended));
             assert!(said(&ended).contains("STARTED"), "{what}");
             assert_eq!(protected_tree(&place), before, "{what}");
-            let failed = changes.iter().any(|change| matches!(change.outcome, Outcome::Failed(_)));
+            let failed = changes
+                .iter()
+                .any(|change| matches!(change.outcome, ProtectedPathOutcome::Failed(_)));
             assert!(!failed, "{what}");
             if sandbox.is_enforced() {
                 assert_eq!(text(&place.root.join("outside/victim")), CANARY, "{what}");
             }
             if sandbox.protects_paths() {
-                let only_new =
-                    changes.iter().all(|change| matches!(change.outcome, Outcome::MovedTo(_)));
+                let only_new = changes
+                    .iter()
+                    .all(|change| matches!(change.outcome, ProtectedPathOutcome::MovedTo(_)));
                 assert!(only_new, "{what}");
             }
         }
@@ -115,9 +120,9 @@ async fn what_nobody_touched_is_not_reported() {
     all.extend(kinds());
     for sandbox in all {
         let place = Place::new();
-        let guard = Guard::before(&place.workplace(&sandbox));
-        place.run(&sandbox, Network::Off, "echo x > ordinary; mkdir .git/objects").await;
-        assert_eq!(guard.after(), [], "{}", sandbox.describe());
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace(&sandbox));
+        place.run(&sandbox, NetworkAccess::Off, "echo x > ordinary; mkdir .git/objects").await;
+        assert_eq!(guard.restore_paths(), [], "{}", sandbox.describe());
     }
 }
 
@@ -132,10 +137,10 @@ async fn a_worktree_keeps_its_pointer_and_a_link_its_target() {
         put(&work.join(".git"), "gitdir: elsewhere\n");
         put(&work.join("docs/agents.md"), CANARY);
         std::os::unix::fs::symlink("docs/agents.md", work.join("CLAUDE.md")).expect("linked");
-        let guard = Guard::before(&place.workplace(&sandbox));
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace(&sandbox));
         let script = "echo x > .git; rm CLAUDE.md; echo x > CLAUDE.md";
-        place.run(&sandbox, Network::Off, script).await;
-        let changes = guard.after();
+        place.run(&sandbox, NetworkAccess::Off, script).await;
+        let changes = guard.restore_paths();
         let what = format!("{}: {changes:?}", sandbox.describe());
         assert_eq!(
             std::fs::read_link(work.join("CLAUDE.md")).ok(),
@@ -153,17 +158,17 @@ async fn a_work_folder_behind_a_link_is_protected_under_both_names() {
         let before = protected_tree(&place);
         let link = place.root.join("link");
         std::os::unix::fs::symlink(place.root.join("work"), &link).expect("linked");
-        let mut workplace = Workplace::new(&link, place.root.join("spill"), sandbox.clone());
-        workplace.readable = repertoire_sandbox::workplace::Readable::default();
-        let guard = Guard::before(&workplace);
+        let mut workplace = RunWorkplace::new(&link, place.root.join("spill"), sandbox.clone());
+        workplace.readable = repertoire_sandbox::workplace::ReadableFolders::default();
+        let guard = ProtectedPathGuard::for_workplace(&workplace);
         let script = format!(
             "echo STARTED; cd {link}; echo x > .git/config; mv .git g; cd {}; echo x > .git/config; mv .git g",
             place.root.join("work")
         );
         let mut spawn = place.spawn(&script);
         spawn.dir = link;
-        let ended = ended(&sandbox.confine(spawn, &workplace, Network::Off)).await;
-        let changes = guard.after();
+        let ended = ended(&sandbox.confine(spawn, &workplace, NetworkAccess::Off)).await;
+        let changes = guard.restore_paths();
         let what = format!("{}: {changes:?} {}", sandbox.describe(), said(&ended));
         assert!(said(&ended).contains("STARTED"), "{what}");
         assert_eq!(protected_tree(&place), before, "{what}");
@@ -174,16 +179,16 @@ async fn a_work_folder_behind_a_link_is_protected_under_both_names() {
 #[test]
 fn what_was_made_in_a_protected_place_is_moved_aside() {
     let place = Place::new();
-    let guard = Guard::before(&place.workplace(&Sandbox::None));
+    let guard = ProtectedPathGuard::for_workplace(&place.workplace(&Sandbox::None));
     put(&place.root.join("work/GEMINI.md"), "new");
     put(&place.root.join("work/.claude/new"), "new");
     put(&place.root.join("work/.claude/settings.json"), "other");
-    let changes = guard.after();
+    let changes = guard.restore_paths();
     let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
     assert_eq!(paths, [".claude/new", ".claude/settings.json", "GEMINI.md"]);
-    let Outcome::MovedTo(to) = &changes[2].outcome else { panic!("{changes:?}") };
+    let ProtectedPathOutcome::MovedTo(to) = &changes[2].outcome else { panic!("{changes:?}") };
     assert_eq!(text(to), "new");
-    assert_eq!(changes[1].outcome, Outcome::Restored);
+    assert_eq!(changes[1].outcome, ProtectedPathOutcome::Restored);
 }
 
 /// What a program leaves where its own folders were must not lead the next one out, nor us.
@@ -192,13 +197,13 @@ async fn a_link_in_place_of_the_private_folders_leads_nowhere() {
     for sandbox in kinds() {
         let mut place = Place::new();
         let swap = "(cd $TMPDIR/.. && for f in tmp home aside; do mv $f old-$f; ln -s $OUT $f; done); echo x > .mcp.json";
-        let guard = Guard::before(&place.workplace(&sandbox));
-        place.run(&sandbox, Network::Off, swap).await;
-        let changes = guard.after();
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace(&sandbox));
+        place.run(&sandbox, NetworkAccess::Off, swap).await;
+        let changes = guard.restore_paths();
         let what = format!("{}: {changes:?}", sandbox.describe());
         assert!(!place.root.join("work/.mcp.json").exists(), "{what}");
         let script = "echo x > /tmp/new; echo x > $TMPDIR/newer; cat /tmp/secret $TMPDIR/secret";
-        let out = said(&place.run(&sandbox, Network::Off, script).await);
+        let out = said(&place.run(&sandbox, NetworkAccess::Off, script).await);
         assert!(!out.contains(CANARY), "{what}: {out}");
         assert_eq!(place.damage(), Vec::<String>::new(), "{what}: {out}");
     }
@@ -210,11 +215,11 @@ async fn a_new_repository_that_runs_nothing_stays() {
     all.extend(kinds());
     for sandbox in all {
         let place = Place::new();
-        let guard = Guard::before(&place.workplace(&sandbox));
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace(&sandbox));
         let script = "mkdir -p a/.git/hooks; echo x > a/.git/hooks/pre-commit.sample
             printf '[core]\\n\\tbare = false\\n[user]\\n\\tname = A\\n' > a/.git/config";
-        place.run(&sandbox, Network::Off, script).await;
-        assert_eq!(guard.after(), [], "{}", sandbox.describe());
+        place.run(&sandbox, NetworkAccess::Off, script).await;
+        assert_eq!(guard.restore_paths(), [], "{}", sandbox.describe());
         assert!(place.root.join("work/a/.git/config").exists(), "{}", sandbox.describe());
     }
 }
@@ -223,10 +228,10 @@ async fn a_new_repository_that_runs_nothing_stays() {
 async fn a_socket_of_an_ended_server_is_removed_and_one_of_another_process_stays() {
     for sandbox in kinds() {
         let place = Place::new();
-        let guard = Guard::before(&place.workplace(&sandbox));
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace(&sandbox));
         let script = "perl -MSocket -e 'socket(S,PF_UNIX,SOCK_STREAM,0) && bind(S,pack_sockaddr_un(\"left\")) && listen(S,1)'";
-        place.run(&sandbox, Network::Off, script).await;
-        assert_eq!(guard.after(), [], "{}", sandbox.describe());
+        place.run(&sandbox, NetworkAccess::Off, script).await;
+        assert_eq!(guard.restore_paths(), [], "{}", sandbox.describe());
         assert!(!place.root.join("work/left").exists(), "{}", sandbox.describe());
         assert!(place.root.join("work/sub/socket").exists(), "{}", sandbox.describe());
     }
@@ -241,7 +246,7 @@ async fn pointers_of_linked_worktrees_are_read_only_where_there_are_mounts() {
         put(&pointer, "../..\n");
         let script = "echo ../../../evil > .git/worktrees/other/commondir
             mv .git/worktrees/other .git/worktrees/gone; echo x > .git/worktrees/other/index";
-        place.run(&sandbox, Network::Off, script).await;
+        place.run(&sandbox, NetworkAccess::Off, script).await;
         assert_eq!(text(&pointer), "../..\n", "{}", sandbox.describe());
         assert!(place.root.join("work/.git/worktrees/other/index").exists());
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A fault that affects some calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fault {
+pub struct GitHubFault {
     /// Affects only calls with this method; all if absent.
     #[serde(default)]
     pub method: Option<String>,
@@ -17,7 +17,7 @@ pub struct Fault {
     /// The number of calls to affect.
     #[serde(default = "once")]
     pub times: usize,
-    pub kind: FaultKind,
+    pub kind: GitHubFaultKind,
 }
 
 fn once() -> usize {
@@ -27,7 +27,7 @@ fn once() -> usize {
 /// The effect of a fault on a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum FaultKind {
+pub enum GitHubFaultKind {
     /// The call is not executed, and this response is sent.
     Status {
         status: u16,
@@ -53,16 +53,16 @@ pub enum FaultKind {
     Huge { bytes: usize },
 }
 
-impl Fault {
+impl GitHubFault {
     /// Affects the next call whose path contains `path`.
-    pub fn on(path: &str, kind: FaultKind) -> Self {
-        Fault { method: None, path: path.to_owned(), after: 0, times: 1, kind }
+    pub fn new(path: &str, kind: GitHubFaultKind) -> Self {
+        GitHubFault { method: None, path: path.to_owned(), after: 0, times: 1, kind }
     }
 
     /// Responds with a status and a message.
     pub fn status(path: &str, status: u16, message: &str) -> Self {
         let message = message.to_owned();
-        Fault::on(path, FaultKind::Status { status, headers: Vec::new(), message })
+        GitHubFault::new(path, GitHubFaultKind::Status { status, headers: Vec::new(), message })
     }
 
     /// Reports an exceeded hourly rate limit, with its reset in seconds since 1970.
@@ -72,25 +72,28 @@ impl Fault {
             ("x-ratelimit-remaining", "0".to_owned()),
             ("x-ratelimit-reset", reset_s.to_string()),
         ];
-        Fault::refusing(path, 403, &headers, "API rate limit exceeded for installation.")
+        GitHubFault::with_status(path, 403, &headers, "API rate limit exceeded for installation.")
     }
 
     /// Reports an exceeded secondary rate limit, with the delay in seconds.
     pub fn secondary_limit(path: &str, retry_after_s: u64) -> Self {
         let headers = [("retry-after", retry_after_s.to_string())];
-        Fault::refusing(path, 429, &headers, "You have exceeded a secondary rate limit.")
+        GitHubFault::with_status(path, 429, &headers, "You have exceeded a secondary rate limit.")
     }
 
     /// Reports that the token lacks a permission.
     pub fn forbidden(path: &str, permission: &str) -> Self {
         let headers = [("x-accepted-github-permissions", permission.to_owned())];
-        Fault::refusing(path, 403, &headers, "Resource not accessible by integration")
+        GitHubFault::with_status(path, 403, &headers, "Resource not accessible by integration")
     }
 
-    fn refusing(path: &str, status: u16, headers: &[(&str, String)], message: &str) -> Self {
+    fn with_status(path: &str, status: u16, headers: &[(&str, String)], message: &str) -> Self {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let message = message.to_owned();
-        Fault::on(path, FaultKind::Status { status, headers: headers.collect(), message })
+        GitHubFault::new(
+            path,
+            GitHubFaultKind::Status { status, headers: headers.collect(), message },
+        )
     }
 
     /// Affects only calls with this method.
@@ -115,7 +118,7 @@ impl Fault {
     }
 
     /// Returns true, and counts the call, if the fault affects it.
-    pub(crate) fn strikes(&mut self, method: &str, path: &str) -> bool {
+    pub(crate) fn affects(&mut self, method: &str, path: &str) -> bool {
         let meant = self.method.as_deref().is_none_or(|only| only == method);
         if !meant || !path.contains(&self.path) || self.times == 0 {
             return false;

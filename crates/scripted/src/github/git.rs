@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 
 use tokio::io::AsyncWriteExt;
 
-use super::reply::Reply;
-use crate::http::Request;
+use super::reply::GitHubReply;
+use crate::http::RawRequest;
 
 /// The commit of a branch of a bare repository.
-pub(super) fn tip(dir: &str, branch: &str) -> Option<String> {
+pub(super) fn branch_tip(dir: &str, branch: &str) -> Option<String> {
     let name = format!("refs/heads/{branch}");
     let ran = Command::new("git").args(["--git-dir", dir, "rev-parse", "--verify", &name]).output();
     let ran = ran.ok().filter(|ran| ran.status.success())?;
     Some(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
 }
 
-pub(super) fn delete(dir: &str, branch: &str) {
+pub(super) fn delete_branch(dir: &str, branch: &str) {
     let name = format!("refs/heads/{branch}");
     let _ = Command::new("git").args(["--git-dir", dir, "update-ref", "-d", &name]).output();
 }
@@ -34,12 +34,12 @@ pub(super) fn is_write(path: &str, query: &str) -> bool {
 }
 
 /// Answers a call with `git http-backend`.
-pub(super) async fn answer(
+pub(super) async fn run_http_backend(
     dir: &str,
     path: &str,
     query: &str,
-    request: &Request,
-) -> io::Result<(Reply, Vec<u8>)> {
+    request: &RawRequest,
+) -> io::Result<(GitHubReply, Vec<u8>)> {
     let header = |name: &str| request.headers.get(name).cloned().unwrap_or_default();
     let mut child = tokio::process::Command::new("git")
         .args(["-c", "http.receivepack=true", "http-backend"])
@@ -63,11 +63,11 @@ pub(super) async fn answer(
     let feeding = tokio::spawn(async move { stdin.write_all(&body).await });
     let ended = child.wait_with_output().await?;
     let _ = feeding.await;
-    Ok(read(&ended.stdout))
+    Ok(parse_cgi_response(&ended.stdout))
 }
 
 /// Parses a CGI response: headers, an empty line, a body.
-fn read(output: &[u8]) -> (Reply, Vec<u8>) {
+fn parse_cgi_response(output: &[u8]) -> (GitHubReply, Vec<u8>) {
     let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(output.len());
     let head = String::from_utf8_lossy(&output[..end]).into_owned();
     let mut headers: BTreeMap<String, String> = head
@@ -79,5 +79,5 @@ fn read(output: &[u8]) -> (Reply, Vec<u8>) {
     let status = status.and_then(|status| status.split(' ').next()?.parse().ok());
     let body = output.get(end + 4..).unwrap_or_default().to_vec();
     let headers = headers.into_iter().collect();
-    (Reply { status: status.unwrap_or(200), headers, body: String::new() }, body)
+    (GitHubReply { status: status.unwrap_or(200), headers, body: String::new() }, body)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// A parsed request.
 #[derive(Debug)]
-pub(super) struct Ask<'a> {
+pub(super) struct GitHubCall<'a> {
     pub(super) method: &'a str,
     /// The segments of the path, decoded.
     pub(super) parts: Vec<String>,
@@ -19,50 +19,55 @@ pub(super) struct Ask<'a> {
     pub(super) path: &'a str,
 }
 
-impl Ask<'_> {
+impl GitHubCall<'_> {
     /// A string of the body.
-    pub(super) fn text(&self, key: &str) -> Option<String> {
+    pub(super) fn body_text(&self, key: &str) -> Option<String> {
         self.body[key].as_str().map(str::to_owned)
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct GitHubReply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
 }
 
-impl Reply {
+impl GitHubReply {
     pub(super) fn json(status: u16, body: &Value) -> Self {
         let kind = ("content-type".to_owned(), "application/json; charset=utf-8".to_owned());
-        Reply { status, headers: vec![kind], body: body.to_string() }
+        GitHubReply { status, headers: vec![kind], body: body.to_string() }
     }
 
     pub(super) fn text(body: String) -> Self {
         let kind = ("content-type".to_owned(), "text/plain; charset=utf-8".to_owned());
-        Reply { status: 200, headers: vec![kind], body }
+        GitHubReply { status: 200, headers: vec![kind], body }
     }
 
-    pub(super) fn nothing() -> Self {
-        Reply { status: 204, headers: Vec::new(), body: String::new() }
+    pub(super) fn no_content() -> Self {
+        GitHubReply { status: 204, headers: Vec::new(), body: String::new() }
     }
 
     /// An error in GitHub's format.
-    pub(super) fn refusal(status: u16, message: &str) -> Self {
+    pub(super) fn error(status: u16, message: &str) -> Self {
         let documentation = "https://docs.github.com/rest";
         let body = json!({
             "message": message, "documentation_url": documentation, "status": status.to_string(),
         });
-        Reply::json(status, &body)
+        GitHubReply::json(status, &body)
     }
 
     pub(super) fn not_found() -> Self {
-        Reply::refusal(404, "Not Found")
+        GitHubReply::error(404, "Not Found")
     }
 
     /// A validation error for a field.
-    pub(super) fn invalid(resource: &str, field: &str, code: &str, message: Option<&str>) -> Self {
+    pub(super) fn validation_error(
+        resource: &str,
+        field: &str,
+        code: &str,
+        message: Option<&str>,
+    ) -> Self {
         let mut error = json!({ "resource": resource, "field": field, "code": code });
         if let Some(message) = message {
             error["message"] = json!(message);
@@ -71,17 +76,17 @@ impl Reply {
             "message": "Validation Failed", "errors": [error],
             "documentation_url": "https://docs.github.com/rest", "status": "422",
         });
-        Reply::json(422, &body)
+        GitHubReply::json(422, &body)
     }
 
     /// A page of a list, with links to the others.
-    pub(super) fn page(ask: &Ask<'_>, items: Vec<Value>, page_size: usize) -> Self {
-        Reply::page_in(ask, items, page_size, |page, _| json!(page))
+    pub(super) fn page(ask: &GitHubCall<'_>, items: Vec<Value>, page_size: usize) -> Self {
+        GitHubReply::page_in(ask, items, page_size, |page, _| json!(page))
     }
 
     /// A page of a list that is nested in another object.
     pub(super) fn page_in(
-        ask: &Ask<'_>,
+        ask: &GitHubCall<'_>,
         items: Vec<Value>,
         page_size: usize,
         within: impl FnOnce(Vec<Value>, usize) -> Value,
@@ -91,7 +96,7 @@ impl Reply {
         let page = number("page").unwrap_or(1).max(1);
         let (all, pages) = (items.len(), items.len().div_ceil(size).max(1));
         let shown: Vec<Value> = items.into_iter().skip((page - 1) * size).take(size).collect();
-        let mut reply = Reply::json(200, &within(shown, all));
+        let mut reply = GitHubReply::json(200, &within(shown, all));
         if page < pages {
             let (next, last) = (page_link(ask, page + 1, "next"), page_link(ask, pages, "last"));
             let links = format!("{next}, {last}");
@@ -102,16 +107,16 @@ impl Reply {
 }
 
 /// A link to another page of the same request.
-fn page_link(ask: &Ask<'_>, page: usize, rel: &str) -> String {
+fn page_link(ask: &GitHubCall<'_>, page: usize, rel: &str) -> String {
     let mut query = ask.query.clone();
     query.insert("page".to_owned(), page.to_string());
     let query: Vec<_> =
-        query.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
+        query.iter().map(|(key, value)| format!("{key}={}", percent_encode(value))).collect();
     format!("<{}{}?{}>; rel=\"{rel}\"", ask.origin, ask.path, query.join("&"))
 }
 
 /// Decodes percent-encoding in a path or a query.
-pub(super) fn decoded(text: &str) -> String {
+pub(super) fn percent_decode(text: &str) -> String {
     let mut out = Vec::new();
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -129,7 +134,7 @@ pub(super) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     text.bytes().map(encoded_byte).collect()
 }
 

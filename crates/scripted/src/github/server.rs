@@ -10,16 +10,16 @@ use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::fault::FaultKind;
-use super::reply::{Ask, Reply, decoded};
-use super::state::State;
+use super::fault::GitHubFaultKind;
+use super::reply::{GitHubCall, GitHubReply, percent_decode};
+use super::state::FakeGitHubState;
 use super::{git, routes};
-use crate::http::{Connection, Request};
+use crate::http::{HttpConnection, RawRequest};
 use crate::limits::REQUESTS_MAX;
 
 /// A recorded call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Call {
+pub struct RecordedCall {
     pub method: String,
     /// The path with its query.
     pub path: String,
@@ -33,9 +33,9 @@ pub struct Call {
     pub status: Option<u16>,
 }
 
-impl Call {
+impl RecordedCall {
     /// The method and the path.
-    pub fn line(&self) -> String {
+    pub fn request_line(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 }
@@ -44,20 +44,20 @@ impl Call {
 #[derive(Debug)]
 pub struct GitHubServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<GitHubShared>,
     task: AbortHandle,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct GitHubShared {
     origin: String,
-    inner: Mutex<Inner>,
+    inner: Mutex<GitHubInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    state: State,
-    calls: Vec<Call>,
+struct GitHubInner {
+    state: FakeGitHubState,
+    calls: Vec<RecordedCall>,
     log: Option<std::fs::File>,
 }
 
@@ -68,12 +68,16 @@ impl GitHubServer {
     /// # Errors
     ///
     /// Returns the error of the operating system, such as a port in use.
-    pub async fn start_on(port: u16, state: State, log: Option<std::fs::File>) -> io::Result<Self> {
+    pub async fn start_on(
+        port: u16,
+        state: FakeGitHubState,
+        log: Option<std::fs::File>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let inner = Mutex::new(Inner { state, calls: Vec::new(), log });
-        let shared = Arc::new(Shared { origin: format!("http://{address}"), inner });
-        let task = tokio::spawn(listen(listener, Arc::clone(&shared))).abort_handle();
+        let inner = Mutex::new(GitHubInner { state, calls: Vec::new(), log });
+        let shared = Arc::new(GitHubShared { origin: format!("http://{address}"), inner });
+        let task = tokio::spawn(accept_connections(listener, Arc::clone(&shared))).abort_handle();
         Ok(GitHubServer { address, shared, task })
     }
 
@@ -84,28 +88,28 @@ impl GitHubServer {
 
     /// The clone URL of the repository, if one on disk is served.
     pub fn git_url(&self) -> String {
-        let inner = self.shared.inner();
+        let inner = self.shared.lock_inner();
         format!("{}/{}/{}.git", self.shared.origin, inner.state.owner, inner.state.name)
     }
 
     /// The calls so far, in order.
-    pub fn calls(&self) -> Vec<Call> {
-        self.shared.inner().calls.clone()
+    pub fn calls(&self) -> Vec<RecordedCall> {
+        self.shared.lock_inner().calls.clone()
     }
 
     /// The methods and paths of the calls that change something.
-    pub fn writes(&self) -> Vec<String> {
-        self.calls().iter().filter(|call| !is_query(call)).map(Call::line).collect()
+    pub fn write_calls(&self) -> Vec<String> {
+        self.calls().iter().filter(|call| !is_query(call)).map(RecordedCall::request_line).collect()
     }
 
     /// The current state.
-    pub fn state(&self) -> State {
-        self.shared.inner().state.clone()
+    pub fn state(&self) -> FakeGitHubState {
+        self.shared.lock_inner().state.clone()
     }
 
     /// Changes the state, as if another user had done so.
-    pub fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.shared.inner().state);
+    pub fn change_state(&self, change: impl FnOnce(&mut FakeGitHubState)) {
+        change(&mut self.shared.lock_inner().state);
     }
 
     /// The texts of the comments on an issue or pull request.
@@ -123,7 +127,7 @@ impl GitHubServer {
 }
 
 /// Returns true if a call changes nothing. Fetching with git and GraphQL queries use POST.
-fn is_query(call: &Call) -> bool {
+fn is_query(call: &RecordedCall) -> bool {
     call.method == "GET" || call.path == "/graphql" || call.path.ends_with("/git-upload-pack")
 }
 
@@ -133,106 +137,107 @@ impl Drop for GitHubServer {
     }
 }
 
-impl Shared {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+impl GitHubShared {
+    fn lock_inner(&self) -> MutexGuard<'_, GitHubInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn listen(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept_connections(listener: TcpListener, shared: Arc<GitHubShared>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         if let Ok((stream, _)) = listener.accept().await {
-            connections.spawn(serve(stream, Arc::clone(&shared)));
+            connections.spawn(serve_connection(stream, Arc::clone(&shared)));
         }
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
+async fn serve_connection(stream: TcpStream, shared: Arc<GitHubShared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut connection = Connection::new(stream);
-    while let Some(request) = connection.request().await? {
+    let mut connection = HttpConnection::new(stream);
+    while let Some(request) = connection.read_request().await? {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         let at = {
-            let inner = shared.inner();
+            let inner = shared.lock_inner();
             let within = git::path_within(path, &inner.state.owner, &inner.state.name);
             within.map(str::to_owned).zip(inner.state.git_dir.clone())
         };
         let outcome = match at {
-            Some((within, dir)) => with_git(&shared, &request, &dir, &within, query).await?,
+            Some((within, dir)) => answer_git(&shared, &request, &dir, &within, query).await?,
             None => {
-                let incoming = Incoming { request: &request, path, query, origin: &shared.origin };
-                shared.inner().answer(&incoming)
+                let incoming =
+                    IncomingCall { request: &request, path, query, origin: &shared.origin };
+                shared.lock_inner().answer_call(&incoming)
             }
         };
         match outcome {
-            Outcome::Reply(reply, body) => {
-                send(&mut connection, reply, &body).await?;
+            GitHubCallOutcome::Reply(reply, body) => {
+                send_reply(&mut connection, reply, &body).await?;
             }
-            Outcome::Close => break,
-            Outcome::Hang => std::future::pending().await,
+            GitHubCallOutcome::Close => break,
+            GitHubCallOutcome::Hang => std::future::pending().await,
         }
     }
     Ok(())
 }
 
 /// A call, before it is parsed.
-struct Incoming<'a> {
-    request: &'a Request,
+struct IncomingCall<'a> {
+    request: &'a RawRequest,
     path: &'a str,
     query: &'a str,
     origin: &'a str,
 }
 
 /// The outcome of a call.
-enum Outcome {
-    Reply(Reply, Vec<u8>),
+enum GitHubCallOutcome {
+    Reply(GitHubReply, Vec<u8>),
     Close,
     Hang,
 }
 
-impl Outcome {
-    fn of(mut reply: Reply) -> Self {
+impl GitHubCallOutcome {
+    fn from_reply(mut reply: GitHubReply) -> Self {
         let body = std::mem::take(&mut reply.body).into_bytes();
-        Outcome::Reply(reply, body)
+        GitHubCallOutcome::Reply(reply, body)
     }
 }
 
-async fn send(to: &mut Connection, reply: Reply, body: &[u8]) -> io::Result<()> {
+async fn send_reply(to: &mut HttpConnection, reply: GitHubReply, body: &[u8]) -> io::Result<()> {
     let mut headers = vec![("content-length", body.len().to_string())];
     headers.extend(reply.headers.iter().map(|(name, value)| (name.as_str(), value.clone())));
-    to.head(reply.status, &headers).await?;
-    to.raw(body).await
+    to.send_head(reply.status, &headers).await?;
+    to.send_raw(body).await
 }
 
-async fn with_git(
-    shared: &Shared,
-    request: &Request,
+async fn answer_git(
+    shared: &GitHubShared,
+    request: &RawRequest,
     dir: &str,
     within: &str,
     query: &str,
-) -> io::Result<Outcome> {
+) -> io::Result<GitHubCallOutcome> {
     let writes = git::is_write(within, query);
-    let let_in = shared.inner().state.lets_in(request);
+    let let_in = shared.lock_inner().state.authorises(request);
     if let_in == Some(false) || (writes && let_in.is_none()) {
-        shared.inner().record(request, Some(401));
-        let mut refusal = Reply::refusal(401, "Bad credentials");
+        shared.lock_inner().record_call(request, Some(401));
+        let mut refusal = GitHubReply::error(401, "Bad credentials");
         let challenge = "Basic realm=\"GitHub\"".to_owned();
         refusal.headers.push(("www-authenticate".to_owned(), challenge));
-        return Ok(Outcome::of(refusal));
+        return Ok(GitHubCallOutcome::from_reply(refusal));
     }
-    let (reply, body) = git::answer(dir, within, query, request).await?;
-    shared.inner().record(request, Some(reply.status));
-    Ok(Outcome::Reply(reply, body))
+    let (reply, body) = git::run_http_backend(dir, within, query, request).await?;
+    shared.lock_inner().record_call(request, Some(reply.status));
+    Ok(GitHubCallOutcome::Reply(reply, body))
 }
 
-impl State {
+impl FakeGitHubState {
     /// Returns whether the token is correct; `None` if there is none.
-    fn lets_in(&self, request: &Request) -> Option<bool> {
+    fn authorises(&self, request: &RawRequest) -> Option<bool> {
         let sent = request.headers.get("authorization")?;
         let (kind, rest) = sent.split_once(' ')?;
-        let basic = super::basic(&format!("x-access-token:{}", self.token));
+        let basic = super::encode_basic(&format!("x-access-token:{}", self.token));
         Some(match kind.to_ascii_lowercase().as_str() {
             "bearer" | "token" => rest == self.token,
             "basic" => rest == basic,
@@ -241,9 +246,9 @@ impl State {
     }
 }
 
-impl Inner {
-    fn record(&mut self, request: &Request, status: Option<u16>) {
-        let call = Call {
+impl GitHubInner {
+    fn record_call(&mut self, request: &RawRequest, status: Option<u16>) {
+        let call = RecordedCall {
             method: request.method.clone(),
             path: request.path.clone(),
             authorization: request.headers.get("authorization").cloned(),
@@ -261,60 +266,64 @@ impl Inner {
         self.calls.push(call);
     }
 
-    fn answer(&mut self, incoming: &Incoming<'_>) -> Outcome {
+    fn answer_call(&mut self, incoming: &IncomingCall<'_>) -> GitHubCallOutcome {
         let request = incoming.request;
-        let strikes = |fault: &mut super::fault::Fault| {
-            fault.strikes(&request.method, &request.path).then(|| fault.kind.clone())
+        let strikes = |fault: &mut super::fault::GitHubFault| {
+            fault.affects(&request.method, &request.path).then(|| fault.kind.clone())
         };
         let outcome = match self.state.faults.iter_mut().find_map(strikes) {
-            None => Outcome::of(self.reply(incoming)),
-            Some(kind) => self.failing(kind, incoming),
+            None => GitHubCallOutcome::from_reply(self.build_reply(incoming)),
+            Some(kind) => self.apply_fault(kind, incoming),
         };
         let status = match &outcome {
-            Outcome::Reply(reply, _) => Some(reply.status),
-            Outcome::Close | Outcome::Hang => None,
+            GitHubCallOutcome::Reply(reply, _) => Some(reply.status),
+            GitHubCallOutcome::Close | GitHubCallOutcome::Hang => None,
         };
-        self.record(request, status);
+        self.record_call(request, status);
         outcome
     }
 
-    fn failing(&mut self, kind: FaultKind, incoming: &Incoming<'_>) -> Outcome {
+    fn apply_fault(
+        &mut self,
+        kind: GitHubFaultKind,
+        incoming: &IncomingCall<'_>,
+    ) -> GitHubCallOutcome {
         match kind {
-            FaultKind::Status { status, headers, message } => {
-                let mut refusal = Reply::refusal(status, &message);
+            GitHubFaultKind::Status { status, headers, message } => {
+                let mut refusal = GitHubReply::error(status, &message);
                 refusal.headers.extend(headers);
-                Outcome::of(refusal)
+                GitHubCallOutcome::from_reply(refusal)
             }
-            FaultKind::Headers { headers } => {
-                let mut reply = self.reply(incoming);
+            GitHubFaultKind::Headers { headers } => {
+                let mut reply = self.build_reply(incoming);
                 reply.headers.extend(headers);
-                Outcome::of(reply)
+                GitHubCallOutcome::from_reply(reply)
             }
-            FaultKind::LostAnswer => {
-                self.reply(incoming);
-                Outcome::Close
+            GitHubFaultKind::LostAnswer => {
+                self.build_reply(incoming);
+                GitHubCallOutcome::Close
             }
-            FaultKind::HangAfter => {
-                self.reply(incoming);
-                Outcome::Hang
+            GitHubFaultKind::HangAfter => {
+                self.build_reply(incoming);
+                GitHubCallOutcome::Hang
             }
-            FaultKind::Dropped => Outcome::Close,
-            FaultKind::Hang => Outcome::Hang,
-            FaultKind::Malformed => {
-                let mut reply = Reply::json(200, &Value::Null);
+            GitHubFaultKind::Dropped => GitHubCallOutcome::Close,
+            GitHubFaultKind::Hang => GitHubCallOutcome::Hang,
+            GitHubFaultKind::Malformed => {
+                let mut reply = GitHubReply::json(200, &Value::Null);
                 reply.body = "{\"number\": 3, \"title\": ".to_owned();
-                Outcome::of(reply)
+                GitHubCallOutcome::from_reply(reply)
             }
-            FaultKind::Huge { bytes } => {
-                let mut reply = Reply::json(200, &Value::Null);
+            GitHubFaultKind::Huge { bytes } => {
+                let mut reply = GitHubReply::json(200, &Value::Null);
                 reply.body = format!("\"{}\"", "x".repeat(bytes));
-                Outcome::of(reply)
+                GitHubCallOutcome::from_reply(reply)
             }
         }
     }
 
-    fn reply(&mut self, incoming: &Incoming<'_>) -> Reply {
-        let Incoming { request, path, query, origin } = *incoming;
+    fn build_reply(&mut self, incoming: &IncomingCall<'_>) -> GitHubReply {
+        let IncomingCall { request, path, query, origin } = *incoming;
         let body = if request.body.is_empty() {
             Ok(Value::Null)
         } else {
@@ -322,19 +331,19 @@ impl Inner {
         };
         let Ok(body) = body else { return routes::not_json() };
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let ask = Ask {
+        let ask = GitHubCall {
             method: &request.method,
-            parts: path.split('/').filter(|part| !part.is_empty()).map(decoded).collect(),
-            query: pairs.map(|(key, value)| (decoded(key), decoded(value))).collect(),
+            parts: path.split('/').filter(|part| !part.is_empty()).map(percent_decode).collect(),
+            query: pairs.map(|(key, value)| (percent_decode(key), percent_decode(value))).collect(),
             body,
             accept: request.headers.get("accept").map(String::as_str).unwrap_or_default(),
             origin,
             path,
         };
-        match self.state.lets_in(request) {
-            Some(false) => Reply::refusal(401, "Bad credentials"),
-            None if !routes::is_public(&ask) => Reply::refusal(401, "Requires authentication"),
-            _ => routes::answer(&mut self.state, &ask),
+        match self.state.authorises(request) {
+            Some(false) => GitHubReply::error(401, "Bad credentials"),
+            None if !routes::is_public(&ask) => GitHubReply::error(401, "Requires authentication"),
+            _ => routes::answer_call(&mut self.state, &ask),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fault::Fault;
+use super::fault::GitHubFault;
 
 /// The accepted token, unless another is set.
 pub const TOKEN: &str = "ghs_0123456789fakeGitHubToken";
@@ -13,7 +13,7 @@ pub const TOKEN: &str = "ghs_0123456789fakeGitHubToken";
 /// The whole state: one repository, and its permissions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct State {
+pub struct FakeGitHubState {
     pub owner: String,
     pub name: String,
     pub default_branch: String,
@@ -34,19 +34,19 @@ pub struct State {
     /// The labels of the repository.
     pub labels: BTreeSet<String>,
     /// Issues and pull requests, by number.
-    pub issues: BTreeMap<u64, Issue>,
+    pub issues: BTreeMap<u64, FakeIssue>,
     /// The additional data of pull requests.
-    pub pulls: BTreeMap<u64, Pull>,
-    pub branches: BTreeMap<String, Branch>,
+    pub pulls: BTreeMap<u64, FakePull>,
+    pub branches: BTreeMap<String, FakeBranch>,
     /// The pushes so far.
-    pub moves: Vec<Move>,
+    pub moves: Vec<FakePush>,
     /// Check runs, by commit.
-    pub checks: BTreeMap<String, Vec<Check>>,
+    pub checks: BTreeMap<String, Vec<FakeCheck>>,
     /// Commit statuses, by commit.
-    pub statuses: BTreeMap<String, Vec<Status>>,
+    pub statuses: BTreeMap<String, Vec<FakeCommitStatus>>,
     /// Rules of rulesets, by branch, in the API's format.
     pub rules: BTreeMap<String, Vec<Value>>,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<GitHubFault>,
     /// A bare repository that is served to git below `/OWNER/NAME.git`.
     pub git_dir: Option<String>,
     /// The last assigned id.
@@ -55,9 +55,9 @@ pub struct State {
     pub seconds: u64,
 }
 
-impl Default for State {
+impl Default for FakeGitHubState {
     fn default() -> Self {
-        State {
+        FakeGitHubState {
             owner: "octo".to_owned(),
             name: "repo".to_owned(),
             default_branch: "main".to_owned(),
@@ -87,14 +87,14 @@ impl Default for State {
 /// An issue, or the issue part of a pull request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Issue {
+pub struct FakeIssue {
     pub title: String,
     pub body: String,
     pub author: String,
     pub closed: bool,
     pub labels: Vec<String>,
     pub assignees: Vec<String>,
-    pub comments: Vec<Comment>,
+    pub comments: Vec<FakeComment>,
     /// The events of the issue, in the API's format.
     pub events: Vec<Value>,
     pub created_at: String,
@@ -104,7 +104,7 @@ pub struct Issue {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Comment {
+pub struct FakeComment {
     pub id: u64,
     pub author: String,
     pub body: String,
@@ -115,7 +115,7 @@ pub struct Comment {
 /// The data of a pull request beyond that of an issue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Pull {
+pub struct FakePull {
     /// The head branch.
     pub head: String,
     pub head_sha: String,
@@ -134,16 +134,16 @@ pub struct Pull {
     pub unknown_times: usize,
     /// `clean`, `blocked`, `behind`, `dirty`, `unstable` and so on.
     pub mergeable_state: String,
-    pub files: Vec<File>,
-    pub reviews: Vec<Review>,
-    pub review_comments: Vec<ReviewComment>,
+    pub files: Vec<FakePullFile>,
+    pub reviews: Vec<FakeReview>,
+    pub review_comments: Vec<FakeReviewComment>,
     pub diff: String,
 }
 
 /// A file that a pull request changes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct File {
+pub struct FakePullFile {
     pub path: String,
     /// The previous path of a renamed file.
     pub before: Option<String>,
@@ -153,7 +153,7 @@ pub struct File {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Review {
+pub struct FakeReview {
     pub id: u64,
     pub author: String,
     /// `APPROVED`, `CHANGES_REQUESTED`, `COMMENTED`, `DISMISSED`.
@@ -167,7 +167,7 @@ pub struct Review {
 /// A review comment on a line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ReviewComment {
+pub struct FakeReviewComment {
     pub id: u64,
     pub author: String,
     pub body: String,
@@ -178,7 +178,7 @@ pub struct ReviewComment {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Branch {
+pub struct FakeBranch {
     pub sha: String,
     /// The protection in the API's format, if any.
     pub protection: Option<Value>,
@@ -189,7 +189,7 @@ pub struct Branch {
 /// A push to a branch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Move {
+pub struct FakePush {
     pub branch: String,
     pub by: String,
     /// The commit after the push.
@@ -199,7 +199,7 @@ pub struct Move {
 /// A check run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Check {
+pub struct FakeCheck {
     pub name: String,
     /// `queued`, `in_progress`, `completed`.
     pub status: String,
@@ -213,21 +213,21 @@ pub struct Check {
 /// A commit status.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Status {
+pub struct FakeCommitStatus {
     pub context: String,
     /// `success`, `failure`, `error`, `pending`.
     pub state: String,
 }
 
-impl State {
+impl FakeGitHubState {
     /// Returns the next id.
-    pub(crate) fn id(&mut self) -> u64 {
+    pub(crate) fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
     /// Advances the time, and returns it in GitHub's format.
-    pub(crate) fn now(&mut self) -> String {
+    pub(crate) fn next_time(&mut self) -> String {
         self.seconds += 1;
         let (minutes, seconds) = (self.seconds / 60, self.seconds % 60);
         format!(
@@ -251,10 +251,10 @@ impl State {
     }
 
     /// Records an event of an issue.
-    pub(crate) fn happened(&mut self, number: u64, event: &str, actor: &str, detail: Value) {
-        let (id, at) = (self.id(), self.now());
+    pub(crate) fn record_event(&mut self, number: u64, event: &str, actor: &str, detail: Value) {
+        let (id, at) = (self.next_id(), self.next_time());
         let mut record = serde_json::json!({
-            "id": id, "event": event, "created_at": at, "actor": super::shapes::user(actor),
+            "id": id, "event": event, "created_at": at, "actor": super::api_json::user_json(actor),
         });
         if let (Some(record), Value::Object(detail)) = (record.as_object_mut(), detail) {
             record.extend(detail);
@@ -269,12 +269,12 @@ impl State {
         let Some(pull) = self.pulls.get_mut(&number) else { return };
         pull.head_sha = after.to_owned();
         let (branch, by, after) = (pull.head.clone(), by.to_owned(), after.to_owned());
-        self.moves.push(Move { branch, by, after });
+        self.moves.push(FakePush { branch, by, after });
     }
 
     /// Edits the body of an issue.
-    pub(crate) fn edit(&mut self, number: u64, body: &str) {
-        let now = self.now();
+    pub(crate) fn edit_issue(&mut self, number: u64, body: &str) {
+        let now = self.next_time();
         if let Some(issue) = self.issues.get_mut(&number).filter(|issue| issue.body != body) {
             issue.body = body.to_owned();
             issue.edited_at = Some(now);
@@ -282,13 +282,13 @@ impl State {
     }
 
     /// Changes the title of an issue.
-    pub(crate) fn rename(&mut self, number: u64, title: &str, actor: &str) {
+    pub(crate) fn rename_issue(&mut self, number: u64, title: &str, actor: &str) {
         let Some(issue) = self.issues.get_mut(&number).filter(|issue| issue.title != title) else {
             return;
         };
         let from = std::mem::replace(&mut issue.title, title.to_owned());
         let detail = serde_json::json!({ "rename": { "from": from, "to": title } });
-        self.happened(number, "renamed", actor, detail);
+        self.record_event(number, "renamed", actor, detail);
     }
 
     /// Adds a label to an issue, and to the repository.
@@ -299,20 +299,25 @@ impl State {
             return;
         }
         issue.labels.push(label.to_owned());
-        self.happened(number, "labeled", actor, serde_json::json!({ "label": { "name": label } }));
+        self.record_event(
+            number,
+            "labeled",
+            actor,
+            serde_json::json!({ "label": { "name": label } }),
+        );
     }
 
     /// The commit of a branch: from the repository on disk, if there is one, else from the state.
     pub(crate) fn sha_of(&self, branch: &str) -> Option<String> {
         match &self.git_dir {
-            Some(dir) => super::git::tip(dir, branch),
+            Some(dir) => super::git::branch_tip(dir, branch),
             None => self.branches.get(branch).map(|branch| branch.sha.clone()),
         }
     }
 }
 
 /// A commit id derived from a text.
-pub fn sha_for(text: &str) -> String {
+pub fn fake_sha(text: &str) -> String {
     let mut state: u64 = 0xcbf2_9ce4_8422_2325;
     let mut out = String::new();
     while out.len() < 40 {

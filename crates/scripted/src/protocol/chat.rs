@@ -2,44 +2,51 @@
 
 use serde_json::{Value, json};
 
-use super::{Carries, Event, arguments, call_id, pieces};
-use crate::script::Turn;
+use super::{EventContent, WireEvent, call_arguments, call_id, split_text};
+use crate::script::ScriptedTurn;
 
-pub(super) fn events(turn: &Turn, model: &Value, number: usize) -> Vec<Event> {
-    let chunk = |delta: Value, carries| chunk(model, number, delta, Value::Null, carries);
-    let mut events = vec![chunk(json!({ "role": "assistant", "content": "" }), Carries::Other)];
-    for piece in pieces(turn.thinking.as_deref().unwrap_or_default()) {
-        events.push(chunk(json!({ "reasoning_content": piece }), Carries::Other));
+pub(super) fn turn_events(turn: &ScriptedTurn, model: &Value, number: usize) -> Vec<WireEvent> {
+    let chunk = |delta: Value, carries| chunk_event(model, number, delta, Value::Null, carries);
+    let mut events =
+        vec![chunk(json!({ "role": "assistant", "content": "" }), EventContent::Other)];
+    for piece in split_text(turn.thinking.as_deref().unwrap_or_default()) {
+        events.push(chunk(json!({ "reasoning_content": piece }), EventContent::Other));
     }
-    for piece in pieces(turn.text.as_deref().unwrap_or_default()) {
-        events.push(chunk(json!({ "content": piece }), Carries::Text));
+    for piece in split_text(turn.text.as_deref().unwrap_or_default()) {
+        events.push(chunk(json!({ "content": piece }), EventContent::Text));
     }
     for (at, tool) in turn.tools.iter().enumerate() {
         let function = json!({ "name": tool.name, "arguments": "" });
         let id = call_id(turn, number, at);
         let call = json!({ "index": at, "id": id, "type": "function", "function": function });
-        events.push(chunk(json!({ "tool_calls": [call] }), Carries::Other));
-        for piece in pieces(&arguments(turn, at)) {
+        events.push(chunk(json!({ "tool_calls": [call] }), EventContent::Other));
+        for piece in split_text(&call_arguments(turn, at)) {
             let call = json!({ "index": at, "function": { "arguments": piece } });
-            events.push(chunk(json!({ "tool_calls": [call] }), Carries::Arguments));
+            events.push(chunk(json!({ "tool_calls": [call] }), EventContent::Arguments));
         }
     }
-    events.push(self::chunk(model, number, json!({}), json!(finish_reason(turn)), Carries::Other));
-    let mut last = frame(model, number, json!([]));
-    last["usage"] = usage(turn);
-    events.push(event(&last.to_string(), Carries::Other));
-    events.push(event("[DONE]", Carries::Other));
+    events.push(self::chunk_event(
+        model,
+        number,
+        json!({}),
+        json!(finish_reason(turn)),
+        EventContent::Other,
+    ));
+    let mut last = chunk_json(model, number, json!([]));
+    last["usage"] = usage_json(turn);
+    events.push(wire_event(&last.to_string(), EventContent::Other));
+    events.push(wire_event("[DONE]", EventContent::Other));
     events
 }
 
-pub(super) fn whole(turn: &Turn, model: &Value, number: usize) -> Value {
+pub(super) fn complete_answer(turn: &ScriptedTurn, model: &Value, number: usize) -> Value {
     let mut message = json!({ "role": "assistant", "content": turn.text });
     if let Some(thoughts) = &turn.thinking {
         message["reasoning_content"] = json!(thoughts);
     }
     if !turn.tools.is_empty() {
-        let call = |(at, tool): (usize, &crate::script::ToolUse)| {
-            let function = json!({ "name": tool.name, "arguments": arguments(turn, at) });
+        let call = |(at, tool): (usize, &crate::script::ScriptedToolUse)| {
+            let function = json!({ "name": tool.name, "arguments": call_arguments(turn, at) });
             json!({ "id": call_id(turn, number, at), "type": "function", "function": function })
         };
         message["tool_calls"] = turn.tools.iter().enumerate().map(call).collect();
@@ -50,20 +57,26 @@ pub(super) fn whole(turn: &Turn, model: &Value, number: usize) -> Value {
         "object": "chat.completion",
         "model": model,
         "choices": [choice],
-        "usage": usage(turn),
+        "usage": usage_json(turn),
     })
 }
 
-pub(super) fn text_event(text: &str) -> Event {
-    chunk(&Value::Null, 0, json!({ "content": text }), Value::Null, Carries::Text)
+pub(super) fn text_event(text: &str) -> WireEvent {
+    chunk_event(&Value::Null, 0, json!({ "content": text }), Value::Null, EventContent::Text)
 }
 
-fn chunk(model: &Value, number: usize, delta: Value, finish: Value, carries: Carries) -> Event {
+fn chunk_event(
+    model: &Value,
+    number: usize,
+    delta: Value,
+    finish: Value,
+    carries: EventContent,
+) -> WireEvent {
     let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-    event(&frame(model, number, json!([choice])).to_string(), carries)
+    wire_event(&chunk_json(model, number, json!([choice])).to_string(), carries)
 }
 
-fn frame(model: &Value, number: usize, choices: Value) -> Value {
+fn chunk_json(model: &Value, number: usize, choices: Value) -> Value {
     json!({
         "id": format!("chatcmpl-{number}"),
         "object": "chat.completion.chunk",
@@ -72,17 +85,17 @@ fn frame(model: &Value, number: usize, choices: Value) -> Value {
     })
 }
 
-fn event(data: &str, carries: Carries) -> Event {
-    Event { wire: format!("data: {data}\n\n"), carries }
+fn wire_event(data: &str, carries: EventContent) -> WireEvent {
+    WireEvent { wire: format!("data: {data}\n\n"), carries }
 }
 
-fn finish_reason(turn: &Turn) -> &str {
+fn finish_reason(turn: &ScriptedTurn) -> &str {
     let usual = if turn.tools.is_empty() { "stop" } else { "tool_calls" };
     turn.stop.as_deref().unwrap_or(usual)
 }
 
 /// The usage. Cached tokens are included in the prompt tokens.
-fn usage(turn: &Turn) -> Value {
+fn usage_json(turn: &ScriptedTurn) -> Value {
     let usage = turn.usage;
     let prompt = usage.input_tokens + usage.cache_read_tokens;
     json!({

@@ -3,43 +3,45 @@
 
 use serde_json::{Value, json};
 
-use super::{Carries, Event, arguments, call_id, pieces};
-use crate::script::Turn;
+use super::{EventContent, WireEvent, call_arguments, call_id, split_text};
+use crate::script::ScriptedTurn;
 
-pub(super) fn events(turn: &Turn, model: &Value, number: usize) -> Vec<Event> {
-    let begun = response(turn, model, number, "in_progress", Vec::new());
-    let mut events = vec![event("response.created", json!({ "response": begun }), Carries::Other)];
-    let items = items(turn, number);
+pub(super) fn turn_events(turn: &ScriptedTurn, model: &Value, number: usize) -> Vec<WireEvent> {
+    let begun = response_json(turn, model, number, "in_progress", Vec::new());
+    let mut events =
+        vec![wire_event("response.created", json!({ "response": begun }), EventContent::Other)];
+    let items = output_items(turn, number);
     for (at, item) in items.iter().enumerate() {
         let added = json!({ "output_index": at, "item": item });
-        events.push(event("response.output_item.added", added.clone(), Carries::Other));
+        events.push(wire_event("response.output_item.added", added.clone(), EventContent::Other));
         if item["type"] == "message" {
-            for piece in pieces(turn.text.as_deref().unwrap_or_default()) {
+            for piece in split_text(turn.text.as_deref().unwrap_or_default()) {
                 events.push(text_delta(at, &item["id"], &piece));
             }
         }
-        let carries = if item["type"] == "message" { Carries::Other } else { Carries::Arguments };
-        events.push(event("response.output_item.done", added, carries));
+        let carries =
+            if item["type"] == "message" { EventContent::Other } else { EventContent::Arguments };
+        events.push(wire_event("response.output_item.done", added, carries));
     }
-    let done = response(turn, model, number, "completed", items);
-    events.push(event("response.completed", json!({ "response": done }), Carries::Other));
+    let done = response_json(turn, model, number, "completed", items);
+    events.push(wire_event("response.completed", json!({ "response": done }), EventContent::Other));
     events
 }
 
-pub(super) fn whole(turn: &Turn, model: &Value, number: usize) -> Value {
-    response(turn, model, number, "completed", items(turn, number))
+pub(super) fn complete_answer(turn: &ScriptedTurn, model: &Value, number: usize) -> Value {
+    response_json(turn, model, number, "completed", output_items(turn, number))
 }
 
-pub(super) fn text_event(text: &str) -> Event {
+pub(super) fn text_event(text: &str) -> WireEvent {
     text_delta(0, &json!("msg_0"), text)
 }
 
-fn text_delta(at: usize, item: &Value, text: &str) -> Event {
+fn text_delta(at: usize, item: &Value, text: &str) -> WireEvent {
     let data = json!({ "item_id": item, "output_index": at, "content_index": 0, "delta": text });
-    event("response.output_text.delta", data, Carries::Text)
+    wire_event("response.output_text.delta", data, EventContent::Text)
 }
 
-fn items(turn: &Turn, number: usize) -> Vec<Value> {
+fn output_items(turn: &ScriptedTurn, number: usize) -> Vec<Value> {
     let mut items = Vec::new();
     if let Some(text) = &turn.text {
         let content = json!([{ "type": "output_text", "text": text, "annotations": [] }]);
@@ -57,14 +59,20 @@ fn items(turn: &Turn, number: usize) -> Vec<Value> {
             "id": format!("fc_{number}_{at}"),
             "call_id": call_id(turn, number, at),
             "name": tool.name,
-            "arguments": arguments(turn, at),
+            "arguments": call_arguments(turn, at),
             "status": "completed",
         }));
     }
     items
 }
 
-fn response(turn: &Turn, model: &Value, number: usize, status: &str, output: Vec<Value>) -> Value {
+fn response_json(
+    turn: &ScriptedTurn,
+    model: &Value,
+    number: usize,
+    status: &str,
+    output: Vec<Value>,
+) -> Value {
     let usage = turn.usage;
     let input = usage.input_tokens + usage.cache_read_tokens;
     json!({
@@ -86,7 +94,7 @@ fn response(turn: &Turn, model: &Value, number: usize, status: &str, output: Vec
     })
 }
 
-fn event(kind: &str, mut data: Value, carries: Carries) -> Event {
+fn wire_event(kind: &str, mut data: Value, carries: EventContent) -> WireEvent {
     data["type"] = json!(kind);
-    Event { wire: format!("event: {kind}\ndata: {data}\n\n"), carries }
+    WireEvent { wire: format!("event: {kind}\ndata: {data}\n\n"), carries }
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::labels::{Place, Query};
-use crate::selection::{Pick, Strategy};
-use crate::{Selection, Selector};
+use super::labels::{LabelPosition, LabelledQuery};
+use crate::selection::{PickStrategy, SelectionPick};
+use crate::{Selection, SkillSelector};
 
 /// The maximum number of reasons reported for a wrong pick.
 const REASONS_MAX: usize = 3;
@@ -22,29 +22,29 @@ pub struct Answer {
     /// Skill names with scores, best first, including skills that were not picked.
     pub ranked: Vec<(String, f32)>,
     /// The best-ranked right skill, if no right skill was picked.
-    pub nearest: Option<Nearest>,
+    pub nearest: Option<NearestGoldSkill>,
     /// The time the selector took; `None` if it was not measured.
     pub elapsed_us: Option<u64>,
 }
 
 impl Answer {
     /// Runs the selector on a query.
-    pub fn of(query: &Query, selector: &Selector) -> Answer {
+    pub fn from_selector(query: &LabelledQuery, selector: &SkillSelector) -> Answer {
         let ranked = selector.rank(&query.task, RANKED_MAX);
         let mut answer = Answer {
             selection: selector.select(&query.task),
             ranked: ranked.into_iter().map(|one| (one.name, one.score)).collect(),
             ..Answer::default()
         };
-        if fault(query, &answer).is_some() {
-            answer.nearest = nearest(query, &answer, selector);
+        if find_fault(query, &answer).is_some() {
+            answer.nearest = find_nearest(query, &answer, selector);
         }
         answer
     }
 
     /// Iterates over the picks that the selector chose itself, without those that came along as dependencies.
-    pub fn chosen(&self) -> impl Iterator<Item = &Pick> {
-        self.selection.picks.iter().filter(|pick| pick.strategy != Strategy::Need)
+    pub fn chosen_picks(&self) -> impl Iterator<Item = &SelectionPick> {
+        self.selection.picks.iter().filter(|pick| pick.strategy != PickStrategy::Need)
     }
 
     /// Returns true if a skill was picked for any reason, including as a dependency.
@@ -58,7 +58,7 @@ impl Answer {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum AnswerFault {
     /// No skill was picked, although one is right.
     Silent,
     /// Only other skills were picked.
@@ -69,55 +69,55 @@ pub enum Fault {
     Unasked,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for AnswerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::Silent => "silent",
-            Fault::Stolen => "stolen",
-            Fault::Forbidden => "forbidden",
-            Fault::Unasked => "unasked",
+            AnswerFault::Silent => "silent",
+            AnswerFault::Stolen => "stolen",
+            AnswerFault::Forbidden => "forbidden",
+            AnswerFault::Unasked => "unasked",
         })
     }
 }
 
 /// Returns the fault of an answer, or `None` if it is right. An answer is right if it contains at least one
 /// right skill and no excluded one; if no skill is right, it must be empty.
-pub fn fault(query: &Query, answer: &Answer) -> Option<Fault> {
+pub fn find_fault(query: &LabelledQuery, answer: &Answer) -> Option<AnswerFault> {
     if query.not.iter().any(|name| answer.has(name)) {
-        return Some(Fault::Forbidden);
+        return Some(AnswerFault::Forbidden);
     }
     let nothing = answer.selection.picks.is_empty();
     if query.should_abstain() {
-        return (!nothing).then_some(Fault::Unasked);
+        return (!nothing).then_some(AnswerFault::Unasked);
     }
     if query.gold.is_empty() || query.gold.keys().any(|name| answer.has(name)) {
         return None;
     }
-    Some(if nothing { Fault::Silent } else { Fault::Stolen })
+    Some(if nothing { AnswerFault::Silent } else { AnswerFault::Stolen })
 }
 
 /// A query that was answered wrongly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Failed {
+pub struct FailedQuery {
     /// The file and line of the query.
-    pub place: Place,
+    pub place: LabelPosition,
     /// The text of the query.
     pub query: String,
     /// The way in which the answer is wrong.
-    pub fault: Fault,
+    pub fault: AnswerFault,
     /// The skills that would have been right.
     pub gold: Vec<String>,
     /// The skills that must not be picked.
     pub not: Vec<String>,
     /// The skills that were picked.
-    pub picked: Vec<Picked>,
+    pub picked: Vec<FailedQueryPick>,
     /// The best-ranked right skill, if no right skill was picked.
-    pub nearest: Option<Nearest>,
+    pub nearest: Option<NearestGoldSkill>,
 }
 
 /// A skill that was picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Picked {
+pub struct FailedQueryPick {
     /// The name of the skill.
     pub name: String,
     /// The score of the skill.
@@ -128,7 +128,7 @@ pub struct Picked {
 
 /// A right skill that was not picked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Nearest {
+pub struct NearestGoldSkill {
     /// The name of the skill.
     pub name: String,
     /// The rank of the skill, from 1; null if it was not ranked.
@@ -141,11 +141,11 @@ pub struct Nearest {
     pub missing: Vec<String>,
 }
 
-impl Failed {
+impl FailedQuery {
     /// Returns the failure that an answer represents, or `None` if the answer is right.
-    pub fn of(query: &Query, answer: &Answer) -> Option<Failed> {
-        let fault = fault(query, answer)?;
-        Some(Failed {
+    pub fn from_answer(query: &LabelledQuery, answer: &Answer) -> Option<FailedQuery> {
+        let fault = find_fault(query, answer)?;
+        Some(FailedQuery {
             place: query.place.clone(),
             query: query.task.text.clone(),
             fault,
@@ -157,15 +157,19 @@ impl Failed {
     }
 }
 
-fn describe_pick(pick: &Pick) -> Picked {
-    Picked {
+fn describe_pick(pick: &SelectionPick) -> FailedQueryPick {
+    FailedQueryPick {
         name: pick.name.clone(),
         score: pick.score,
         reasons: pick.reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect(),
     }
 }
 
-fn nearest(query: &Query, answer: &Answer, selector: &Selector) -> Option<Nearest> {
+fn find_nearest(
+    query: &LabelledQuery,
+    answer: &Answer,
+    selector: &SkillSelector,
+) -> Option<NearestGoldSkill> {
     if query.gold.keys().any(|name| answer.has(name)) {
         return None;
     }
@@ -175,7 +179,7 @@ fn nearest(query: &Query, answer: &Answer, selector: &Selector) -> Option<Neares
         None => best_gold(query)?,
     };
     let why = selector.explain(&query.task, name);
-    Some(Nearest {
+    Some(NearestGoldSkill {
         name: name.clone(),
         rank: place.map(|at| at + 1),
         score: place.map(|at| answer.ranked[at].1),
@@ -185,7 +189,7 @@ fn nearest(query: &Query, answer: &Answer, selector: &Selector) -> Option<Neares
 }
 
 /// Returns the right skill with the best grade; ties go to the first by name.
-pub(super) fn best_gold(query: &Query) -> Option<&String> {
+pub(super) fn best_gold(query: &LabelledQuery) -> Option<&String> {
     let best = query.gold.iter().rev().max_by(|a, b| a.1.total_cmp(b.1));
     best.map(|(name, _)| name)
 }

@@ -4,26 +4,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Answer;
-use super::answer::{Failed, Fault, fault};
-use super::labels::{Place, Query};
-use super::report::{Metric, Report};
+use super::answer::{AnswerFault, FailedQuery, find_fault};
+use super::labels::{LabelPosition, LabelledQuery};
+use super::report::{EvalMetric, EvalReport};
 
 /// The changes from one configuration to the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
+pub struct EvalComparison {
     /// The value of each metric before and after.
-    pub metrics: Vec<Difference>,
+    pub metrics: Vec<MetricDifference>,
     /// Queries that were wrong before and are right now.
-    pub gained: Vec<Change>,
+    pub gained: Vec<QueryChange>,
     /// Queries that were right before and are wrong now.
-    pub lost: Vec<Change>,
+    pub lost: Vec<QueryChange>,
     /// The probability that chance alone splits gains and losses this unevenly (paired sign test, two-sided).
     pub p_value: f64,
 }
 
 /// The value of one metric before and after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Difference {
+pub struct MetricDifference {
     /// The name of the metric.
     pub metric: String,
     /// The value before.
@@ -36,13 +36,13 @@ pub struct Difference {
 
 /// A query whose answer changed between right and wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct QueryChange {
     /// The file and line of the query.
-    pub place: Place,
+    pub place: LabelPosition,
     /// The text of the query.
     pub query: String,
     /// The fault of the wrong answer.
-    pub fault: Fault,
+    pub fault: AnswerFault,
     /// The skills that would be right.
     pub gold: Vec<String>,
     /// The skills that must not be picked.
@@ -51,32 +51,41 @@ pub struct Change {
     pub picked: Vec<String>,
 }
 
-impl Comparison {
+impl EvalComparison {
     /// Compares two sets of answers to the same queries.
-    pub fn of(queries: &[Query], before: &[Answer], after: &[Answer]) -> Comparison {
-        let (first, second) = (Report::of(queries, before), Report::of(queries, after));
+    pub fn from_answers(
+        queries: &[LabelledQuery],
+        before: &[Answer],
+        after: &[Answer],
+    ) -> EvalComparison {
+        let (first, second) =
+            (EvalReport::from_answers(queries, before), EvalReport::from_answers(queries, after));
         let mut gained = Vec::new();
         let mut lost = Vec::new();
         for ((query, before), after) in queries.iter().zip(before).zip(after) {
-            match (fault(query, before), fault(query, after)) {
-                (Some(_), None) => gained.extend(Failed::of(query, before).map(Change::from)),
-                (None, Some(_)) => lost.extend(Failed::of(query, after).map(Change::from)),
+            match (find_fault(query, before), find_fault(query, after)) {
+                (Some(_), None) => {
+                    gained.extend(FailedQuery::from_answer(query, before).map(QueryChange::from))
+                }
+                (None, Some(_)) => {
+                    lost.extend(FailedQuery::from_answer(query, after).map(QueryChange::from))
+                }
                 _ => {}
             }
         }
-        let metrics = Metric::ALL.map(|metric| {
+        let metrics = EvalMetric::ALL.map(|metric| {
             let (before, after) = (first.figures.get(metric), second.figures.get(metric));
             let difference = before.zip(after).map(|(before, after)| after - before);
-            Difference { metric: metric.to_string(), before, after, difference }
+            MetricDifference { metric: metric.to_string(), before, after, difference }
         });
         let p_value = sign_test(gained.len(), lost.len());
-        Comparison { metrics: metrics.to_vec(), gained, lost, p_value }
+        EvalComparison { metrics: metrics.to_vec(), gained, lost, p_value }
     }
 }
 
-impl From<Failed> for Change {
-    fn from(failed: Failed) -> Self {
-        Change {
+impl From<FailedQuery> for QueryChange {
+    fn from(failed: FailedQuery) -> Self {
+        QueryChange {
             place: failed.place,
             query: failed.query,
             fault: failed.fault,

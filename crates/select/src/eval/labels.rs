@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::metrics::Gold;
+use super::metrics::GoldSkills;
 use crate::Task;
 use crate::limits::{LABEL_PROBLEMS_MAX, LABELS_MAX};
 
@@ -48,7 +48,7 @@ pub struct LabelFile<'a> {
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
-pub struct Place {
+pub struct LabelPosition {
     /// The path of the file.
     #[schemars(with = "String")]
     pub file: Utf8PathBuf,
@@ -56,7 +56,7 @@ pub struct Place {
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LabelPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -64,16 +64,16 @@ impl fmt::Display for Place {
 
 /// A task with the skills that are right and wrong for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Query {
+pub struct LabelledQuery {
     pub task: Task,
     /// The skills that are right, with grades above 0.
-    pub gold: Gold,
+    pub gold: GoldSkills,
     /// Skills that must not be picked.
     pub not: Vec<String>,
-    pub place: Place,
+    pub place: LabelPosition,
 }
 
-impl Query {
+impl LabelledQuery {
     /// Returns true if no skill at all should be picked.
     pub fn should_abstain(&self) -> bool {
         self.gold.is_empty() && self.not.is_empty()
@@ -95,7 +95,7 @@ impl Query {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabelProblem {
     /// The file and line of the problem.
-    pub place: Place,
+    pub place: LabelPosition,
     /// The description of the problem.
     pub message: String,
     /// The suggested fix.
@@ -110,9 +110,9 @@ impl fmt::Display for LabelProblem {
 
 /// The contents of a label file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Labels {
+pub struct QueryLabels {
     /// The queries, in file order.
-    pub queries: Vec<Query>,
+    pub queries: Vec<LabelledQuery>,
     pub problems: Vec<LabelProblem>,
     /// True if the file looks like a label file at all.
     pub is_labelled: bool,
@@ -127,16 +127,16 @@ pub struct Labels {
 /// let labels = parse(&LabelFile { path: "evals.json".into(), text, skill: Some("pdf") });
 /// assert!(labels.queries[0].gold.contains_key("pdf"));
 /// ```
-pub fn parse(file: &LabelFile<'_>) -> Labels {
+pub fn parse_labels(file: &LabelFile<'_>) -> QueryLabels {
     let text = file.text.trim_start_matches('\u{feff}');
-    let mut reader = Reader::new(file.path, text);
+    let mut reader = LabelReader::new(file.path, text);
     match file.path.extension() {
-        Some("jsonl" | "ndjson") => reader.lines(file.skill),
-        _ => reader.whole(file.skill),
+        Some("jsonl" | "ndjson") => reader.read_lines(file.skill),
+        _ => reader.read_whole(file.skill),
     }
     if reader.skipped > 0 {
         let (skipped, line) = (reader.skipped, text.lines().count());
-        let place = Place { file: file.path.to_owned(), line: line.max(1) };
+        let place = LabelPosition { file: file.path.to_owned(), line: line.max(1) };
         let message = format!("{skipped} more problems in this file");
         let help = "Mend those above first.".to_owned();
         reader.labels.problems.push(LabelProblem { place, message, help });
@@ -146,15 +146,15 @@ pub fn parse(file: &LabelFile<'_>) -> Labels {
 
 /// Splits off the queries that name an unknown skill, because they would measure the labels rather than the
 /// selector. The skill names of the others are replaced with those that `resolve` returns.
-pub fn known(
-    queries: Vec<Query>,
+pub fn resolve_names(
+    queries: Vec<LabelledQuery>,
     resolve: impl Fn(&str) -> Option<String>,
-) -> (Vec<Query>, Vec<LabelProblem>) {
+) -> (Vec<LabelledQuery>, Vec<LabelProblem>) {
     let mut kept = Vec::with_capacity(queries.len());
     let mut problems = Vec::new();
     for mut query in queries {
         let name = |name: &String| resolve(name).ok_or_else(|| name.clone());
-        let gold: Result<Gold, String> =
+        let gold: Result<GoldSkills, String> =
             query.gold.iter().map(|(skill, grade)| Ok((name(skill)?, *grade))).collect();
         let not: Result<Vec<String>, String> = query.not.iter().map(name).collect();
         match (gold, not) {
@@ -176,85 +176,95 @@ pub fn known(
 const NESTING_MAX: usize = 3;
 
 /// The message and the help text for an element that is not a valid query.
-type Wrong = (String, &'static str);
+type LabelError = (String, &'static str);
 
-struct Reader<'a> {
+struct LabelReader<'a> {
     path: &'a Utf8Path,
     text: &'a str,
     /// The byte offsets of the newlines.
     line_ends: Vec<usize>,
     nesting: usize,
     skipped: usize,
-    labels: Labels,
+    labels: QueryLabels,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LabelReader<'a> {
     fn new(path: &'a Utf8Path, text: &'a str) -> Self {
         let line_ends = memchr::memchr_iter(b'\n', text.as_bytes()).collect();
-        Reader { path, text, line_ends, nesting: 0, skipped: 0, labels: Labels::default() }
+        LabelReader {
+            path,
+            text,
+            line_ends,
+            nesting: 0,
+            skipped: 0,
+            labels: QueryLabels::default(),
+        }
     }
 
-    fn whole(&mut self, skill: Option<&str>) {
+    fn read_whole(&mut self, skill: Option<&str>) {
         let raw: &'a RawValue = match serde_json::from_str(self.text) {
             Ok(raw) => raw,
             Err(error) => {
                 // Also accept JSON Lines in a file with another extension.
                 if self.text.lines().next().is_some_and(is_object) {
-                    return self.lines(skill);
+                    return self.read_lines(skill);
                 }
                 self.labels.is_labelled = true;
-                return self.problem(error.line().max(1), invalid_json(&error));
+                return self.report_line(error.line().max(1), invalid_json(&error));
             }
         };
         match raw.get().bytes().next() {
             Some(b'[') => {
                 self.labels.is_labelled = true;
-                self.list(raw, skill, None);
+                self.read_list(raw, skill, None);
             }
-            Some(b'{') => self.object(raw, skill, None),
-            _ => self.problem(1, ("there are no queries in it".to_owned(), NO_QUERIES)),
+            Some(b'{') => self.read_object(raw, skill, None),
+            _ => self.report_line(1, ("there are no queries in it".to_owned(), NO_QUERIES)),
         }
     }
 
-    fn lines(&mut self, skill: Option<&str>) {
+    fn read_lines(&mut self, skill: Option<&str>) {
         self.labels.is_labelled = true;
         let text = self.text;
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             match serde_json::from_str::<&'a RawValue>(line) {
-                Ok(raw) => self.element(raw, skill, None),
-                Err(error) => self.problem(at + 1, invalid_json(&error)),
+                Ok(raw) => self.read_element(raw, skill, None),
+                Err(error) => self.report_line(at + 1, invalid_json(&error)),
             }
         }
     }
 
-    fn list(&mut self, raw: &'a RawValue, skill: Option<&str>, trigger: Option<bool>) {
+    fn read_list(&mut self, raw: &'a RawValue, skill: Option<&str>, trigger: Option<bool>) {
         match serde_json::from_str::<Vec<&'a RawValue>>(raw.get()) {
             Ok(elements) => {
-                elements.into_iter().for_each(|element| self.element(element, skill, trigger));
+                elements.into_iter().for_each(|element| self.read_element(element, skill, trigger));
             }
-            Err(_) => self.wrong(raw, ("this should be a list of queries".to_owned(), NO_QUERIES)),
+            Err(_) => self
+                .report_element(raw, ("this should be a list of queries".to_owned(), NO_QUERIES)),
         }
     }
 
-    fn element(&mut self, raw: &'a RawValue, skill: Option<&str>, trigger: Option<bool>) {
+    fn read_element(&mut self, raw: &'a RawValue, skill: Option<&str>, trigger: Option<bool>) {
         match raw.get().bytes().next() {
-            Some(b'{') => self.object(raw, skill, trigger),
+            Some(b'{') => self.read_object(raw, skill, trigger),
             Some(b'"') => {
                 let text = serde_json::from_str(raw.get()).unwrap_or_default();
                 let map = Map::from_iter([("query".to_owned(), Value::String(text))]);
-                self.query(raw, &map, skill, trigger);
+                self.read_query(raw, &map, skill, trigger);
             }
-            _ => self.wrong(raw, ("this is not a query".to_owned(), NO_QUERIES)),
+            _ => self.report_element(raw, ("this is not a query".to_owned(), NO_QUERIES)),
         }
     }
 
     /// Parses either a single query or an object that contains lists of queries.
-    fn object(&mut self, raw: &'a RawValue, skill: Option<&str>, trigger: Option<bool>) {
+    fn read_object(&mut self, raw: &'a RawValue, skill: Option<&str>, trigger: Option<bool>) {
         let fields = serde_json::from_str::<BTreeMap<String, &'a RawValue>>(raw.get());
         let map = serde_json::from_str::<Map<String, Value>>(raw.get());
         let (fields, map) = match (fields, map) {
             (Ok(fields), Ok(map)) => (fields, map),
-            (Err(error), _) | (_, Err(error)) => return self.wrong(raw, invalid_json(&error)),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.report_element(raw, invalid_json(&error));
+            }
         };
         let named = SKILL_KEYS.iter().find_map(|key| map.get(*key).and_then(Value::as_str));
         let skill = named.or(skill);
@@ -266,100 +276,101 @@ impl<'a> Reader<'a> {
             .collect();
         let is_whole_file = !self.labels.is_labelled;
         if is_whole_file && lists.is_empty() && !is_query {
-            return self.problem(1, ("there are no queries in it".to_owned(), NO_QUERIES));
+            return self.report_line(1, ("there are no queries in it".to_owned(), NO_QUERIES));
         }
         // Beside lists, a `task` key is only a remark; within a list, a `tests` key belongs to the query.
         if lists.is_empty() || (is_query && !is_whole_file) {
             self.labels.is_labelled = true;
-            return self.query(raw, &map, skill, trigger);
+            return self.read_query(raw, &map, skill, trigger);
         }
         self.labels.is_labelled = true;
         if self.nesting == NESTING_MAX {
-            return self.wrong(raw, ("lists lie too deep in each other".to_owned(), NO_QUERIES));
+            return self
+                .report_element(raw, ("lists lie too deep in each other".to_owned(), NO_QUERIES));
         }
         self.nesting += 1;
         for (list, trigger) in lists {
-            self.list(list, skill, trigger);
+            self.read_list(list, skill, trigger);
         }
         self.nesting -= 1;
     }
 
-    fn query(
+    fn read_query(
         &mut self,
         raw: &RawValue,
         map: &Map<String, Value>,
         skill: Option<&str>,
         trigger: Option<bool>,
     ) {
-        let place = self.place(raw);
+        let place = self.position_of(raw);
         if self.labels.queries.len() >= LABELS_MAX {
             let message = format!("more than {LABELS_MAX} queries; the rest is not read");
-            return self.problem(place.line, (message, "Divide the file."));
+            return self.report_line(place.line, (message, "Divide the file."));
         }
-        match query(map, skill, trigger, place) {
+        match parse_query(map, skill, trigger, place) {
             Ok(query) => self.labels.queries.push(query),
-            Err(wrong) => self.wrong(raw, wrong),
+            Err(wrong) => self.report_element(raw, wrong),
         }
     }
 
     /// Returns the line of a value. `raw` borrows from `self.text`, so its address gives the offset.
-    fn place(&self, raw: &RawValue) -> Place {
+    fn position_of(&self, raw: &RawValue) -> LabelPosition {
         let offset = raw.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         let line = self.line_ends.partition_point(|end| *end < offset) + 1;
-        Place { file: self.path.to_owned(), line }
+        LabelPosition { file: self.path.to_owned(), line }
     }
 
-    fn wrong(&mut self, raw: &RawValue, wrong: Wrong) {
-        let line = self.place(raw).line;
-        self.problem(line, wrong);
+    fn report_element(&mut self, raw: &RawValue, wrong: LabelError) {
+        let line = self.position_of(raw).line;
+        self.report_line(line, wrong);
     }
 
-    fn problem(&mut self, line: usize, (message, help): Wrong) {
+    fn report_line(&mut self, line: usize, (message, help): LabelError) {
         if self.labels.problems.len() >= LABEL_PROBLEMS_MAX {
             self.skipped += 1;
             return;
         }
-        let place = Place { file: self.path.to_owned(), line };
+        let place = LabelPosition { file: self.path.to_owned(), line };
         self.labels.problems.push(LabelProblem { place, message, help: help.to_owned() });
     }
 }
 
-fn query(
+fn parse_query(
     map: &Map<String, Value>,
     skill: Option<&str>,
     trigger: Option<bool>,
-    place: Place,
-) -> Result<Query, Wrong> {
+    place: LabelPosition,
+) -> Result<LabelledQuery, LabelError> {
     let text = TEXT_KEYS.iter().find_map(|key| map.get(*key)).and_then(Value::as_str);
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
         return Err(("there is no text to select for".to_owned(), NO_TEXT));
     };
     let task = Task {
-        hints: strings(map, "hints")?,
-        paths: strings(map, "paths")?.into_iter().map(Utf8PathBuf::from).collect(),
-        event: string(map, "event")?,
-        agent: string(map, "agent")?,
-        conversation: strings(map, "conversation")?,
+        hints: get_strings(map, "hints")?,
+        paths: get_strings(map, "paths")?.into_iter().map(Utf8PathBuf::from).collect(),
+        event: get_string(map, "event")?,
+        agent: get_string(map, "agent")?,
+        conversation: get_strings(map, "conversation")?,
         ..Task::new(text)
     };
-    let (gold, not) = labels(map, skill, trigger)?;
+    let (gold, not) = parse_gold_and_not(map, skill, trigger)?;
     if let Some(both) = not.iter().find(|name| gold.contains_key(*name)) {
         let message = format!("`{both}` is both right and wrong");
         return Err((message, "Take it out of `gold` or out of `not`."));
     }
-    Ok(Query { task, gold, not, place })
+    Ok(LabelledQuery { task, gold, not, place })
 }
 
 /// Returns the right skills and the excluded ones.
-fn labels(
+fn parse_gold_and_not(
     map: &Map<String, Value>,
     skill: Option<&str>,
     trigger: Option<bool>,
-) -> Result<(Gold, Vec<String>), Wrong> {
-    let mut not = strings(map, "not")?;
-    not.extend(string(map, "neg_of")?);
+) -> Result<(GoldSkills, Vec<String>), LabelError> {
+    let mut not = get_strings(map, "not")?;
+    not.extend(get_string(map, "neg_of")?);
     if let Some(value) = map.get("gold").or_else(|| map.get("rel")) {
-        return Ok((gold(value)?, not));
+        return Ok((parse_gold(value)?, not));
     }
     let said = TRIGGER_KEYS.iter().find_map(|key| map.get(*key).and_then(Value::as_bool));
     match (said.or(trigger), skill) {
@@ -373,10 +384,10 @@ fn labels(
         (None, Some(skill)) => return Ok(([(skill.to_owned(), 1.0)].into(), not)),
         (None, None) => return Err(("nothing says which skill is right".to_owned(), NO_LABEL)),
     }
-    Ok((Gold::new(), not))
+    Ok((GoldSkills::new(), not))
 }
 
-fn gold(value: &Value) -> Result<Gold, Wrong> {
+fn parse_gold(value: &Value) -> Result<GoldSkills, LabelError> {
     match value {
         Value::String(name) => Ok([(name.clone(), 1.0)].into()),
         Value::Array(names) => names
@@ -384,7 +395,7 @@ fn gold(value: &Value) -> Result<Gold, Wrong> {
             .map(|name| Ok((name.as_str().ok_or_else(invalid_gold)?.to_owned(), 1.0)))
             .collect(),
         Value::Object(grades) => {
-            let graded: Result<Vec<(String, f64)>, Wrong> = grades
+            let graded: Result<Vec<(String, f64)>, LabelError> = grades
                 .iter()
                 .map(|(name, grade)| Ok((name.clone(), grade.as_f64().ok_or_else(invalid_gold)?)))
                 .collect();
@@ -394,11 +405,11 @@ fn gold(value: &Value) -> Result<Gold, Wrong> {
     }
 }
 
-fn invalid_gold() -> Wrong {
+fn invalid_gold() -> LabelError {
     ("`gold` is not a list of skills".to_owned(), NO_LABEL)
 }
 
-fn strings(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Wrong> {
+fn get_strings(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, LabelError> {
     let wrong = || (format!("`{key}` is not a list of texts"), "Write it as `[\"…\", \"…\"]`.");
     match map.get(key) {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -410,7 +421,7 @@ fn strings(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Wrong> {
     }
 }
 
-fn string(map: &Map<String, Value>, key: &str) -> Result<Option<String>, Wrong> {
+fn get_string(map: &Map<String, Value>, key: &str) -> Result<Option<String>, LabelError> {
     match map.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -423,7 +434,7 @@ fn is_object(line: &str) -> bool {
     line.starts_with('{') && serde_json::from_str::<&RawValue>(line).is_ok()
 }
 
-fn invalid_json(error: &serde_json::Error) -> Wrong {
+fn invalid_json(error: &serde_json::Error) -> LabelError {
     let said = error.to_string();
     let said = said.split(" at line ").next().unwrap_or_default();
     let message = match error.column() {

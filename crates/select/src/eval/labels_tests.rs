@@ -1,10 +1,10 @@
 use super::*;
 
-fn read(name: &str, skill: Option<&str>, text: &str) -> Labels {
-    parse(&LabelFile { path: name.into(), text, skill })
+fn read(name: &str, skill: Option<&str>, text: &str) -> QueryLabels {
+    parse_labels(&LabelFile { path: name.into(), text, skill })
 }
 
-fn shown(labels: &Labels) -> String {
+fn shown(labels: &QueryLabels) -> String {
     let mut out = String::new();
     for query in &labels.queries {
         let gold: Vec<String> = query.gold.iter().map(|(name, g)| format!("{name}={g}")).collect();
@@ -69,7 +69,7 @@ fn a_line_for_each_query() {
     check("a.evals.jsonl", None, text, expect);
     check("a.json", None, text, expect);
     let labels = read("a.evals.jsonl", None, text);
-    let abstain: Vec<bool> = labels.queries.iter().map(Query::should_abstain).collect();
+    let abstain: Vec<bool> = labels.queries.iter().map(LabelledQuery::should_abstain).collect();
     assert_eq!(abstain, [false, false, true, false, false]);
 }
 
@@ -133,7 +133,7 @@ fn problems_and_nesting_have_an_end() {
 fn a_query_with_a_skill_that_is_not_there_is_set_aside() {
     let text = "{\"query\": \"a\", \"gold\": [\"PDF\"]}\n{\"query\": \"b\", \"gold\": [], \"not\": [\"gone\"]}";
     let resolve = |name: &str| (name == "PDF").then(|| "pdf".to_owned());
-    let (queries, problems) = known(read("a.jsonl", None, text).queries, resolve);
+    let (queries, problems) = resolve_names(read("a.jsonl", None, text).queries, resolve);
     assert_eq!(queries.len(), 1);
     assert!(queries[0].gold.contains_key("pdf"));
     assert_eq!(

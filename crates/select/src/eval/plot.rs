@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::calibration::{Bin, Calibration};
+use super::calibration::{CalibrationBin, ScoreCalibration};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 640.0;
@@ -46,24 +46,24 @@ text { font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-se
 ";
 
 /// Draws a reliability diagram.
-pub fn calibration_svg(calibration: &Calibration, title: &str) -> String {
+pub fn calibration_svg(calibration: &ScoreCalibration, title: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
          height=\"{HEIGHT}\" role=\"img\" aria-label=\"{}\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n",
-        escape(title),
-        escape(title),
+        escape_xml(title),
+        escape_xml(title),
     );
     svg += &format!("<rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n");
-    text(&mut svg, (LEFT, 36.0), "title", title);
-    text(&mut svg, (LEFT, 60.0), "", &summary(calibration));
-    axes(&mut svg);
-    shares(&mut svg, &calibration.bins);
-    counts(&mut svg, &calibration.bins);
+    draw_text(&mut svg, (LEFT, 36.0), "title", title);
+    draw_text(&mut svg, (LEFT, 60.0), "", &summarise_calibration(calibration));
+    draw_axes(&mut svg);
+    draw_shares(&mut svg, &calibration.bins);
+    draw_counts(&mut svg, &calibration.bins);
     svg += "</svg>\n";
     svg
 }
 
-fn summary(calibration: &Calibration) -> String {
+fn summarise_calibration(calibration: &ScoreCalibration) -> String {
     let Some((error, brier)) = calibration.expected_error.zip(calibration.brier) else {
         return "no scores to compare".to_owned();
     };
@@ -71,39 +71,39 @@ fn summary(calibration: &Calibration) -> String {
     format!("{count} scores, expected calibration error {error:.3}, Brier score {brier:.3}")
 }
 
-fn axes(svg: &mut String) {
+fn draw_axes(svg: &mut String) {
     for step in 0..=5 {
         let value = f64::from(step) / 5.0;
-        let (x, y) = (across(value), up(value));
-        line(svg, "grid", (LEFT, y), (LEFT + SIDE, y));
-        line(svg, "grid", (x, TOP), (x, TOP + SIDE));
-        text(svg, (LEFT - 10.0, y + 4.5), "end", &percent(value));
-        text(svg, (x, BARS_TOP + BARS_HEIGHT + 20.0), "middle", &format!("{value:.1}"));
+        let (x, y) = (x_position(value), y_position(value));
+        draw_line(svg, "grid", (LEFT, y), (LEFT + SIDE, y));
+        draw_line(svg, "grid", (x, TOP), (x, TOP + SIDE));
+        draw_text(svg, (LEFT - 10.0, y + 4.5), "end", &format_percent(value));
+        draw_text(svg, (x, BARS_TOP + BARS_HEIGHT + 20.0), "middle", &format!("{value:.1}"));
     }
-    line(svg, "ideal", (across(0.0), up(0.0)), (across(1.0), up(1.0)));
-    text(svg, (LEFT + SIDE / 2.0, HEIGHT - 16.0), "middle", "score");
+    draw_line(svg, "ideal", (x_position(0.0), y_position(0.0)), (x_position(1.0), y_position(1.0)));
+    draw_text(svg, (LEFT + SIDE / 2.0, HEIGHT - 16.0), "middle", "score");
     let (x, y) = (22.0, TOP + SIDE / 2.0);
-    put(
+    push_element(
         svg,
         format_args!(
             "<text class=\"middle\" x=\"{x}\" y=\"{y}\" transform=\"rotate(-90 {x} {y})\">share right</text>"
         ),
     );
     let side = LEFT + SIDE + 12.0;
-    text(svg, (side, up(1.0) + 4.5), "small", "ideal");
-    line(svg, "gap", (side + 2.0, up(0.94)), (side + 2.0, up(0.89)));
-    text(svg, (side + 10.0, up(0.915) + 4.0), "small", "error");
-    text(svg, (side, BARS_TOP + BARS_HEIGHT), "small", "how many");
+    draw_text(svg, (side, y_position(1.0) + 4.5), "small", "ideal");
+    draw_line(svg, "gap", (side + 2.0, y_position(0.94)), (side + 2.0, y_position(0.89)));
+    draw_text(svg, (side + 10.0, y_position(0.915) + 4.0), "small", "error");
+    draw_text(svg, (side, BARS_TOP + BARS_HEIGHT), "small", "how many");
 }
 
 /// Draws a bar for the share of right skills in each bin, and its distance from the mean score.
-fn shares(svg: &mut String, bins: &[Bin]) {
-    let known: Vec<(&Bin, f64, f64)> =
+fn draw_shares(svg: &mut String, bins: &[CalibrationBin]) {
+    let known: Vec<(&CalibrationBin, f64, f64)> =
         bins.iter().filter_map(|bin| Some((bin, bin.mean_score?, bin.share_right?))).collect();
     for (bin, _, share) in &known {
-        let (x, width) = bar(bin);
-        let (y, height) = (up(*share), SIDE * share);
-        put(
+        let (x, width) = bar_extent(bin);
+        let (y, height) = (y_position(*share), SIDE * share);
+        push_element(
             svg,
             format_args!(
                 "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
@@ -111,15 +111,20 @@ fn shares(svg: &mut String, bins: &[Bin]) {
         );
     }
     for (_, score, share) in &known {
-        line(svg, "gap", (across(*score), up(*share)), (across(*score), up(*score)));
+        draw_line(
+            svg,
+            "gap",
+            (x_position(*score), y_position(*share)),
+            (x_position(*score), y_position(*score)),
+        );
     }
     let points: Vec<String> = known
         .iter()
-        .map(|(_, score, share)| format!("{:.1},{:.1}", across(*score), up(*share)))
+        .map(|(_, score, share)| format!("{:.1},{:.1}", x_position(*score), y_position(*share)))
         .collect();
-    put(svg, format_args!("<polyline class=\"curve\" points=\"{}\"/>", points.join(" ")));
+    push_element(svg, format_args!("<polyline class=\"curve\" points=\"{}\"/>", points.join(" ")));
     for (bin, score, share) in &known {
-        let (x, y) = (across(*score), up(*share));
+        let (x, y) = (x_position(*score), y_position(*share));
         let said = format!(
             "scores {:.1} to {:.1}: {} of {} right, mean score {score:.2}",
             bin.from,
@@ -127,14 +132,14 @@ fn shares(svg: &mut String, bins: &[Bin]) {
             (share * bin.count as f64).round(),
             bin.count
         );
-        put(
+        push_element(
             svg,
             format_args!(
                 "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{said}</title></circle>"
             ),
         );
     }
-    put(
+    push_element(
         svg,
         format_args!(
             "<rect class=\"axis\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{SIDE}\" height=\"{SIDE}\"/>"
@@ -142,44 +147,44 @@ fn shares(svg: &mut String, bins: &[Bin]) {
     );
 }
 
-fn counts(svg: &mut String, bins: &[Bin]) {
+fn draw_counts(svg: &mut String, bins: &[CalibrationBin]) {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0).max(1) as f64;
     let floor = BARS_TOP + BARS_HEIGHT;
     for bin in bins.iter().filter(|bin| bin.count > 0) {
-        let (x, width) = bar(bin);
+        let (x, width) = bar_extent(bin);
         // Keep bins with few scores visible beside large ones.
         let height = (BARS_HEIGHT * bin.count as f64 / most).max(1.5);
         let y = floor - height;
-        put(
+        push_element(
             svg,
             format_args!(
                 "<rect class=\"count\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
             ),
         );
-        text(svg, (x + width / 2.0, y - 4.0), "middle small", &bin.count.to_string());
+        draw_text(svg, (x + width / 2.0, y - 4.0), "middle small", &bin.count.to_string());
     }
-    line(svg, "axis", (LEFT, floor), (LEFT + SIDE, floor));
+    draw_line(svg, "axis", (LEFT, floor), (LEFT + SIDE, floor));
 }
 
-fn bar(bin: &Bin) -> (f64, f64) {
-    (across(bin.from) + 2.0, SIDE * (bin.to - bin.from) - 4.0)
+fn bar_extent(bin: &CalibrationBin) -> (f64, f64) {
+    (x_position(bin.from) + 2.0, SIDE * (bin.to - bin.from) - 4.0)
 }
 
-fn across(value: f64) -> f64 {
+fn x_position(value: f64) -> f64 {
     LEFT + SIDE * value
 }
 
-fn up(value: f64) -> f64 {
+fn y_position(value: f64) -> f64 {
     TOP + SIDE * (1.0 - value)
 }
 
-fn percent(value: f64) -> String {
+fn format_percent(value: f64) -> String {
     format!("{:.0} %", value * 100.0)
 }
 
-fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+fn draw_line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     let ((x1, y1), (x2, y2)) = (from, to);
-    put(
+    push_element(
         svg,
         format_args!(
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
@@ -187,17 +192,20 @@ fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-fn text(svg: &mut String, (x, y): (f64, f64), class: &str, words: &str) {
-    let words = escape(words);
-    put(svg, format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>"));
+fn draw_text(svg: &mut String, (x, y): (f64, f64), class: &str, words: &str) {
+    let words = escape_xml(words);
+    push_element(
+        svg,
+        format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text>"),
+    );
 }
 
-fn put(svg: &mut String, element: std::fmt::Arguments<'_>) {
+fn push_element(svg: &mut String, element: std::fmt::Arguments<'_>) {
     // Writing to a `String` cannot fail.
     let _ = writeln!(svg, "{element}");
 }
 
-fn escape(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace(|c: char| c.is_control(), " ")
 }
@@ -206,12 +214,12 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn sample() -> Calibration {
+    fn sample() -> ScoreCalibration {
         let rights = [(0.05, 1), (0.15, 2), (0.25, 2), (0.35, 5), (0.55, 5), (0.85, 9), (0.95, 9)];
         let one = |(score, right): (f64, usize)| (0..10).map(move |at| (score, at < right));
         let mut all: Vec<(f64, bool)> = rights.into_iter().flat_map(one).collect();
         all.extend((0..120).map(|at| (0.02, at == 0)));
-        Calibration::of(&all)
+        ScoreCalibration::from_samples(&all)
     }
 
     #[test]
@@ -226,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_title_cannot_break_out_and_nothing_is_still_a_picture() {
-        let svg = calibration_svg(&Calibration::of(&[]), "a \"<b>\" & c");
+        let svg = calibration_svg(&ScoreCalibration::from_samples(&[]), "a \"<b>\" & c");
         assert!(svg.contains("<title>a &quot;&lt;b&gt;&quot; &amp; c</title>"));
         assert!(svg.contains("no scores to compare"));
         assert!(!svg.contains("<b>"));

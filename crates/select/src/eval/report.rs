@@ -5,15 +5,15 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Failed, Fault};
-use super::calibration::{Calibration, mean, samples};
-use super::labels::Query;
+use super::answer::{Answer, AnswerFault, FailedQuery};
+use super::calibration::{ScoreCalibration, collect_samples, compute_mean};
+use super::labels::LabelledQuery;
 use super::metrics;
-use super::skills::{Confusion, SkillFigures, confusions, skills};
+use super::skills::{SkillConfusion, SkillFigures, count_confusions, figures_by_skill};
 
 /// A metric between 0 and 1, where higher is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
+pub enum EvalMetric {
     /// The share of queries with a right answer.
     Accuracy,
     /// The share of right skills that rank first.
@@ -34,56 +34,56 @@ pub enum Metric {
     Abstention,
 }
 
-impl Metric {
+impl EvalMetric {
     /// All metrics, in display order.
-    pub const ALL: [Metric; 9] = [
-        Metric::Accuracy,
-        Metric::Trigger,
-        Metric::Abstention,
-        Metric::Precision,
-        Metric::Recall1,
-        Metric::Recall3,
-        Metric::Recall5,
-        Metric::Ndcg5,
-        Metric::Mrr,
+    pub const ALL: [EvalMetric; 9] = [
+        EvalMetric::Accuracy,
+        EvalMetric::Trigger,
+        EvalMetric::Abstention,
+        EvalMetric::Precision,
+        EvalMetric::Recall1,
+        EvalMetric::Recall3,
+        EvalMetric::Recall5,
+        EvalMetric::Ndcg5,
+        EvalMetric::Mrr,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Metric::Accuracy => "accuracy",
-            Metric::Recall1 => "recall@1",
-            Metric::Recall3 => "recall@3",
-            Metric::Recall5 => "recall@5",
-            Metric::Ndcg5 => "ndcg@5",
-            Metric::Mrr => "mrr",
-            Metric::Precision => "precision",
-            Metric::Trigger => "trigger",
-            Metric::Abstention => "abstention",
+            EvalMetric::Accuracy => "accuracy",
+            EvalMetric::Recall1 => "recall@1",
+            EvalMetric::Recall3 => "recall@3",
+            EvalMetric::Recall5 => "recall@5",
+            EvalMetric::Ndcg5 => "ndcg@5",
+            EvalMetric::Mrr => "mrr",
+            EvalMetric::Precision => "precision",
+            EvalMetric::Trigger => "trigger",
+            EvalMetric::Abstention => "abstention",
         }
     }
 
     /// A description of the metric for people.
     pub fn meaning(self) -> &'static str {
         match self {
-            Metric::Accuracy => "queries answered right",
-            Metric::Recall1 => "right skills that rank first",
-            Metric::Recall3 => "right skills among the first three",
-            Metric::Recall5 => "right skills among the first five",
-            Metric::Ndcg5 => "order of the first five",
-            Metric::Mrr => "one over the place of the first right skill",
-            Metric::Precision => "picks that were right",
-            Metric::Trigger => "queries whose skill was picked",
-            Metric::Abstention => "queries that no wrong skill was picked for",
+            EvalMetric::Accuracy => "queries answered right",
+            EvalMetric::Recall1 => "right skills that rank first",
+            EvalMetric::Recall3 => "right skills among the first three",
+            EvalMetric::Recall5 => "right skills among the first five",
+            EvalMetric::Ndcg5 => "order of the first five",
+            EvalMetric::Mrr => "one over the place of the first right skill",
+            EvalMetric::Precision => "picks that were right",
+            EvalMetric::Trigger => "queries whose skill was picked",
+            EvalMetric::Abstention => "queries that no wrong skill was picked for",
         }
     }
 
     /// Looks up a metric by name.
-    pub fn from_name(name: &str) -> Option<Metric> {
-        Metric::ALL.into_iter().find(|metric| metric.as_str() == name)
+    pub fn from_name(name: &str) -> Option<EvalMetric> {
+        EvalMetric::ALL.into_iter().find(|metric| metric.as_str() == name)
     }
 }
 
-impl fmt::Display for Metric {
+impl fmt::Display for EvalMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -91,7 +91,7 @@ impl fmt::Display for Metric {
 
 /// The value of every metric; null where no query measures it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct MetricValues {
     /// The share of queries with a right answer.
     pub accuracy: Option<f64>,
     /// The share of queries with a right skill for which one was picked.
@@ -116,25 +116,25 @@ pub struct Figures {
     pub mrr: Option<f64>,
 }
 
-impl Figures {
-    pub fn get(&self, metric: Metric) -> Option<f64> {
+impl MetricValues {
+    pub fn get(&self, metric: EvalMetric) -> Option<f64> {
         match metric {
-            Metric::Accuracy => self.accuracy,
-            Metric::Trigger => self.trigger,
-            Metric::Abstention => self.abstention,
-            Metric::Precision => self.precision,
-            Metric::Recall1 => self.recall_1,
-            Metric::Recall3 => self.recall_3,
-            Metric::Recall5 => self.recall_5,
-            Metric::Ndcg5 => self.ndcg_5,
-            Metric::Mrr => self.mrr,
+            EvalMetric::Accuracy => self.accuracy,
+            EvalMetric::Trigger => self.trigger,
+            EvalMetric::Abstention => self.abstention,
+            EvalMetric::Precision => self.precision,
+            EvalMetric::Recall1 => self.recall_1,
+            EvalMetric::Recall3 => self.recall_3,
+            EvalMetric::Recall5 => self.recall_5,
+            EvalMetric::Ndcg5 => self.ndcg_5,
+            EvalMetric::Mrr => self.mrr,
         }
     }
 }
 
 /// The number of queries, in total and by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counts {
+pub struct QueryCounts {
     /// All queries.
     pub queries: usize,
     /// Queries with a right answer.
@@ -153,7 +153,7 @@ pub struct Counts {
 
 /// Percentiles of the response time, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Latency {
+pub struct LatencyPercentiles {
     /// The median.
     pub p50_us: u64,
     /// The 95th percentile.
@@ -166,37 +166,37 @@ pub struct Latency {
 
 /// The results of an evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
+pub struct EvalReport {
     /// The number of queries by kind.
-    pub counts: Counts,
+    pub counts: QueryCounts,
     /// The metrics.
-    pub figures: Figures,
+    pub figures: MetricValues,
     /// The figures of every skill that is right or was picked somewhere, by name.
     pub skills: Vec<SkillFigures>,
     /// Pairs of a right skill and the skill picked instead, most frequent first.
-    pub confusions: Vec<Confusion>,
+    pub confusions: Vec<SkillConfusion>,
     /// How well scores predict which skills are right.
-    pub calibration: Calibration,
+    pub calibration: ScoreCalibration,
     /// Response times, if they were measured.
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyPercentiles>,
     /// The queries with a wrong answer, in file order.
-    pub failures: Vec<Failed>,
+    pub failures: Vec<FailedQuery>,
 }
 
-impl Report {
+impl EvalReport {
     /// Builds the report; `answers` are in the order of `queries`.
-    pub fn of(queries: &[Query], answers: &[Answer]) -> Report {
+    pub fn from_answers(queries: &[LabelledQuery], answers: &[Answer]) -> EvalReport {
         let pairs = || queries.iter().zip(answers);
-        let failures: Vec<Failed> =
-            pairs().filter_map(|(query, answer)| Failed::of(query, answer)).collect();
+        let failures: Vec<FailedQuery> =
+            pairs().filter_map(|(query, answer)| FailedQuery::from_answer(query, answer)).collect();
         let scores: Vec<(f64, bool)> =
-            pairs().flat_map(|(query, answer)| samples(query, answer)).collect();
-        let mut sums = Sums::default();
-        pairs().for_each(|(query, answer)| sums.add(query, answer));
-        let silent = failures.iter().filter(|failed| failed.fault == Fault::Silent).count();
+            pairs().flat_map(|(query, answer)| collect_samples(query, answer)).collect();
+        let mut sums = MetricSums::default();
+        pairs().for_each(|(query, answer)| sums.add_answer(query, answer));
+        let silent = failures.iter().filter(|failed| failed.fault == AnswerFault::Silent).count();
         let right = sums.queries - failures.len();
-        Report {
-            counts: Counts {
+        EvalReport {
+            counts: QueryCounts {
                 queries: sums.queries,
                 right,
                 positive: sums.positive,
@@ -205,18 +205,18 @@ impl Report {
                 silent,
                 picks: sums.picks,
             },
-            figures: sums.figures(right),
-            skills: skills(pairs()),
-            confusions: confusions(pairs()),
-            calibration: Calibration::of(&scores),
-            latency: latency(answers),
+            figures: sums.to_metric_values(right),
+            skills: figures_by_skill(pairs()),
+            confusions: count_confusions(pairs()),
+            calibration: ScoreCalibration::from_samples(&scores),
+            latency: compute_latency(answers),
             failures,
         }
     }
 }
 
 #[derive(Default)]
-struct Sums {
+struct MetricSums {
     queries: usize,
     positive: usize,
     negative: usize,
@@ -230,8 +230,8 @@ struct Sums {
     reciprocal: f64,
 }
 
-impl Sums {
-    fn add(&mut self, query: &Query, answer: &Answer) {
+impl MetricSums {
+    fn add_answer(&mut self, query: &LabelledQuery, answer: &Answer) {
         self.queries += 1;
         if !query.not.is_empty() {
             self.negative += 1;
@@ -241,7 +241,7 @@ impl Sums {
             self.empty += 1;
             self.kept_out += usize::from(answer.selection.picks.is_empty());
         }
-        for right in answer.chosen().filter_map(|pick| query.is_right(&pick.name)) {
+        for right in answer.chosen_picks().filter_map(|pick| query.is_right(&pick.name)) {
             self.picks += 1;
             self.picks_right += usize::from(right);
         }
@@ -250,26 +250,26 @@ impl Sums {
         }
     }
 
-    fn add_positive(&mut self, query: &Query, answer: &Answer) {
+    fn add_positive(&mut self, query: &LabelledQuery, answer: &Answer) {
         let gold = &query.gold;
         self.positive += 1;
         self.triggered += usize::from(gold.keys().any(|name| answer.has(name)));
         let ranked: Vec<&str> = answer.ranked.iter().map(|(name, _)| name.as_str()).collect();
         for (sum, k) in self.recalls.iter_mut().zip([1, 3, 5]) {
-            *sum += metrics::recall(&ranked, gold, k);
+            *sum += metrics::recall_at(&ranked, gold, k);
         }
         self.ndcg += metrics::ndcg(&ranked, gold, 5);
         self.reciprocal += metrics::reciprocal_rank(&ranked, gold);
     }
 
-    fn figures(&self, right: usize) -> Figures {
-        let of_positive = |sum: f64| mean(sum, self.positive);
+    fn to_metric_values(&self, right: usize) -> MetricValues {
+        let of_positive = |sum: f64| compute_mean(sum, self.positive);
         let [recall_1, recall_3, recall_5] = self.recalls.map(of_positive);
-        Figures {
-            accuracy: share(right, self.queries),
-            trigger: share(self.triggered, self.positive),
-            abstention: share(self.kept_out, self.negative + self.empty),
-            precision: share(self.picks_right, self.picks),
+        MetricValues {
+            accuracy: share_of(right, self.queries),
+            trigger: share_of(self.triggered, self.positive),
+            abstention: share_of(self.kept_out, self.negative + self.empty),
+            precision: share_of(self.picks_right, self.picks),
             recall_1,
             recall_3,
             recall_5,
@@ -279,17 +279,17 @@ impl Sums {
     }
 }
 
-fn share(count: usize, of: usize) -> Option<f64> {
-    mean(count as f64, of)
+fn share_of(count: usize, of: usize) -> Option<f64> {
+    compute_mean(count as f64, of)
 }
 
-fn latency(answers: &[Answer]) -> Option<Latency> {
+fn compute_latency(answers: &[Answer]) -> Option<LatencyPercentiles> {
     let mut times: Vec<u64> = answers.iter().filter_map(|answer| answer.elapsed_us).collect();
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;
     // Nearest-rank percentile.
     let at = |percent: usize| times[(times.len() * percent).div_ceil(100).saturating_sub(1)];
-    Some(Latency { p50_us: at(50), p95_us: at(95), p99_us: at(99), max_us: times[last] })
+    Some(LatencyPercentiles { p50_us: at(50), p95_us: at(95), p99_us: at(99), max_us: times[last] })
 }
 
 #[cfg(test)]

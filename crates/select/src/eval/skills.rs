@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Fault, best_gold, fault};
-use super::calibration::mean;
-use super::labels::{Place, Query};
+use super::answer::{Answer, AnswerFault, best_gold, find_fault};
+use super::calibration::compute_mean;
+use super::labels::{LabelPosition, LabelledQuery};
 
 /// The figures of one skill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub struct SkillFigures {
 
 /// A skill that is picked instead of another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Confusion {
+pub struct SkillConfusion {
     /// The skill that was right.
     pub right: String,
     /// The skill that was picked in its place.
@@ -43,11 +43,13 @@ pub struct Confusion {
     /// The text of one of these queries.
     pub example: String,
     /// The file and line of that query.
-    pub place: Place,
+    pub place: LabelPosition,
 }
 
 /// Computes the figures of every skill that is right or picked somewhere, by name.
-pub fn skills<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) -> Vec<SkillFigures> {
+pub fn figures_by_skill<'a>(
+    pairs: impl IntoIterator<Item = (&'a LabelledQuery, &'a Answer)>,
+) -> Vec<SkillFigures> {
     let mut rows: BTreeMap<&str, SkillFigures> = BTreeMap::new();
     for (query, answer) in pairs {
         for name in query.gold.keys() {
@@ -55,15 +57,15 @@ pub fn skills<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) -> V
             row.positives += 1;
             row.picked += usize::from(answer.has(name));
         }
-        let fault = fault(query, answer);
-        for pick in answer.chosen().filter(|pick| query.is_right(&pick.name) == Some(false)) {
+        let fault = find_fault(query, answer);
+        for pick in answer.chosen_picks().filter(|pick| query.is_right(&pick.name) == Some(false)) {
             let row = rows.entry(&pick.name).or_default();
             row.false_picks += 1;
             if query.not.contains(&pick.name) {
                 row.forbidden += 1;
             } else if query.should_abstain() {
                 row.unasked += 1;
-            } else if fault == Some(Fault::Stolen) {
+            } else if fault == Some(AnswerFault::Stolen) {
                 row.stolen += 1;
             }
         }
@@ -72,21 +74,27 @@ pub fn skills<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) -> V
 }
 
 fn finish_row((name, row): (&str, SkillFigures)) -> SkillFigures {
-    SkillFigures { skill: name.to_owned(), recall: mean(row.picked as f64, row.positives), ..row }
+    SkillFigures {
+        skill: name.to_owned(),
+        recall: compute_mean(row.picked as f64, row.positives),
+        ..row
+    }
 }
 
 /// Counts the pairs of right and picked skills, most frequent first. A query counts once, for its best wrong
 /// pick.
-pub fn confusions<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) -> Vec<Confusion> {
-    let mut found: BTreeMap<(&str, &str), Confusion> = BTreeMap::new();
+pub fn count_confusions<'a>(
+    pairs: impl IntoIterator<Item = (&'a LabelledQuery, &'a Answer)>,
+) -> Vec<SkillConfusion> {
+    let mut found: BTreeMap<(&str, &str), SkillConfusion> = BTreeMap::new();
     for (query, answer) in pairs {
-        if fault(query, answer) != Some(Fault::Stolen) {
+        if find_fault(query, answer) != Some(AnswerFault::Stolen) {
             continue;
         }
-        let (Some(right), Some(thief)) = (best_gold(query), answer.chosen().next()) else {
+        let (Some(right), Some(thief)) = (best_gold(query), answer.chosen_picks().next()) else {
             continue;
         };
-        let new = || Confusion {
+        let new = || SkillConfusion {
             right: right.clone(),
             picked: thief.name.clone(),
             count: 0,
@@ -95,7 +103,7 @@ pub fn confusions<'a>(pairs: impl IntoIterator<Item = (&'a Query, &'a Answer)>) 
         };
         found.entry((right, &thief.name)).or_insert_with(new).count += 1;
     }
-    let mut all: Vec<Confusion> = found.into_values().collect();
+    let mut all: Vec<SkillConfusion> = found.into_values().collect();
     // The sort is stable, so ties stay ordered by name.
     all.sort_by_key(|pair| std::cmp::Reverse(pair.count));
     all

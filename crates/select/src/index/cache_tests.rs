@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::document::Document;
+use crate::document::SkillDocument;
 
 /// A skill as text: words that recur in other skills, in several languages, and passages against it.
 fn skill() -> impl Strategy<Value = (String, String, String)> {
@@ -15,17 +15,17 @@ fn skill() -> impl Strategy<Value = (String, String, String)> {
     )
 }
 
-fn documents(skills: &[(String, String, String)]) -> Vec<Document<'_>> {
-    skills.iter().map(|(name, about, body)| Document::new(name, name, about, body)).collect()
+fn documents(skills: &[(String, String, String)]) -> Vec<SkillDocument<'_>> {
+    skills.iter().map(|(name, about, body)| SkillDocument::new(name, name, about, body)).collect()
 }
 
-fn build(skills: &[(String, String, String)], before: Option<&Index>) -> Index {
-    Index::build(&documents(skills), Vectors::embedded(), before)
+fn build(skills: &[(String, String, String)], before: Option<&SkillIndex>) -> SkillIndex {
+    SkillIndex::build(&documents(skills), WordVectors::embedded(), before)
 }
 
 /// An index and its serialised form.
-fn written() -> &'static (Index, Vec<u8>) {
-    static WRITTEN: OnceLock<(Index, Vec<u8>)> = OnceLock::new();
+fn written() -> &'static (SkillIndex, Vec<u8>) {
+    static WRITTEN: OnceLock<(SkillIndex, Vec<u8>)> = OnceLock::new();
     WRITTEN.get_or_init(|| {
         let skill = |at: usize| {
             (format!("skill-{at}"), format!("Does {at}. Not for nothing."), "Text ".repeat(at))
@@ -39,30 +39,33 @@ fn written() -> &'static (Index, Vec<u8>) {
 #[test]
 fn an_index_comes_back_from_its_bytes() {
     let (index, bytes) = written();
-    assert_eq!(Index::read(bytes.clone()).as_ref(), Ok(index));
-    assert!(index.is_made_with(Vectors::embedded()));
-    assert!(!index.is_made_with(&Vectors::none()));
-    let nothing = Index::default();
-    assert_eq!(Index::read(nothing.write()), Ok(nothing));
+    assert_eq!(SkillIndex::read(bytes.clone()).as_ref(), Ok(index));
+    assert!(index.is_made_with(WordVectors::embedded()));
+    assert!(!index.is_made_with(&WordVectors::without_rows()));
+    let nothing = SkillIndex::default();
+    assert_eq!(SkillIndex::read(nothing.write()), Ok(nothing));
 }
 
 #[test]
 fn other_files_and_other_formats_are_told_apart() {
     let (_, bytes) = written();
-    assert_eq!(Index::read(Vec::new()), Err(CacheError::Foreign));
-    assert_eq!(Index::read(b"PK\x03\x04 something else".to_vec()), Err(CacheError::Foreign));
+    assert_eq!(SkillIndex::read(Vec::new()), Err(IndexCacheError::Foreign));
+    assert_eq!(
+        SkillIndex::read(b"PK\x03\x04 something else".to_vec()),
+        Err(IndexCacheError::Foreign)
+    );
     let mut later = bytes.clone();
     later[MAGIC.len()] = 9;
-    assert_eq!(Index::read(later), Err(CacheError::Format { found: 9 }));
+    assert_eq!(SkillIndex::read(later), Err(IndexCacheError::Format { found: 9 }));
 }
 
 #[test]
 fn an_index_made_with_other_vectors_is_not_taken_over() {
     let skills = [("a".to_owned(), "b c".to_owned(), "d".to_owned())];
     let scales = [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat();
-    let other = Vectors::from_parts("a\nb\n", &scales, &[1; 512]).unwrap();
-    let foreign = Index::build(&documents(&skills), &other, None);
-    assert_eq!(foreign.dimensions, Vectors::embedded().dimensions());
+    let other = WordVectors::from_parts("a\nb\n", &scales, &[1; 512]).unwrap();
+    let foreign = SkillIndex::build(&documents(&skills), &other, None);
+    assert_eq!(foreign.dimensions, WordVectors::embedded().dimensions());
     assert_eq!(build(&skills, Some(&foreign)), build(&skills, None));
 }
 
@@ -72,17 +75,18 @@ fn numbers_that_do_not_fit_are_damage_even_with_a_right_checksum() {
     for at in SUMMED..bytes.len().min(4000) {
         let mut changed = bytes.clone();
         changed[at] = !changed[at];
-        let sum = checksum(&changed[SUMMED..]);
+        let sum = compute_checksum(&changed[SUMMED..]);
         changed[SUM..SUMMED].copy_from_slice(&sum.to_le_bytes());
         // Damaged bytes may still parse, but queries must not panic.
-        if let Ok(index) = Index::read(changed) {
+        if let Ok(index) = SkillIndex::read(changed) {
             let skills = [("new".to_owned(), "A new skill".to_owned(), "d".to_owned())];
             let mut documents = documents(&skills);
             let digests = index.digests.iter().take(3).copied();
-            documents.extend(
-                digests.map(|digest| Document { digest, ..Document::new("old", "old", "", "") }),
-            );
-            let again = Index::build(&documents, Vectors::embedded(), Some(&index));
+            documents.extend(digests.map(|digest| SkillDocument {
+                digest,
+                ..SkillDocument::new("old", "old", "", "")
+            }));
+            let again = SkillIndex::build(&documents, WordVectors::embedded(), Some(&index));
             assert_eq!(again.len(), documents.len());
             for term in 0..index.terms.len() {
                 index.each_posting(term, |_| {});
@@ -101,7 +105,7 @@ fn what_is_indexed_changes_only_with_the_format() {
     );
     let bytes = build(&[skill], None).write();
     // If this number changes, cached indexes have become invalid: increase `FORMAT`, then update the number.
-    assert_eq!((FORMAT, checksum(&bytes[SUMMED..])), (1, 13_172_541_566_444_764_182));
+    assert_eq!((FORMAT, compute_checksum(&bytes[SUMMED..])), (1, 13_172_541_566_444_764_182));
 }
 
 proptest! {
@@ -111,7 +115,7 @@ proptest! {
     fn a_cut_file_is_damaged(share in 0.0..1.0f64) {
         let (_, bytes) = written();
         let end = (bytes.len() as f64 * share) as usize;
-        prop_assert!(Index::read(bytes[..end].to_vec()).is_err());
+        prop_assert!(SkillIndex::read(bytes[..end].to_vec()).is_err());
     }
 
     #[test]
@@ -119,7 +123,7 @@ proptest! {
         let (_, bytes) = written();
         let mut flipped = bytes.clone();
         flipped[(bytes.len() as f64 * share) as usize] ^= 1u8 << bit;
-        prop_assert!(Index::read(flipped).is_err());
+        prop_assert!(SkillIndex::read(flipped).is_err());
     }
 
     #[test]
@@ -127,7 +131,7 @@ proptest! {
         let (_, bytes) = written();
         let start = start.min(any.len());
         any[..start].copy_from_slice(&bytes[..start]);
-        prop_assert!(Index::read(any).is_err());
+        prop_assert!(SkillIndex::read(any).is_err());
     }
 
     #[test]
@@ -144,7 +148,7 @@ proptest! {
                 }
             }
             skills.extend(added);
-            index = build(&skills, Some(&Index::read(index.write()).unwrap()));
+            index = build(&skills, Some(&SkillIndex::read(index.write()).unwrap()));
             prop_assert_eq!(&index, &build(&skills, None));
         }
     }
@@ -155,18 +159,18 @@ proptest! {
         turn in any::<prop::sample::Index>(),
         text in "([a-f]{1,3} ){1,6}(\\. [a-f]{1,3} [a-f]{1,3})?",
     ) {
-        use crate::{Model, Selector, Settings, Stage, Stages, Task};
+        use crate::{SelectionModel, SkillSelector, SelectionSettings, SelectionStage, StageSet, Task};
 
-        let settings = Settings {
-            stages: Stages::only([Stage::Words, Stage::Meaning]),
-            ..Settings::default()
+        let settings = SelectionSettings {
+            stages: StageSet::only([SelectionStage::Words, SelectionStage::Meaning]),
+            ..SelectionSettings::default()
         };
         let mut skills = skills;
         skills.sort();
         skills.dedup_by(|a, b| a.0 == b.0);
         let ranked = |skills: &[(String, String, String)]| {
             let documents = documents(skills);
-            let selector = Selector::new(&documents, Model::embedded(), settings, None);
+            let selector = SkillSelector::new(&documents, SelectionModel::embedded(), settings, None);
             let ranked = selector.rank(&Task::new(text.clone()), skills.len());
             let mut scores: Vec<(String, u32)> =
                 ranked.into_iter().map(|one| (one.name, one.score.to_bits())).collect();

@@ -24,16 +24,16 @@ impl StemHash {
 
 /// The hash of an ordered pair of stems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Pair(u64);
+pub(crate) struct StemPair(u64);
 
-impl Pair {
+impl StemPair {
     pub(crate) fn new(first: StemHash, second: StemHash) -> Self {
         let both = first.0.rotate_left(17).wrapping_add(second.0);
         let both = (both ^ (both >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Pair(both ^ (both >> 29))
+        StemPair(both ^ (both >> 29))
     }
 
-    fn probes(self, bits: usize) -> impl Iterator<Item = usize> {
+    fn probe_bits(self, bits: usize) -> impl Iterator<Item = usize> {
         // Multiply and shift maps a 32-bit number to the range below `bits`, and is cheaper than a remainder.
         let (start, step) = (self.0 as u32, (self.0 >> 32) as u32 | 1);
         (0..PROBES).map(move |probe| {
@@ -44,21 +44,21 @@ impl Pair {
 }
 
 /// Builds a filter that contains these pairs.
-pub(crate) fn filter(pairs: &mut Vec<Pair>) -> Vec<u8> {
+pub(crate) fn build_filter(pairs: &mut Vec<StemPair>) -> Vec<u8> {
     pairs.sort_unstable();
     pairs.dedup();
     let mut filter = vec![0u8; (pairs.len() * BITS_A_PAIR).div_ceil(8)];
     let bits = 8 * filter.len();
-    for bit in pairs.iter().flat_map(|pair| pair.probes(bits)) {
+    for bit in pairs.iter().flat_map(|pair| pair.probe_bits(bits)) {
         filter[bit / 8] |= 1 << (bit % 8);
     }
     filter
 }
 
 /// Returns true if a filter contains a pair, or gives a false positive.
-pub(crate) fn has(filter: &[u8], pair: Pair) -> bool {
+pub(crate) fn filter_contains(filter: &[u8], pair: StemPair) -> bool {
     !filter.is_empty()
-        && pair.probes(8 * filter.len()).all(|bit| filter[bit / 8] & (1 << (bit % 8)) != 0)
+        && pair.probe_bits(8 * filter.len()).all(|bit| filter[bit / 8] & (1 << (bit % 8)) != 0)
 }
 
 #[cfg(test)]
@@ -67,12 +67,13 @@ mod tests {
 
     #[test]
     fn a_filter_has_what_was_put_in_and_little_else() {
-        let pair = |n: usize| Pair::new(StemHash::new(&format!("word{n}")), StemHash::new("next"));
-        let mut pairs: Vec<Pair> = (0..500).map(pair).collect();
-        let filter = filter(&mut pairs);
-        assert!((0..500).all(|n| has(&filter, pair(n))));
-        let wrong = (500..10_500).filter(|n| has(&filter, pair(*n))).count();
+        let pair =
+            |n: usize| StemPair::new(StemHash::new(&format!("word{n}")), StemHash::new("next"));
+        let mut pairs: Vec<StemPair> = (0..500).map(pair).collect();
+        let filter = build_filter(&mut pairs);
+        assert!((0..500).all(|n| filter_contains(&filter, pair(n))));
+        let wrong = (500..10_500).filter(|n| filter_contains(&filter, pair(*n))).count();
         assert!(wrong < 350, "{wrong} of 10,000");
-        assert!(!has(&[], pair(0)));
+        assert!(!filter_contains(&[], pair(0)));
     }
 }

@@ -16,48 +16,48 @@ use regex::Regex;
 use repertoire_skill::skill::Skill;
 use repertoire_text::Diagnostic;
 
-use super::twins::{Twin, Twins};
-use super::{Names, at_description, descriptions};
+use super::twins::{SkillTwin, SkillTwins};
+use super::{SkillLabels, at_description, description_texts};
 use crate::codes;
-use crate::document::Document;
+use crate::document::SkillDocument;
 use crate::limits::OWN_WORDS_MAX;
-use crate::model::Model;
+use crate::model::SelectionModel;
 use crate::passages;
-use crate::query::sentences;
-use crate::selector::Selector;
-use crate::settings::{Settings, Stage, Stages};
+use crate::query::split_sentences;
+use crate::selector::SkillSelector;
+use crate::settings::{SelectionSettings, SelectionStage, StageSet};
 use crate::task::Task;
-use crate::words::{Language, each_word};
+use crate::tokenizer::{TextLanguage, each_word};
 
 /// The maximum number of characters shown of an example.
 const EXAMPLE_CHARS_MAX: usize = 80;
 
 /// Reports the skills that lose on all of their own words.
-pub(super) fn check(
+pub(super) fn check_own_words(
     skills: &[&Skill],
-    twins: &Twins,
-    names: &Names,
-    model: &Model,
+    twins: &SkillTwins,
+    names: &SkillLabels,
+    model: &SelectionModel,
 ) -> Vec<Diagnostic> {
     let ids: Vec<String> = (0..skills.len()).map(|at| at.to_string()).collect();
     let places: HashMap<&str, usize> =
         ids.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
-    let documents: Vec<Document<'_>> =
-        ids.iter().zip(skills).map(|(id, skill)| Document::of_skill(id, skill)).collect();
-    let stages = Stages::only([Stage::Words, Stage::Meaning]);
-    let settings = Settings { stages, ..Settings::default() };
-    let selector = Selector::new(&documents, model.clone(), settings, None);
+    let documents: Vec<SkillDocument<'_>> =
+        ids.iter().zip(skills).map(|(id, skill)| SkillDocument::from_skill(id, skill)).collect();
+    let stages = StageSet::only([SelectionStage::Words, SelectionStage::Meaning]);
+    let settings = SelectionSettings { stages, ..SelectionSettings::default() };
+    let selector = SkillSelector::new(&documents, model.clone(), settings, None);
     (0..skills.len())
         .into_par_iter()
         .filter_map(|at| {
             let lost = lost_to(skills[at], at, &twins[at], &selector, &places)?;
-            Some(lost.report(skills[at], names))
+            Some(lost.to_diagnostic(skills[at], names))
         })
         .collect()
 }
 
 /// The result for a skill that never ranked first.
-struct Lost {
+struct LosingSkill {
     tasks: usize,
     /// The skill that won most often, the number of its wins, and one of the tasks.
     winner: usize,
@@ -69,10 +69,10 @@ struct Lost {
 fn lost_to(
     skill: &Skill,
     at: usize,
-    twins: &[Twin],
-    selector: &Selector,
+    twins: &[SkillTwin],
+    selector: &SkillSelector,
     places: &HashMap<&str, usize>,
-) -> Option<Lost> {
+) -> Option<LosingSkill> {
     let mut wins: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut tasks = 0;
     for text in own_words(skill) {
@@ -89,19 +89,19 @@ fn lost_to(
     // Ties go to the first skill: `max_by_key` returns the last maximum of the reversed order.
     let (winner, won) = wins.into_iter().rev().max_by_key(|(_, won)| won.len())?;
     let example = won.iter().max_by_key(|text| text.contains(' ')).cloned().unwrap_or_default();
-    Some(Lost { tasks, winner, times: won.len(), example })
+    Some(LosingSkill { tasks, winner, times: won.len(), example })
 }
 
-impl Lost {
-    fn report(&self, skill: &Skill, names: &Names) -> Diagnostic {
-        let Lost { tasks, times, .. } = self;
-        let winner = names.of(self.winner);
+impl LosingSkill {
+    fn to_diagnostic(&self, skill: &Skill, names: &SkillLabels) -> Diagnostic {
+        let LosingSkill { tasks, times, .. } = self;
+        let winner = names.get_label(self.winner);
         let often = match (times, tasks) {
             (1, 1) => String::new(),
             (times, tasks) if times == tasks => format!(" {times} times"),
             (times, tasks) => format!(" {times} of {tasks} times"),
         };
-        let example = shorten(&self.example);
+        let example = shorten_example(&self.example);
         let message = format!(
             "its own words find other skills: {winner} comes first{often}, as for \"{example}\""
         );
@@ -109,7 +109,7 @@ impl Lost {
     }
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_example(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(EXAMPLE_CHARS_MAX) {
         None => line,
@@ -121,11 +121,11 @@ fn shorten(text: &str) -> String {
 /// the first one.
 fn own_words(skill: &Skill) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for description in descriptions(skill) {
-        let passages = passages::split(description);
+    for description in description_texts(skill) {
+        let passages = passages::split_passages(description);
         for passage in &passages.pro {
-            all.extend(sentences(passage).map(|sentence| sentence.trim().to_owned()));
-            all.extend(quoted(passage).map(str::to_owned));
+            all.extend(split_sentences(passage).map(|sentence| sentence.trim().to_owned()));
+            all.extend(quoted_requests(passage).map(str::to_owned));
         }
     }
     all.extend(skill.triggers.keywords.iter().cloned());
@@ -142,7 +142,7 @@ fn own_words(skill: &Skill) -> Vec<String> {
 
 /// Returns true if a text contains any word but stop words: "Use when asked." finds anything or nothing.
 fn says_something(text: &str) -> bool {
-    let language = Language::of(text);
+    let language = TextLanguage::detect_language(text);
     let mut says = false;
     each_word(text, |word| says |= !language.is_stop_word(word));
     says
@@ -150,7 +150,7 @@ fn says_something(text: &str) -> bool {
 
 /// Returns the requests in quotation marks. A single quote must open at the edge of a word, since most are
 /// apostrophes.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
+fn quoted_requests(text: &str) -> impl Iterator<Item = &str> {
     static QUOTED: OnceLock<Regex> = OnceLock::new();
     let quoted = QUOTED.get_or_init(|| {
         let pattern =
@@ -165,7 +165,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::testing::{findings, skill, skill_in};
+    use crate::lint::testing::{format_findings, make_skill, skill_in};
 
     #[test]
     fn own_words_are_sentences_quoted_requests_and_trigger_phrases() {
@@ -187,15 +187,15 @@ mod tests {
 
     #[test]
     fn the_name_speaks_where_nothing_else_does() {
-        assert_eq!(own_words(&skill("tax-letters", "Use when needed.")), ["tax letters"]);
+        assert_eq!(own_words(&make_skill("tax-letters", "Use when needed.")), ["tax letters"]);
     }
 
     #[test]
     fn a_skill_that_others_outdo_in_its_own_words_is_found() {
-        let found = findings(&[
-            skill("my-skill", "Reads PDF files. Sorts photographs by date. Use when asked."),
-            skill("pdf-files", "Reads PDF files."),
-            skill("photograph-date", "Sorts photographs by date."),
+        let found = format_findings(&[
+            make_skill("my-skill", "Reads PDF files. Sorts photographs by date. Use when asked."),
+            make_skill("pdf-files", "Reads PDF files."),
+            make_skill("photograph-date", "Sorts photographs by date."),
         ]);
         assert_eq!(
             found,
@@ -207,20 +207,20 @@ mod tests {
 
     #[test]
     fn skills_that_answer_their_own_words_are_left_alone() {
-        let found = findings(&[
-            skill("invoices", "Checks invoices against purchase orders."),
-            skill("photos", "Sorts photographs by date and place."),
-            skill("letters", "Writes letters to the tax office."),
+        let found = format_findings(&[
+            make_skill("invoices", "Checks invoices against purchase orders."),
+            make_skill("photos", "Sorts photographs by date and place."),
+            make_skill("letters", "Writes letters to the tax office."),
         ]);
         assert_eq!(found, [""; 0]);
     }
 
     #[test]
     fn losing_to_a_twin_is_the_twins_finding_alone() {
-        let found = findings(&[
-            skill("a", "Reads PDF files."),
-            skill("b", "Reads PDF files."),
-            skill("photos", "Sorts photographs by date and place."),
+        let found = format_findings(&[
+            make_skill("a", "Reads PDF files."),
+            make_skill("b", "Reads PDF files."),
+            make_skill("photos", "Sorts photographs by date and place."),
         ]);
         let codes: Vec<bool> = found.iter().map(|found| found.contains("RS600")).collect();
         assert_eq!(codes, [true, true]);
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_long_example_is_cut() {
-        assert_eq!(shorten("a\n  b"), "a b");
-        assert_eq!(shorten(&"ø".repeat(81)), format!("{}…", "ø".repeat(80)));
+        assert_eq!(shorten_example("a\n  b"), "a b");
+        assert_eq!(shorten_example(&"ø".repeat(81)), format!("{}…", "ø".repeat(80)));
     }
 }

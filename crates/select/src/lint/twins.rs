@@ -13,13 +13,13 @@ use rayon::prelude::*;
 use repertoire_skill::skill::Skill;
 use repertoire_text::Diagnostic;
 
-use super::{Names, at_description, descriptions};
-use crate::background::{Background, Part};
+use super::{SkillLabels, at_description, description_texts};
+use crate::background::{BackgroundFrequencies, FrequencyPart};
 use crate::codes;
-use crate::model::Model;
+use crate::model::SelectionModel;
 use crate::passages;
-use crate::vectors::{Vector, dots};
-use crate::words::{Language, each_word};
+use crate::tokenizer::{TextLanguage, each_word};
+use crate::vectors::{TextVector, dot_products};
 
 /// The minimum cosine similarity of two twins' descriptions.
 const CLOSENESS_MIN: f32 = 0.85;
@@ -32,31 +32,32 @@ const UNSEEN: f32 = 0.5 / 67_745.0;
 
 /// Another skill with the same or nearly the same description.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Twin {
+pub(super) struct SkillTwin {
     pub(super) skill: usize,
     is_identical: bool,
     closeness: f32,
 }
 
 /// The twins of each skill, nearest first.
-pub(super) type Twins = Vec<Vec<Twin>>;
+pub(super) type SkillTwins = Vec<Vec<SkillTwin>>;
 
 /// The text by which a skill describes itself, prepared for comparison.
-struct Said {
+struct SelfDescription {
     /// The words of the description, in lower case and in order.
     words: String,
     /// The stems of name and description, with their weights.
     stems: BTreeMap<String, f32>,
-    vector: Vector,
+    vector: TextVector,
 }
 
 /// Compares every skill with every other.
-pub(super) fn find(skills: &[&Skill], model: &Model) -> Twins {
-    let said: Vec<Said> = skills.par_iter().map(|skill| Said::new(skill, model)).collect();
+pub(super) fn find_twins(skills: &[&Skill], model: &SelectionModel) -> SkillTwins {
+    let said: Vec<SelfDescription> =
+        skills.par_iter().map(|skill| SelfDescription::new(skill, model)).collect();
     let rows: Vec<i8> = said.iter().flat_map(|one| &one.vector.bytes).copied().collect();
-    let of_one = |one: &Said| -> Vec<(usize, f32)> {
+    let of_one = |one: &SelfDescription| -> Vec<(usize, f32)> {
         let mut close = Vec::new();
-        dots(&rows, &one.vector.bytes, |other, dot| {
+        dot_products(&rows, &one.vector.bytes, |other, dot| {
             let closeness = dot as f32 * one.vector.scale * said[other].vector.scale;
             if closeness >= CLOSENESS_MIN || one.words == said[other].words {
                 close.push((other, closeness));
@@ -68,17 +69,21 @@ pub(super) fn find(skills: &[&Skill], model: &Model) -> Twins {
         .enumerate()
         .map(|(at, one)| {
             let others = of_one(one).into_iter().filter(|(other, _)| *other != at);
-            let mut twins: Vec<Twin> = others
-                .filter_map(|(skill, closeness)| one.twin(&said[skill], skill, closeness))
+            let mut twins: Vec<SkillTwin> = others
+                .filter_map(|(skill, closeness)| one.compare_with(&said[skill], skill, closeness))
                 .collect();
-            twins.sort_by(Twin::nearest_first);
+            twins.sort_by(SkillTwin::nearest_first);
             twins
         })
         .collect()
 }
 
 /// Reports each skill that has a twin.
-pub(super) fn report(skills: &[&Skill], twins: &Twins, names: &Names) -> Vec<Diagnostic> {
+pub(super) fn report_twins(
+    skills: &[&Skill],
+    twins: &SkillTwins,
+    names: &SkillLabels,
+) -> Vec<Diagnostic> {
     let with_twins = skills.iter().zip(twins);
     let found = with_twins.filter_map(|(skill, twins)| {
         let (nearest, others) = twins.split_first()?;
@@ -92,14 +97,14 @@ pub(super) fn report(skills: &[&Skill], twins: &Twins, names: &Names) -> Vec<Dia
             1 => " and 1 other skill".to_owned(),
             more => format!(" and {more} other skills"),
         };
-        let message = format!("it has {how} {}{more}", names.of(nearest.skill));
+        let message = format!("it has {how} {}{more}", names.get_label(nearest.skill));
         Some(at_description(skill, &codes::INDISTINGUISHABLE, message))
     });
     found.collect()
 }
 
-impl Twin {
-    fn nearest_first(&self, other: &Twin) -> Ordering {
+impl SkillTwin {
+    fn nearest_first(&self, other: &SkillTwin) -> Ordering {
         other
             .is_identical
             .cmp(&self.is_identical)
@@ -108,25 +113,34 @@ impl Twin {
     }
 }
 
-impl Said {
-    fn new(skill: &Skill, model: &Model) -> Self {
-        let text = descriptions(skill).collect::<Vec<_>>().join("\n");
+impl SelfDescription {
+    fn new(skill: &Skill, model: &SelectionModel) -> Self {
+        let text = description_texts(skill).collect::<Vec<_>>().join("\n");
         let mut words = String::with_capacity(text.len());
         each_word(&text, |word| {
             words.push_str(word);
             words.push(' ');
         });
         let vector = model.vectors().encode(&text);
-        Said { words, stems: stems(&skill.name, &text, model.background()), vector }
+        SelfDescription {
+            words,
+            stems: weighted_stems(&skill.name, &text, model.background()),
+            vector,
+        }
     }
 
-    fn twin(&self, other: &Said, skill: usize, closeness: f32) -> Option<Twin> {
+    fn compare_with(
+        &self,
+        other: &SelfDescription,
+        skill: usize,
+        closeness: f32,
+    ) -> Option<SkillTwin> {
         let is_identical = self.words == other.words && !self.words.is_empty();
-        let is_twin = is_identical || self.says_nearly_what(other);
-        is_twin.then_some(Twin { skill, is_identical, closeness })
+        let is_twin = is_identical || self.is_nearly_same(other);
+        is_twin.then_some(SkillTwin { skill, is_identical, closeness })
     }
 
-    fn says_nearly_what(&self, other: &Said) -> bool {
+    fn is_nearly_same(&self, other: &SelfDescription) -> bool {
         let (mine, theirs) = (self.weights_missing_in(other), other.weights_missing_in(self));
         if !mine.is_empty() && !theirs.is_empty() {
             return false;
@@ -141,7 +155,7 @@ impl Said {
     }
 
     /// Returns the weights of the stems that the other skill does not have.
-    fn weights_missing_in(&self, other: &Said) -> Vec<f32> {
+    fn weights_missing_in(&self, other: &SelfDescription) -> Vec<f32> {
         let missing = self.stems.iter().filter(|(stem, _)| !other.stems.contains_key(*stem));
         missing.map(|(_, weight)| *weight).collect()
     }
@@ -150,16 +164,20 @@ impl Said {
 /// Returns the stems of name and description with their weights. Stop words count in a name, where every word
 /// was chosen. Stems of passages about what the skill is not for are marked, so that they never equal the
 /// others.
-fn stems(name: &str, description: &str, background: &Background) -> BTreeMap<String, f32> {
-    let language = Language::of(description);
+fn weighted_stems(
+    name: &str,
+    description: &str,
+    background: &BackgroundFrequencies,
+) -> BTreeMap<String, f32> {
+    let language = TextLanguage::detect_language(description);
     let mut all = BTreeMap::new();
     let mut add = |mark: &str, word: &str| {
         let stem = language.stem(word);
-        let share = background.share(&stem, Part::Head).max(UNSEEN);
+        let share = background.share_of_stem(&stem, FrequencyPart::Head).max(UNSEEN);
         all.insert(format!("{mark}{stem}"), libm::logf(1.0 / share));
     };
     each_word(name, |word| add("", word));
-    let passages = passages::split(description);
+    let passages = passages::split_passages(description);
     for (mark, passages) in [("", passages.pro), ("not ", passages.contra)] {
         for passage in passages {
             each_word(passage, |word| {
@@ -176,25 +194,31 @@ fn stems(name: &str, description: &str, background: &Background) -> BTreeMap<Str
 mod tests {
     use std::sync::Arc;
 
-    use crate::lint::testing::{findings, skill};
+    use crate::lint::testing::{format_findings, make_skill};
     use repertoire_skill::skill::Skill;
 
     fn twins(skills: &[Arc<Skill>]) -> Vec<String> {
-        findings(skills).into_iter().filter(|found| found.contains("RS600")).collect()
+        format_findings(skills).into_iter().filter(|found| found.contains("RS600")).collect()
     }
 
     #[track_caller]
     fn check_told_apart(one: (&str, &str), other: (&str, &str)) {
-        let found = twins(&[skill(one.0, one.1), skill(other.0, other.1)]);
+        let found = twins(&[make_skill(one.0, one.1), make_skill(other.0, other.1)]);
         assert_eq!(found, [""; 0]);
     }
 
     #[test]
     fn the_same_words_are_the_same_description_whatever_their_case_and_marks() {
         let found = twins(&[
-            skill("invoices", "Checks invoices against purchase orders. Use when a bill comes in."),
-            skill("bills", "checks invoices against purchase orders: use when a bill comes in"),
-            skill("photos", "Sorts photographs by date and place."),
+            make_skill(
+                "invoices",
+                "Checks invoices against purchase orders. Use when a bill comes in.",
+            ),
+            make_skill(
+                "bills",
+                "checks invoices against purchase orders: use when a bill comes in",
+            ),
+            make_skill("photos", "Sorts photographs by date and place."),
         ]);
         assert_eq!(
             found,
@@ -208,8 +232,11 @@ mod tests {
     #[test]
     fn a_common_word_more_or_another_order_tells_nothing_apart() {
         let found = twins(&[
-            skill("invoices", "Checks invoices against purchase orders, currencies and suppliers."),
-            skill(
+            make_skill(
+                "invoices",
+                "Checks invoices against purchase orders, currencies and suppliers.",
+            ),
+            make_skill(
                 "invoices",
                 "Checks and creates an invoice, against the suppliers, the currency and the purchase order.",
             ),
@@ -225,8 +252,10 @@ mod tests {
 
     #[test]
     fn many_twins_are_one_finding_each() {
-        let all: Vec<_> =
-            ["a", "b", "c", "d"].map(|name| skill(name, "Reads PDF files.")).into_iter().collect();
+        let all: Vec<_> = ["a", "b", "c", "d"]
+            .map(|name| make_skill(name, "Reads PDF files."))
+            .into_iter()
+            .collect();
         let found = twins(&all);
         assert_eq!(found.len(), 4);
         assert_eq!(

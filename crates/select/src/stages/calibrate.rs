@@ -3,11 +3,11 @@
 //! This is a logistic model over a handful of features, none of which depends on the size of the catalog.
 //! `docs/selection.md` explains how its coefficients were fitted.
 
-use super::fusion::Candidate;
+use super::fusion::RankCandidate;
 
 /// How well a skill's text fits a task: the features of the probability model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Fit {
+pub struct TextFit {
     /// The cosine similarity, -1 to 1.
     pub closeness: f32,
     /// The score without the vote for a single sentence.
@@ -20,11 +20,11 @@ pub struct Fit {
     pub against: f32,
 }
 
-impl Fit {
+impl TextFit {
     /// Computes the fit of a candidate; `rival` is the best score of any other.
-    pub(crate) fn new(candidate: &Candidate, rival: Option<f32>, against: f32) -> Self {
+    pub(crate) fn new(candidate: &RankCandidate, rival: Option<f32>, against: f32) -> Self {
         let score = candidate.score - candidate.vote;
-        Fit {
+        TextFit {
             closeness: candidate.closeness,
             score,
             margin: candidate.score - rival.unwrap_or(0.0).max(RIVAL_MIN),
@@ -44,7 +44,7 @@ const MARGIN: f32 = 1.3;
 const SCORE: f32 = 2.27;
 
 /// Returns the probability that a skill with this fit is the right one.
-pub(crate) fn probability(fit: &Fit) -> f32 {
+pub(crate) fn estimate_probability(fit: &TextFit) -> f32 {
     let sum = CONSTANT
         + if fit.is_first { FIRST } else { 0.0 }
         + CLOSENESS * fit.closeness

@@ -1,9 +1,9 @@
 //! Boosts skills by the conversation, earlier uses and the agent, each with its reason. The boosts are small:
 //! they help skills that nearly fit, and do nothing for those that do not.
 
-use crate::index::Index;
-use crate::model::Model;
-use crate::selection::Reason;
+use crate::index::SkillIndex;
+use crate::model::SelectionModel;
+use crate::selection::SelectionReason;
 use crate::task::Task;
 
 /// The maximum boost from the conversation.
@@ -20,13 +20,13 @@ const AGENT: f32 = 0.05;
 pub(crate) const FIT_MIN: f32 = 0.3;
 
 /// The context of a task, encoded once.
-pub(crate) struct Context<'a> {
+pub(crate) struct SelectionContext<'a> {
     task: &'a Task,
-    conversation: Option<crate::vectors::Vector>,
+    conversation: Option<crate::vectors::TextVector>,
 }
 
-impl<'a> Context<'a> {
-    pub(crate) fn new(task: &'a Task, model: &Model) -> Self {
+impl<'a> SelectionContext<'a> {
+    pub(crate) fn new(task: &'a Task, model: &SelectionModel) -> Self {
         let mut recent = String::new();
         for said in task.conversation.iter().rev() {
             let room = CONVERSATION_BYTES.saturating_sub(recent.len());
@@ -37,35 +37,35 @@ impl<'a> Context<'a> {
             }
         }
         let is_said = !recent.trim().is_empty();
-        Context { task, conversation: is_said.then(|| model.vectors().encode(&recent)) }
+        SelectionContext { task, conversation: is_said.then(|| model.vectors().encode(&recent)) }
     }
 
     /// Returns the boosts for a skill, with their reasons.
-    pub(crate) fn find(
+    pub(crate) fn find_boosts(
         &self,
         skill: usize,
         id: &str,
         agent: Option<&str>,
-        index: &Index,
-    ) -> Vec<(f32, Reason)> {
+        index: &SkillIndex,
+    ) -> Vec<(f32, SelectionReason)> {
         let mut found = Vec::new();
         if let Some(conversation) = &self.conversation {
             let [from, full] = CLOSENESS;
             let share = (index.closeness(skill, conversation) - from) / (full - from);
             let boost = CONVERSATION * share.clamp(0.0, 1.0);
             if boost > 0.0 {
-                found.push((boost, Reason::Conversation { boost }));
+                found.push((boost, SelectionReason::Conversation { boost }));
             }
         }
         if let Some(times) = self.task.usage.get(id).copied().filter(|times| *times > 0) {
             let doublings = libm::log2f(times as f32 + 1.0);
             let boost = (USAGE[0] * doublings).min(USAGE[1]);
-            found.push((boost, Reason::Usage { times, boost }));
+            found.push((boost, SelectionReason::Usage { times, boost }));
         }
         if let (Some(wanted), Some(agent)) = (agent, &self.task.agent)
             && wanted == agent
         {
-            found.push((AGENT, Reason::Agent { agent: agent.clone(), boost: AGENT }));
+            found.push((AGENT, SelectionReason::Agent { agent: agent.clone(), boost: AGENT }));
         }
         found
     }

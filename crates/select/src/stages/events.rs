@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::document::Document;
-use crate::evidence::Evidence;
-use crate::selection::Reason;
+use crate::document::SkillDocument;
+use crate::evidence::StageEvidence;
+use crate::selection::SelectionReason;
 use crate::task::Task;
 
 /// Below 1, because several skills may declare the same event.
@@ -12,12 +12,12 @@ const STRENGTH: f32 = 0.95;
 
 /// The skills that declare each event.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
+pub(crate) struct EventTriggers {
     skills: HashMap<String, Vec<usize>>,
 }
 
-impl Events {
-    pub(crate) fn new(documents: &[Document<'_>]) -> Events {
+impl EventTriggers {
+    pub(crate) fn new(documents: &[SkillDocument<'_>]) -> EventTriggers {
         let mut skills: HashMap<String, Vec<usize>> = HashMap::new();
         for (skill, document) in documents.iter().enumerate() {
             for event in &document.triggers.events {
@@ -27,17 +27,17 @@ impl Events {
                 }
             }
         }
-        Events { skills }
+        EventTriggers { skills }
     }
 
     /// Returns the skills that declare the task's event, in catalog order.
-    pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
+    pub(crate) fn find(&self, task: &Task) -> Vec<StageEvidence> {
         let Some(event) = &task.event else { return Vec::new() };
         let waiting = self.skills.get(event).map_or(&[] as &[usize], Vec::as_slice);
-        let evidence = waiting.iter().map(|skill| Evidence {
+        let evidence = waiting.iter().map(|skill| StageEvidence {
             skill: *skill,
             strength: STRENGTH,
-            reason: Reason::Event { event: event.clone() },
+            reason: SelectionReason::Event { event: event.clone() },
         });
         evidence.collect()
     }
@@ -47,15 +47,15 @@ impl Events {
 mod tests {
     use super::*;
 
-    fn document(events: &[&str]) -> Document<'static> {
-        let mut document = Document::new("a", "a", "", "");
+    fn document(events: &[&str]) -> SkillDocument<'static> {
+        let mut document = SkillDocument::new("a", "a", "", "");
         document.triggers.events = events.iter().map(|event| event.to_string()).collect();
         document
     }
 
     #[test]
     fn an_event_finds_the_skills_that_name_it_exactly_and_each_once() {
-        let events = Events::new(&[
+        let events = EventTriggers::new(&[
             document(&["ci-failed", "ci-failed"]),
             document(&["CI-failed"]),
             document(&["push", "ci-failed"]),

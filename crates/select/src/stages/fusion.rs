@@ -7,11 +7,11 @@
 //! The best candidates are then compared by features that are too expensive to compute for all skills: pairs
 //! of adjacent words and, for a task of several sentences, the fit to each single sentence.
 
-use super::lexical::{self, Hit};
+use super::lexical::{self, TermHit};
 use super::semantic;
-use crate::index::Index;
+use crate::index::SkillIndex;
 use crate::limits::CANDIDATES_MAX;
-use crate::query::{Query, Span};
+use crate::query::{QuerySpan, TaskQuery};
 
 /// The score of a matched pair, as a multiple of its weight.
 const PAIR: f32 = 1.0;
@@ -24,7 +24,7 @@ const VOTE_DISTANCE: f32 = 3.0;
 
 /// A skill that is examined closely.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Candidate {
+pub(crate) struct RankCandidate {
     /// The index of the skill in the catalog.
     pub(crate) skill: usize,
     /// The total score.
@@ -39,42 +39,48 @@ pub(crate) struct Candidate {
     pub(crate) vote: f32,
     pub(crate) sentence: usize,
     /// The match of each term of the query.
-    pub(crate) hits: Vec<Hit>,
+    pub(crate) hits: Vec<TermHit>,
 }
 
 /// The kinds of text evidence that are switched on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Use {
+pub(crate) struct TextEvidenceUse {
     pub(crate) words: bool,
     pub(crate) meaning: bool,
 }
 
 /// Returns the best skills, best first, with ties in catalog order. Those in `wanted` are always included.
-pub(crate) fn rank(query: &Query, index: &Index, used: Use, wanted: &[usize]) -> Vec<Candidate> {
+pub(crate) fn rank_candidates(
+    query: &TaskQuery,
+    index: &SkillIndex,
+    used: TextEvidenceUse,
+    wanted: &[usize],
+) -> Vec<RankCandidate> {
     let mut scores = vec![0f32; index.len()];
     if used.words {
-        lexical::score(query, index, &mut scores);
+        lexical::score_by_words(query, index, &mut scores);
     }
     if used.meaning {
-        semantic::score(query, index, &mut scores);
+        semantic::score_by_meaning(query, index, &mut scores);
     }
-    let mut places = best(&scores);
+    let mut places = best_indexes(&scores);
     places.extend(wanted.iter().filter(|skill| **skill < index.len()).map(|skill| *skill as u32));
     places.sort_unstable();
     places.dedup();
-    let mut candidates = look_closely(query, index, used, &places);
-    vote(query, index, used, &mut candidates);
+    let mut candidates = score_in_full(query, index, used, &places);
+    add_votes(query, index, used, &mut candidates);
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.skill.cmp(&b.skill)));
     candidates
 }
 
 /// Returns the indexes of the highest scores, unordered. Ties go to the lower index.
-fn best(scores: &[f32]) -> Vec<u32> {
+fn best_indexes(scores: &[f32]) -> Vec<u32> {
     if scores.len() <= CANDIDATES_MAX {
         return (0..scores.len() as u32).collect();
     }
     // Orders by descending score, then by ascending index.
-    let key = |score: f32, place: u32| u64::from(ordered(score)) << 32 | u64::from(!place);
+    let key =
+        |score: f32, place: u32| u64::from(order_preserving_bits(score)) << 32 | u64::from(!place);
     const ROOM: usize = 4 * CANDIDATES_MAX;
     let mut keys: Vec<u64> = Vec::with_capacity(ROOM);
     let mut least = f32::NEG_INFINITY;
@@ -97,39 +103,44 @@ fn best(scores: &[f32]) -> Vec<u32> {
 }
 
 /// Maps a float to an integer with the same order.
-fn ordered(score: f32) -> u32 {
+fn order_preserving_bits(score: f32) -> u32 {
     let bits = score.to_bits();
     if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
 }
 
 /// Scores the given skills, which are in catalog order, in full.
-fn look_closely(query: &Query, index: &Index, used: Use, places: &[u32]) -> Vec<Candidate> {
+fn score_in_full(
+    query: &TaskQuery,
+    index: &SkillIndex,
+    used: TextEvidenceUse,
+    places: &[u32],
+) -> Vec<RankCandidate> {
     let closeness = index.closeness_of(places, &query.whole.vector);
-    let mut candidates: Vec<Candidate> = places
+    let mut candidates: Vec<RankCandidate> = places
         .iter()
         .zip(closeness)
-        .map(|(skill, closeness)| Candidate {
+        .map(|(skill, closeness)| RankCandidate {
             skill: *skill as usize,
             closeness,
-            hits: vec![Hit::default(); query.terms.len()],
-            ..Candidate::default()
+            hits: vec![TermHit::default(); query.terms.len()],
+            ..RankCandidate::default()
         })
         .collect();
     if used.words {
         for at in 0..query.terms.len() {
-            lexical::find(query, at, index, &mut candidates);
+            lexical::record_hits(query, at, index, &mut candidates);
         }
     }
     for candidate in &mut candidates {
         (candidate.words, candidate.pairs) = candidate.by_words(&query.whole, index, used);
-        let meaning = semantic::worth(candidate.closeness, used.meaning);
+        let meaning = semantic::closeness_score(candidate.closeness, used.meaning);
         candidate.score = candidate.words + candidate.pairs + meaning;
     }
     candidates
 }
 
-impl Candidate {
-    fn by_words(&self, span: &Span, index: &Index, used: Use) -> (f32, f32) {
+impl RankCandidate {
+    fn by_words(&self, span: &QuerySpan, index: &SkillIndex, used: TextEvidenceUse) -> (f32, f32) {
         if !used.words {
             return (0.0, 0.0);
         }
@@ -137,7 +148,7 @@ impl Candidate {
         let both_stand = |first: usize, second: usize| {
             self.hits[first].score > 0.0 && self.hits[second].score > 0.0
         };
-        let stand_together = |pair: &&crate::query::PairOf| {
+        let stand_together = |pair: &&crate::query::TermPair| {
             both_stand(pair.first, pair.second) && index.has_pair(self.skill, pair.pair)
         };
         let pairs = span.pairs.iter().filter(stand_together).map(|pair| PAIR * pair.worth).sum();
@@ -147,7 +158,12 @@ impl Candidate {
 
 /// Adds a vote to candidates that fit a single sentence best. A task of several sentences may ask for several
 /// things, so a skill can be right although it has nothing in common with the other sentences.
-fn vote(query: &Query, index: &Index, used: Use, candidates: &mut [Candidate]) {
+fn add_votes(
+    query: &TaskQuery,
+    index: &SkillIndex,
+    used: TextEvidenceUse,
+    candidates: &mut [RankCandidate],
+) {
     let places: Vec<u32> = candidates.iter().map(|candidate| candidate.skill as u32).collect();
     for (at, sentence) in query.sentences.iter().enumerate() {
         let scores: Vec<f32> = candidates
@@ -155,7 +171,7 @@ fn vote(query: &Query, index: &Index, used: Use, candidates: &mut [Candidate]) {
             .zip(index.closeness_of(&places, &sentence.vector))
             .map(|(candidate, closeness)| {
                 let (words, pairs) = candidate.by_words(sentence, index, used);
-                words + pairs + semantic::worth(closeness, used.meaning)
+                words + pairs + semantic::closeness_score(closeness, used.meaning)
             })
             .collect();
         let best = scores.iter().copied().fold(f32::MIN, f32::max);
@@ -185,7 +201,7 @@ mod tests {
             sorted.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]));
             sorted.truncate(CANDIDATES_MAX);
             sorted.sort_unstable();
-            let mut best = best(&scores);
+            let mut best = best_indexes(&scores);
             best.sort_unstable();
             proptest::prop_assert_eq!(best, sorted);
         }

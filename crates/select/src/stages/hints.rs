@@ -7,15 +7,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use repertoire_skill::name::{nearest, normalise};
+use repertoire_skill::name::{nearest_name, normalise_name};
 
-use crate::document::Document;
-use crate::evidence::Evidence;
-use crate::expand::is_one_slip;
+use crate::document::SkillDocument;
+use crate::evidence::StageEvidence;
+use crate::expand::is_one_typo;
 use crate::limits::{SUGGESTIONS_MAX, TASK_BYTES_MAX};
-use crate::selection::{Reason, Unresolved};
+use crate::selection::{SelectionReason, UnresolvedHint};
 use crate::task::Task;
-use crate::words::{is_dense, is_mark};
+use crate::tokenizer::{is_dense, is_mark};
 
 /// A skill that the task names is certain.
 const STRENGTH: f32 = 1.0;
@@ -24,7 +24,7 @@ const SLIP_LETTERS_MIN: usize = 5;
 
 /// The names of skills, normalised for comparison.
 #[derive(Debug, Default)]
-pub(crate) struct Hints {
+pub(crate) struct NameHints {
     ids: Vec<String>,
     /// For each skill, true if it may be picked without being named.
     is_offered: Vec<bool>,
@@ -35,7 +35,7 @@ pub(crate) struct Hints {
 
 /// The result of looking up a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
+enum HintTarget {
     Skill(usize),
     /// The name is ambiguous; this is the first skill that has it.
     Several(usize),
@@ -44,7 +44,7 @@ enum Target {
 
 /// How certain it is that a mention is meant as the name of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum MentionForm {
     /// The mention can only be a name.
     Name,
     /// The mention may be something else if no skill has the name.
@@ -53,19 +53,19 @@ enum Form {
 
 /// A name that is mentioned in the task.
 #[derive(Debug)]
-struct Mention<'a> {
-    form: Form,
+struct SkillMention<'a> {
+    form: MentionForm,
     /// The name as it was written, with its `@` or `/`.
     written: &'a str,
     name: &'a str,
 }
 
-impl Hints {
-    pub(crate) fn new(documents: &[Document<'_>]) -> Hints {
-        let mut hints = Hints::default();
+impl NameHints {
+    pub(crate) fn new(documents: &[SkillDocument<'_>]) -> NameHints {
+        let mut hints = NameHints::default();
         for (skill, document) in documents.iter().enumerate() {
-            hints.by_id.entry(key(document.id)).or_default().push(skill);
-            hints.by_name.entry(normalise(document.name)).or_default().push(skill);
+            hints.by_id.entry(normalise_id(document.id)).or_default().push(skill);
+            hints.by_name.entry(normalise_name(document.name)).or_default().push(skill);
             hints.ids.push(document.id.to_owned());
             hints.is_offered.push(document.is_offered);
         }
@@ -74,13 +74,16 @@ impl Hints {
 
     /// Returns the skills that the task names, in order of mention, and the names that no skill or several
     /// skills have. Names in the task's hints come first.
-    pub(crate) fn find(&self, task: &Task) -> (Vec<Evidence>, Vec<Unresolved>) {
-        let mut mentions: Vec<Mention<'_>> = Vec::new();
+    pub(crate) fn find(&self, task: &Task) -> (Vec<StageEvidence>, Vec<UnresolvedHint>) {
+        let mut mentions: Vec<SkillMention<'_>> = Vec::new();
         for hint in &task.hints {
-            mentions.extend(listed(hint, |_| Form::Name));
+            mentions.extend(parse_list(hint, |_| MentionForm::Name));
         }
-        mentions.extend(slash(&task.text));
-        mentions_in(&task.text[..task.text.floor_char_boundary(TASK_BYTES_MAX)], &mut mentions);
+        mentions.extend(parse_slash_command(&task.text));
+        collect_mentions(
+            &task.text[..task.text.floor_char_boundary(TASK_BYTES_MAX)],
+            &mut mentions,
+        );
         let mut answer = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
         let mut reported = HashSet::new();
@@ -88,30 +91,30 @@ impl Hints {
         let mut slips = HashSet::new();
         for mention in &mentions {
             match self.resolve(mention.name) {
-                Target::Skill(skill) if seen.insert(skill) => {
-                    let reason = Reason::Hint { named: mention.written.to_owned() };
-                    answer.0.push(Evidence { skill, strength: STRENGTH, reason });
+                HintTarget::Skill(skill) if seen.insert(skill) => {
+                    let reason = SelectionReason::Hint { named: mention.written.to_owned() };
+                    answer.0.push(StageEvidence { skill, strength: STRENGTH, reason });
                 }
-                Target::Skill(_) => {}
+                HintTarget::Skill(_) => {}
                 _ if answer.1.len() >= SUGGESTIONS_MAX => {}
-                Target::Nowhere if mention.form == Form::Perhaps => {
-                    let name = key(mention.name);
+                HintTarget::Nowhere if mention.form == MentionForm::Perhaps => {
+                    let name = normalise_id(mention.name);
                     let may_slip = name.chars().count() >= SLIP_LETTERS_MIN
                         && slips.len() < SUGGESTIONS_MAX
                         && !reported.contains(&name)
                         && slips.insert(name.clone());
-                    let id = if may_slip { self.slipped(&name) } else { None };
+                    let id = if may_slip { self.find_typo(&name) } else { None };
                     let Some(id) = id else { continue };
                     reported.insert(name);
                     let (named, nearest) = (mention.written.to_owned(), Some(id.to_owned()));
-                    answer.1.push(Unresolved { named, nearest });
+                    answer.1.push(UnresolvedHint { named, nearest });
                 }
-                target if reported.insert(key(mention.name)) => {
+                target if reported.insert(normalise_id(mention.name)) => {
                     let nearest = match target {
-                        Target::Several(first) => Some(self.ids[first].clone()),
-                        _ => self.nearest(mention.name),
+                        HintTarget::Several(first) => Some(self.ids[first].clone()),
+                        _ => self.nearest_id(mention.name),
                     };
-                    answer.1.push(Unresolved { named: mention.written.to_owned(), nearest });
+                    answer.1.push(UnresolvedHint { named: mention.written.to_owned(), nearest });
                 }
                 _ => {}
             }
@@ -121,29 +124,34 @@ impl Hints {
 
     /// Looks up a name by id first, then without the plugin if it has none. Among several skills, the exact
     /// spelling decides.
-    fn resolve(&self, name: &str) -> Target {
-        let bare = || self.by_name.get(&normalise(name)).filter(|_| !name.contains(':'));
-        match self.by_id.get(&key(name)).or_else(bare).map_or(&[] as &[usize], Vec::as_slice) {
-            [] => Target::Nowhere,
-            [skill] => Target::Skill(*skill),
+    fn resolve(&self, name: &str) -> HintTarget {
+        let bare = || self.by_name.get(&normalise_name(name)).filter(|_| !name.contains(':'));
+        match self
+            .by_id
+            .get(&normalise_id(name))
+            .or_else(bare)
+            .map_or(&[] as &[usize], Vec::as_slice)
+        {
+            [] => HintTarget::Nowhere,
+            [skill] => HintTarget::Skill(*skill),
             several => self.choose(name, several),
         }
     }
 
-    fn choose(&self, name: &str, several: &[usize]) -> Target {
+    fn choose(&self, name: &str, several: &[usize]) -> HintTarget {
         let exact: Vec<usize> =
             several.iter().copied().filter(|skill| self.ids[*skill] == name).collect();
         let offered: Vec<usize> =
             exact.iter().copied().filter(|skill| self.is_offered[*skill]).collect();
         // An agent may have the same name as a skill, which then takes precedence.
         match (offered.as_slice(), exact.as_slice()) {
-            ([skill, ..], _) | ([], [skill, ..]) => Target::Skill(*skill),
-            ([], []) => Target::Several(several[0]),
+            ([skill, ..], _) | ([], [skill, ..]) => HintTarget::Skill(*skill),
+            ([], []) => HintTarget::Several(several[0]),
         }
     }
 
     /// Returns the first skill whose name, with or without the plugin, is one typo away.
-    fn slipped(&self, name: &str) -> Option<&str> {
+    fn find_typo(&self, name: &str) -> Option<&str> {
         let all = self.by_id.iter().chain(&self.by_name);
         let near = all.filter(|(known, _)| {
             // One typo leaves the first or the last two letters intact.
@@ -152,39 +160,39 @@ impl Hints {
                 || known.ends_with(&name[name.len().saturating_sub(2)..])
         });
         let near = near.filter(|(known, _)| {
-            known.chars().count() >= SLIP_LETTERS_MIN && is_one_slip(name, known)
+            known.chars().count() >= SLIP_LETTERS_MIN && is_one_typo(name, known)
         });
         near.filter_map(|(_, skills)| skills.first()).min().map(|skill| self.ids[*skill].as_str())
     }
 
-    fn nearest(&self, name: &str) -> Option<String> {
+    fn nearest_id(&self, name: &str) -> Option<String> {
         let bare = name.split_once(':').map_or(name, |(_, bare)| bare);
-        let of_another_plugin = self.by_name.get(&normalise(bare)).and_then(|all| all.first());
+        let of_another_plugin = self.by_name.get(&normalise_name(bare)).and_then(|all| all.first());
         match of_another_plugin {
             Some(skill) => Some(self.ids[*skill].clone()),
-            None => nearest(name, self.ids.iter().map(String::as_str)).map(str::to_owned),
+            None => nearest_name(name, self.ids.iter().map(String::as_str)).map(str::to_owned),
         }
     }
 }
 
 /// Normalises a name with or without a plugin for comparison.
-fn key(name: &str) -> String {
+fn normalise_id(name: &str) -> String {
     match name.split_once(':') {
-        Some((plugin, skill)) => format!("{}:{}", normalise(plugin), normalise(skill)),
-        None => normalise(name),
+        Some((plugin, skill)) => format!("{}:{}", normalise_name(plugin), normalise_name(skill)),
+        None => normalise_name(name),
     }
 }
 
 /// Parses a comma-separated list of names.
-fn listed<'a>(
+fn parse_list<'a>(
     list: &'a str,
-    form_of: impl Fn(&str) -> Form + 'a,
-) -> impl Iterator<Item = Mention<'a>> {
+    form_of: impl Fn(&str) -> MentionForm + 'a,
+) -> impl Iterator<Item = SkillMention<'a>> {
     list.split([',', '，', '、', '\n']).filter_map(move |item| {
         let written = item.trim_matches(is_list_markup).trim_end_matches('.');
         let name = written.trim_start_matches('@').trim();
         let is_name = name.chars().any(char::is_alphanumeric);
-        is_name.then(|| Mention { form: form_of(name), written, name })
+        is_name.then(|| SkillMention { form: form_of(name), written, name })
     })
 }
 
@@ -194,37 +202,41 @@ fn is_list_markup(c: char) -> bool {
 
 /// Returns how certain an item of a `skills:` line is a name. Prose may begin like such a line as well; a single
 /// word is certainly a name.
-fn form_in_line(name: &str) -> Form {
-    if name.contains(char::is_whitespace) { Form::Perhaps } else { Form::Name }
+fn form_in_line(name: &str) -> MentionForm {
+    if name.contains(char::is_whitespace) { MentionForm::Perhaps } else { MentionForm::Name }
 }
 
 /// Parses a slash command at the beginning of a text. A path parses as well, but finds no skill and is not
 /// reported.
-fn slash(text: &str) -> Option<Mention<'_>> {
+fn parse_slash_command(text: &str) -> Option<SkillMention<'_>> {
     let text = text.trim_start();
     let rest = text.strip_prefix('/')?;
-    let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+    let end = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
     let is_command = !rest[end..].starts_with(['/', '\\', '(']);
     let name = rest[..end].trim_end_matches(['.', ':', '-', '_']);
     let written = &text[..1 + name.len()];
-    (is_command && !name.is_empty()).then_some(Mention { form: Form::Perhaps, written, name })
+    (is_command && !name.is_empty()).then_some(SkillMention {
+        form: MentionForm::Perhaps,
+        written,
+        name,
+    })
 }
 
 /// Collects the names in a text, outside of code.
-fn mentions_in<'a>(text: &'a str, mentions: &mut Vec<Mention<'a>>) {
+fn collect_mentions<'a>(text: &'a str, mentions: &mut Vec<SkillMention<'a>>) {
     let mut fence: Option<&str> = None;
     for line in text.lines() {
-        let run = fence_of(line);
+        let run = find_fence(line);
         match (fence, run) {
             (None, Some(_)) => fence = run,
             (Some(open), Some(close)) if close.starts_with(open) && is_closing(line) => {
                 fence = None
             }
             (None, None) => {
-                if let Some(list) = skills_line(line) {
-                    mentions.extend(listed(list, form_in_line));
+                if let Some(list) = parse_skills_line(line) {
+                    mentions.extend(parse_list(list, form_in_line));
                 }
-                at_signs(line, mentions);
+                collect_at_signs(line, mentions);
             }
             _ => {}
         }
@@ -232,7 +244,7 @@ fn mentions_in<'a>(text: &'a str, mentions: &mut Vec<Mention<'a>>) {
 }
 
 /// Returns the characters that open or close a fenced code block.
-fn fence_of(line: &str) -> Option<&str> {
+fn find_fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let length = line.len() - line.trim_start_matches(sign).len();
@@ -245,7 +257,7 @@ fn is_closing(line: &str) -> bool {
 }
 
 /// Returns the text after `skills:` at the beginning of a line.
-fn skills_line(line: &str) -> Option<&str> {
+fn parse_skills_line(line: &str) -> Option<&str> {
     let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*>#".contains(c));
     let (word, list) = line.split_once(':')?;
     let is_it = ["skill", "skills"].iter().any(|known| word.eq_ignore_ascii_case(known));
@@ -253,44 +265,49 @@ fn skills_line(line: &str) -> Option<&str> {
 }
 
 /// Collects the names after each `@` of a line, outside of `` `code` ``.
-fn at_signs<'a>(line: &'a str, mentions: &mut Vec<Mention<'a>>) {
+fn collect_at_signs<'a>(line: &'a str, mentions: &mut Vec<SkillMention<'a>>) {
     let mut at = 0;
     while let Some(next) = line[at..].find(['`', '@']) {
         let start = at + next;
         if line[start..].starts_with('`') {
-            at = after_code(line, start);
+            at = end_of_code(line, start);
             continue;
         }
         at = start + 1;
-        if line[..start].chars().next_back().is_some_and(goes_on_into_at) {
+        if line[..start].chars().next_back().is_some_and(continues_into_at) {
             continue;
         }
         let rest = &line[at..];
-        let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+        let end = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
         at += end;
         // Skip packages, paths, addresses and decorators.
         if line[at..].starts_with(['/', '@', '(', '\\']) {
             continue;
         }
         let name = rest[..end].trim_end_matches(['.', ':', '-', '_']);
-        mention(line, start, name, mentions);
+        push_mention(line, start, name, mentions);
         // In scripts without spaces, text may follow the name directly.
         let dense = name.find(is_dense).filter(|dense| *dense > 0);
         if let Some(dense) = dense {
-            mention(line, start, &name[..dense], mentions);
+            push_mention(line, start, &name[..dense], mentions);
         }
     }
 }
 
-fn mention<'a>(line: &'a str, start: usize, name: &'a str, mentions: &mut Vec<Mention<'a>>) {
+fn push_mention<'a>(
+    line: &'a str,
+    start: usize,
+    name: &'a str,
+    mentions: &mut Vec<SkillMention<'a>>,
+) {
     if !name.is_empty() {
         let written = &line[start..start + 1 + name.len()];
-        mentions.push(Mention { form: Form::Perhaps, written, name });
+        mentions.push(SkillMention { form: MentionForm::Perhaps, written, name });
     }
 }
 
 /// Returns the end of inline code, or the end of the backticks if they are not closed.
-fn after_code(line: &str, start: usize) -> usize {
+fn end_of_code(line: &str, start: usize) -> usize {
     let length = leading_backticks(&line[start..]);
     let mut at = start + length;
     while let Some(next) = line[at..].find('`') {
@@ -308,12 +325,12 @@ fn leading_backticks(text: &str) -> usize {
 }
 
 /// Returns true if an `@` after this character is part of something longer, such as a mail address.
-fn goes_on_into_at(before: char) -> bool {
+fn continues_into_at(before: char) -> bool {
     let is_letter = before.is_alphanumeric() && !is_dense(before);
     is_letter || matches!(before, '.' | '-' | '_' | '+' | '/' | '\\' | '@')
 }
 
-fn is_of_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || is_mark(c) || matches!(c, '-' | '_' | '.' | ':')
 }
 

@@ -13,9 +13,10 @@ const IDS: [(&str, &str); 8] = [
     ("日本語", "日本語"),
 ];
 
-fn hints() -> Hints {
-    let documents: Vec<_> = IDS.iter().map(|(id, name)| Document::new(id, name, "", "")).collect();
-    Hints::new(&documents)
+fn hints() -> NameHints {
+    let documents: Vec<_> =
+        IDS.iter().map(|(id, name)| SkillDocument::new(id, name, "", "")).collect();
+    NameHints::new(&documents)
 }
 
 /// Formats the skills that are found and, after a bar, the names that are not, each with the nearest known
@@ -114,14 +115,14 @@ fn a_hint_goes_before_the_text_and_both_count_once() {
     let task = Task { hints: vec!["deploy".to_owned()], ..Task::new("@pdf and @deploy") };
     assert_eq!(answer(&task), "acme:deploy pdf|");
     let (found, _) = hints().find(&task);
-    assert_eq!(found[1].reason, Reason::Hint { named: "@pdf".to_owned() });
+    assert_eq!(found[1].reason, SelectionReason::Hint { named: "@pdf".to_owned() });
 }
 
 #[test]
 fn a_skill_goes_before_an_agent_of_the_same_name() {
-    let mut agent = Document::new("review", "review", "", "");
+    let mut agent = SkillDocument::new("review", "review", "", "");
     agent.is_offered = false;
-    let hints = Hints::new(&[agent, Document::new("review", "review", "", "")]);
+    let hints = NameHints::new(&[agent, SkillDocument::new("review", "review", "", "")]);
     let (found, unresolved) = hints.find(&Task::new("@review"));
     assert_eq!(found.iter().map(|found| found.skill).collect::<Vec<_>>(), [1]);
     assert_eq!(unresolved, []);

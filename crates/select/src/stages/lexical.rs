@@ -3,9 +3,9 @@
 //! The weight of a word depends on how rare it is in the catalog and among public skills. Its weight within a
 //! skill is in the index.
 
-use super::fusion::Candidate;
-use crate::index::{Index, Posting, Weight, levels};
-use crate::query::{Place, Query, Term};
+use super::fusion::RankCandidate;
+use crate::index::{SkillIndex, StemPosting, StemWeight, level_values};
+use crate::query::{QueryTerm, StemMatch, TaskQuery};
 
 /// The maximum score of a word in name and description, and in headings and body, as multiples of its weight.
 const HEAD: f32 = 3.0;
@@ -15,21 +15,21 @@ const ANYWHERE: f32 = 0.4;
 
 /// The match between a term and a skill.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hit {
+pub(crate) struct TermHit {
     /// The amount added to the score.
     pub(crate) score: f32,
     /// The position in the index of the stem that matched.
     pub(crate) place: usize,
-    pub(crate) head: Weight,
-    pub(crate) body: Weight,
+    pub(crate) head: StemWeight,
+    pub(crate) body: StemWeight,
 }
 
 /// Adds the score by words to each skill's score.
-pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
+pub(crate) fn score_by_words(query: &TaskQuery, index: &SkillIndex, scores: &mut [f32]) {
     for term in &query.terms {
-        for Place { at, likeness } in &term.places {
-            let head = levels(HEAD * term.head * likeness);
-            let body = levels(BODY * term.whole * likeness);
+        for StemMatch { at, likeness } in &term.places {
+            let head = level_values(HEAD * term.head * likeness);
+            let body = level_values(BODY * term.whole * likeness);
             let anywhere = ANYWHERE * term.whole * likeness;
             index.each_posting(*at, |posting| {
                 if let Some(score) = scores.get_mut(posting.skill as usize) {
@@ -41,7 +41,12 @@ pub(crate) fn score(query: &Query, index: &Index, scores: &mut [f32]) {
 }
 
 /// Records the match of a term in each candidate. Candidates must be in catalog order.
-pub(crate) fn find(query: &Query, at: usize, index: &Index, candidates: &mut [Candidate]) {
+pub(crate) fn record_hits(
+    query: &TaskQuery,
+    at: usize,
+    index: &SkillIndex,
+    candidates: &mut [RankCandidate],
+) {
     let term = &query.terms[at];
     for place in &term.places {
         let mut candidates = candidates.iter_mut();
@@ -57,19 +62,19 @@ pub(crate) fn find(query: &Query, at: usize, index: &Index, candidates: &mut [Ca
                 return;
             }
             let Some(candidate) = &mut next else { return };
-            let score = place.likeness * weigh(term, posting);
+            let score = place.likeness * weigh_posting(term, posting);
             let hit = &mut candidate.hits[at];
             if score > hit.score {
-                let Posting { head, body, .. } = posting;
-                *hit = Hit { score, place: place.at, head, body };
+                let StemPosting { head, body, .. } = posting;
+                *hit = TermHit { score, place: place.at, head, body };
             }
         });
     }
 }
 
 /// Returns the amount that a word adds to the score of a skill.
-fn weigh(term: &Term, posting: Posting) -> f32 {
-    HEAD * term.head * posting.head.share()
-        + BODY * term.whole * posting.body.share()
+fn weigh_posting(term: &QueryTerm, posting: StemPosting) -> f32 {
+    HEAD * term.head * posting.head.as_fraction()
+        + BODY * term.whole * posting.body.as_fraction()
         + ANYWHERE * term.whole
 }

@@ -9,7 +9,7 @@ use regex_syntax::ast::{
     RepetitionRange,
 };
 
-use super::fold::fold_char;
+use super::case_folding::fold_char;
 
 /// Shorter literals occur in too many tasks to filter anything.
 const BYTES_MIN: usize = 3;
@@ -23,8 +23,8 @@ const TEXTS_MAX: usize = 64;
 const CROSSED_MAX: usize = 16;
 
 /// Returns the required literals of a pattern, folded; `None` if it has none that are selective enough.
-pub(crate) fn required(ast: &Ast) -> Option<Vec<String>> {
-    Texts::of(ast).telling()
+pub(crate) fn required_literals(ast: &Ast) -> Option<Vec<String>> {
+    LiteralSet::from_ast(ast).most_selective()
 }
 
 /// Returns the minimum number of characters that a pattern matches.
@@ -41,7 +41,7 @@ pub(crate) fn chars_min(ast: &Ast) -> usize {
         }
         Ast::Group(group) => chars_min(&group.ast),
         Ast::Alternation(either) => either.asts.iter().map(chars_min).min().unwrap_or(0),
-        Ast::Concat(all) => sum(all.asts.iter().map(chars_min)),
+        Ast::Concat(all) => saturating_sum(all.asts.iter().map(chars_min)),
     }
 }
 
@@ -59,7 +59,7 @@ fn times_min(repetition: &Repetition) -> usize {
 
 /// Returns the number of characters in a pattern with repetitions written out: its cost per character of a
 /// text.
-pub(crate) fn positions(ast: &Ast) -> usize {
+pub(crate) fn count_positions(ast: &Ast) -> usize {
     match ast {
         Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => 0,
         Ast::Literal(_)
@@ -68,11 +68,11 @@ pub(crate) fn positions(ast: &Ast) -> usize {
         | Ast::ClassPerl(_)
         | Ast::ClassBracketed(_) => 1,
         Ast::Repetition(repetition) => {
-            positions(&repetition.ast).saturating_mul(written_out(repetition).max(1))
+            count_positions(&repetition.ast).saturating_mul(written_out(repetition).max(1))
         }
-        Ast::Group(group) => positions(&group.ast),
-        Ast::Alternation(either) => sum(either.asts.iter().map(positions)),
-        Ast::Concat(all) => sum(all.asts.iter().map(positions)),
+        Ast::Group(group) => count_positions(&group.ast),
+        Ast::Alternation(either) => saturating_sum(either.asts.iter().map(count_positions)),
+        Ast::Concat(all) => saturating_sum(all.asts.iter().map(count_positions)),
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn compiled_bytes_max(ast: &Ast) -> usize {
         Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Dot(_) => LITERAL,
         Ast::Assertion(_) => LITERAL,
         Ast::ClassUnicode(_) | Ast::ClassPerl(_) => CLASS,
-        Ast::ClassBracketed(class) if members(class).is_some() => CROSSED_MAX * LITERAL,
+        Ast::ClassBracketed(class) if class_members(class).is_some() => CROSSED_MAX * LITERAL,
         Ast::ClassBracketed(_) => CLASS,
         Ast::Repetition(repetition) => {
             let once = compiled_bytes_max(&repetition.ast);
@@ -92,9 +92,9 @@ pub(crate) fn compiled_bytes_max(ast: &Ast) -> usize {
         }
         Ast::Group(group) => compiled_bytes_max(&group.ast).saturating_add(LITERAL),
         Ast::Alternation(either) => {
-            sum(either.asts.iter().map(compiled_bytes_max)).saturating_add(LITERAL)
+            saturating_sum(either.asts.iter().map(compiled_bytes_max)).saturating_add(LITERAL)
         }
-        Ast::Concat(all) => sum(all.asts.iter().map(compiled_bytes_max)),
+        Ast::Concat(all) => saturating_sum(all.asts.iter().map(compiled_bytes_max)),
     }
 }
 
@@ -106,70 +106,73 @@ fn written_out(repetition: &Repetition) -> usize {
     }
 }
 
-fn sum(numbers: impl Iterator<Item = usize>) -> usize {
+fn saturating_sum(numbers: impl Iterator<Item = usize>) -> usize {
     numbers.fold(0, usize::saturating_add)
 }
 
 /// The known literals of the texts that a part of a pattern matches.
-struct Texts {
+struct LiteralSet {
     /// All texts that the part matches, if there are few.
     all: Option<Vec<String>>,
     /// A set of literals of which every matching text contains at least one.
     one_of: Option<Vec<String>>,
 }
 
-impl Texts {
-    const ANY: Texts = Texts { all: None, one_of: None };
+impl LiteralSet {
+    const ANY: LiteralSet = LiteralSet { all: None, one_of: None };
 
-    fn all(texts: Vec<String>) -> Texts {
-        Texts { all: Some(texts), one_of: None }
+    fn from_all(texts: Vec<String>) -> LiteralSet {
+        LiteralSet { all: Some(texts), one_of: None }
     }
 
-    fn nothing() -> Texts {
-        Texts::all(vec![String::new()])
+    fn empty_text() -> LiteralSet {
+        LiteralSet::from_all(vec![String::new()])
     }
 
-    fn of(ast: &Ast) -> Texts {
+    fn from_ast(ast: &Ast) -> LiteralSet {
         match ast {
-            Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => Texts::nothing(),
-            Ast::Literal(literal) => Texts::all(vec![folded(literal.c)]),
-            Ast::Dot(_) | Ast::ClassUnicode(_) | Ast::ClassPerl(_) => Texts::ANY,
-            Ast::ClassBracketed(class) => members(class).map_or(Texts::ANY, Texts::all),
-            Ast::Group(group) => Texts::of(&group.ast),
-            Ast::Repetition(repetition) => Texts::of_repetition(repetition),
-            Ast::Alternation(either) => Texts::of_either(&either.asts),
-            Ast::Concat(concat) => Texts::of_concat(concat),
+            Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => LiteralSet::empty_text(),
+            Ast::Literal(literal) => LiteralSet::from_all(vec![fold_to_string(literal.c)]),
+            Ast::Dot(_) | Ast::ClassUnicode(_) | Ast::ClassPerl(_) => LiteralSet::ANY,
+            Ast::ClassBracketed(class) => {
+                class_members(class).map_or(LiteralSet::ANY, LiteralSet::from_all)
+            }
+            Ast::Group(group) => LiteralSet::from_ast(&group.ast),
+            Ast::Repetition(repetition) => LiteralSet::from_repetition(repetition),
+            Ast::Alternation(either) => LiteralSet::from_alternation(&either.asts),
+            Ast::Concat(concat) => LiteralSet::from_concat(concat),
         }
     }
 
-    fn of_repetition(repetition: &Repetition) -> Texts {
-        let once = Texts::of(&repetition.ast);
+    fn from_repetition(repetition: &Repetition) -> LiteralSet {
+        let once = LiteralSet::from_ast(&repetition.ast);
         if times_min(repetition) > 0 {
-            return Texts { all: None, one_of: once.telling() };
+            return LiteralSet { all: None, one_of: once.most_selective() };
         }
         match (&repetition.op.kind, once.all) {
             (RepetitionKind::ZeroOrOne, Some(mut all)) => {
                 all.push(String::new());
-                few(all).map_or(Texts::ANY, Texts::all)
+                dedup_few(all).map_or(LiteralSet::ANY, LiteralSet::from_all)
             }
-            _ => Texts::ANY,
+            _ => LiteralSet::ANY,
         }
     }
 
-    fn of_either(branches: &[Ast]) -> Texts {
+    fn from_alternation(branches: &[Ast]) -> LiteralSet {
         let (mut all, mut one_of) = (Some(Vec::new()), Some(Vec::new()));
         for branch in branches {
-            let texts = Texts::of(branch);
-            all = all.zip(texts.all.clone()).and_then(|(all, more)| joined(all, more));
-            one_of = one_of.zip(texts.telling()).and_then(|(all, more)| joined(all, more));
+            let texts = LiteralSet::from_ast(branch);
+            all = all.zip(texts.all.clone()).and_then(|(all, more)| join_sets(all, more));
+            one_of =
+                one_of.zip(texts.most_selective()).and_then(|(all, more)| join_sets(all, more));
             if all.is_none() && one_of.is_none() {
-                return Texts::ANY;
+                return LiteralSet::ANY;
             }
         }
-        Texts { all, one_of }
+        LiteralSet { all, one_of }
     }
 
-    fn of_concat(concat: &Concat) -> Texts {
+    fn from_concat(concat: &Concat) -> LiteralSet {
         let mut best: Option<Vec<String>> = None;
         let mut run = vec![String::new()];
         let mut is_whole = true;
@@ -177,57 +180,57 @@ impl Texts {
             // Fast path: most of a pattern is plain letters, and thousands of patterns are parsed at once.
             if let Ast::Literal(literal) = part
                 && run.len() <= CROSSED_MAX
-                && longest(&run) + FOLDED_BYTES_MAX <= BYTES_MAX
+                && longest_len(&run) + FOLDED_BYTES_MAX <= BYTES_MAX
             {
                 run.iter_mut().for_each(|text| fold_char(literal.c, text));
                 continue;
             }
-            let texts = Texts::of(part);
-            if let Some(longer) = texts.all.as_ref().and_then(|all| crossed(&run, all)) {
+            let texts = LiteralSet::from_ast(part);
+            if let Some(longer) = texts.all.as_ref().and_then(|all| concat_all(&run, all)) {
                 run = longer;
                 continue;
             }
             is_whole = false;
-            best = better(best, std::mem::replace(&mut run, vec![String::new()]));
+            best = more_selective(best, std::mem::replace(&mut run, vec![String::new()]));
             if let Some(one_of) = texts.one_of {
-                best = better(best, one_of);
+                best = more_selective(best, one_of);
             }
             run = texts.all.unwrap_or(run);
         }
         if is_whole {
-            return Texts { all: Some(run), one_of: None };
+            return LiteralSet { all: Some(run), one_of: None };
         }
-        Texts { all: None, one_of: better(best, run) }
+        LiteralSet { all: None, one_of: more_selective(best, run) }
     }
 
     /// Returns the more selective of the two sets.
-    fn telling(self) -> Option<Vec<String>> {
-        let all = self.all.filter(|all| is_telling(all));
+    fn most_selective(self) -> Option<Vec<String>> {
+        let all = self.all.filter(|all| is_selective(all));
         match (all, self.one_of) {
-            (Some(all), one_of) => better(one_of, all),
+            (Some(all), one_of) => more_selective(one_of, all),
             (None, one_of) => one_of,
         }
     }
 }
 
-fn folded(c: char) -> String {
+fn fold_to_string(c: char) -> String {
     let mut text = String::new();
     fold_char(c, &mut text);
     text
 }
 
 /// Returns the characters of a class that merely lists a few.
-fn members(class: &ClassBracketed) -> Option<Vec<String>> {
+fn class_members(class: &ClassBracketed) -> Option<Vec<String>> {
     fn add(item: &ClassSetItem, members: &mut Vec<String>) -> Option<()> {
         match item {
             ClassSetItem::Empty(_) => {}
-            ClassSetItem::Literal(literal) => members.push(folded(literal.c)),
+            ClassSetItem::Literal(literal) => members.push(fold_to_string(literal.c)),
             ClassSetItem::Range(range) => {
                 let (start, end) = (u32::from(range.start.c), u32::from(range.end.c));
                 if end.saturating_sub(start) as usize >= CROSSED_MAX {
                     return None;
                 }
-                members.extend((start..=end).filter_map(char::from_u32).map(folded));
+                members.extend((start..=end).filter_map(char::from_u32).map(fold_to_string));
             }
             ClassSetItem::Union(union) => {
                 union.items.iter().try_for_each(|item| add(item, members))?;
@@ -241,54 +244,58 @@ fn members(class: &ClassBracketed) -> Option<Vec<String>> {
     if !class.negated {
         add(item, &mut found)?;
     }
-    few(found).filter(|found| (1..=CROSSED_MAX).contains(&found.len()))
+    dedup_few(found).filter(|found| (1..=CROSSED_MAX).contains(&found.len()))
 }
 
-fn few(mut texts: Vec<String>) -> Option<Vec<String>> {
+fn dedup_few(mut texts: Vec<String>) -> Option<Vec<String>> {
     texts.sort_unstable();
     texts.dedup();
     (texts.len() <= TEXTS_MAX).then_some(texts)
 }
 
-fn joined(mut texts: Vec<String>, more: Vec<String>) -> Option<Vec<String>> {
+fn join_sets(mut texts: Vec<String>, more: Vec<String>) -> Option<Vec<String>> {
     texts.extend(more);
-    few(texts)
+    dedup_few(texts)
 }
 
 /// Concatenates every start with every end, or returns `None` if the result is too large.
-fn crossed(starts: &[String], ends: &[String]) -> Option<Vec<String>> {
-    if starts.len() * ends.len() > CROSSED_MAX || longest(starts) + longest(ends) > BYTES_MAX {
+fn concat_all(starts: &[String], ends: &[String]) -> Option<Vec<String>> {
+    if starts.len() * ends.len() > CROSSED_MAX
+        || longest_len(starts) + longest_len(ends) > BYTES_MAX
+    {
         return None;
     }
-    few(starts
-        .iter()
-        .flat_map(|start| ends.iter().map(move |end| format!("{start}{end}")))
-        .collect())
+    dedup_few(
+        starts
+            .iter()
+            .flat_map(|start| ends.iter().map(move |end| format!("{start}{end}")))
+            .collect(),
+    )
 }
 
-fn longest(texts: &[String]) -> usize {
+fn longest_len(texts: &[String]) -> usize {
     texts.iter().map(String::len).max().unwrap_or(0)
 }
 
-fn shortest(texts: &[String]) -> usize {
+fn shortest_len(texts: &[String]) -> usize {
     texts.iter().map(String::len).min().unwrap_or(0)
 }
 
-fn is_telling(texts: &[String]) -> bool {
-    shortest(texts) >= BYTES_MIN
+fn is_selective(texts: &[String]) -> bool {
+    shortest_len(texts) >= BYTES_MIN
 }
 
 /// Returns the more selective set: long literals are rarer, and every additional literal matches more texts.
-fn better(best: Option<Vec<String>>, other: Vec<String>) -> Option<Vec<String>> {
+fn more_selective(best: Option<Vec<String>>, other: Vec<String>) -> Option<Vec<String>> {
     match best {
-        best if !is_telling(&other) => best,
-        Some(best) if selectivity(&best) >= selectivity(&other) => Some(best),
+        best if !is_selective(&other) => best,
+        Some(best) if compute_selectivity(&best) >= compute_selectivity(&other) => Some(best),
         _ => Some(other),
     }
 }
 
-fn selectivity(texts: &[String]) -> i64 {
-    2 * shortest(texts) as i64 - texts.len() as i64
+fn compute_selectivity(texts: &[String]) -> i64 {
+    2 * shortest_len(texts) as i64 - texts.len() as i64
 }
 
 #[cfg(test)]
@@ -300,7 +307,7 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, expect: &[&str]) {
         let ast = Parser::new().parse(pattern).unwrap();
-        assert_eq!(required(&ast).unwrap_or_default(), expect, "{pattern}");
+        assert_eq!(required_literals(&ast).unwrap_or_default(), expect, "{pattern}");
     }
 
     #[test]
@@ -352,7 +359,7 @@ mod tests {
 
     #[test]
     fn repetitions_are_written_out_in_thought() {
-        let positions = |pattern: &str| positions(&Parser::new().parse(pattern).unwrap());
+        let positions = |pattern: &str| count_positions(&Parser::new().parse(pattern).unwrap());
         for (pattern, expect) in
             [("a|bc", 3), (r"\bab?.*", 3), ("(ab){2,50}c{3}", 103), ("(a{1000}){1000}", 1_000_000)]
         {

@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use globset::{Glob, GlobSet};
 use repertoire_skill::catalog::compile_glob;
 
-use crate::document::Document;
-use crate::evidence::Evidence;
+use crate::document::SkillDocument;
+use crate::evidence::StageEvidence;
 use crate::limits::{GLOB_BYTES_MAX, TASK_PATHS_MAX};
-use crate::selection::Reason;
+use crate::selection::SelectionReason;
 use crate::task::Task;
 
 /// Below 1, because a path only tells which kind of file is touched, not what to do with it.
@@ -23,15 +23,15 @@ const SET: usize = 512;
 
 /// The globs of all skills.
 #[derive(Debug, Default)]
-pub(crate) struct Paths {
-    globs: Vec<Owned>,
+pub(crate) struct PathTriggers {
+    globs: Vec<OwnedGlob>,
     sets: OnceLock<Vec<(usize, GlobSet)>>,
     problems: Vec<GlobProblem>,
 }
 
 /// A glob with the skills that declare it.
 #[derive(Debug)]
-struct Owned {
+struct OwnedGlob {
     glob: Glob,
     written: String,
     /// The index of the skill, and the position of the glob in its list.
@@ -47,9 +47,9 @@ pub(crate) struct GlobProblem {
     pub(crate) message: String,
 }
 
-impl Paths {
-    pub(crate) fn new(documents: &[Document<'_>]) -> Paths {
-        let mut paths = Paths::default();
+impl PathTriggers {
+    pub(crate) fn new(documents: &[SkillDocument<'_>]) -> PathTriggers {
+        let mut paths = PathTriggers::default();
         let mut known: HashMap<&str, usize> = HashMap::new();
         for (skill, document) in documents.iter().enumerate() {
             for (place, written) in document.triggers.paths.iter().enumerate() {
@@ -57,11 +57,11 @@ impl Paths {
                     paths.globs[*at].owners.push((skill, place));
                     continue;
                 }
-                match compile(written) {
+                match compile_bounded(written) {
                     Ok(glob) => {
                         known.insert(written, paths.globs.len());
                         let written = written.clone();
-                        paths.globs.push(Owned { glob, written, owners: vec![(skill, place)] });
+                        paths.globs.push(OwnedGlob { glob, written, owners: vec![(skill, place)] });
                     }
                     Err(message) => {
                         let glob = written.clone();
@@ -75,7 +75,7 @@ impl Paths {
 
     /// Returns the skills with a glob that matches a path of the task, in catalog order. The reason is the
     /// first glob of the skill that matches, with the first path.
-    pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
+    pub(crate) fn find(&self, task: &Task) -> Vec<StageEvidence> {
         if self.globs.is_empty() || task.paths.is_empty() {
             return Vec::new();
         }
@@ -100,10 +100,10 @@ impl Paths {
         }
         hits.sort_unstable();
         hits.dedup_by_key(|(skill, ..)| *skill);
-        let evidence = hits.into_iter().map(|(skill, _, path_at, glob_at)| Evidence {
+        let evidence = hits.into_iter().map(|(skill, _, path_at, glob_at)| StageEvidence {
             skill,
             strength: STRENGTH,
-            reason: Reason::Path {
+            reason: SelectionReason::Path {
                 glob: self.globs[glob_at].written.clone(),
                 path: task.paths[path_at].to_string(),
             },
@@ -117,7 +117,7 @@ impl Paths {
     }
 }
 
-fn compile(glob: &str) -> Result<Glob, String> {
+fn compile_bounded(glob: &str) -> Result<Glob, String> {
     if glob.len() > GLOB_BYTES_MAX {
         return Err(format!("the glob has {} bytes; the limit is {GLOB_BYTES_MAX}", glob.len()));
     }
@@ -125,7 +125,7 @@ fn compile(glob: &str) -> Result<Glob, String> {
 }
 
 /// Compiles sets, each with the index of its first glob.
-fn compile_sets(globs: &[Owned]) -> Vec<(usize, GlobSet)> {
+fn compile_sets(globs: &[OwnedGlob]) -> Vec<(usize, GlobSet)> {
     let mut sets = Vec::new();
     for (at, globs) in globs.chunks(SET).enumerate() {
         add_sets(at * SET, globs, &mut sets);
@@ -134,7 +134,7 @@ fn compile_sets(globs: &[Owned]) -> Vec<(usize, GlobSet)> {
 }
 
 /// Compiles one set, or splits the globs in half if they are too large together.
-fn add_sets(first: usize, globs: &[Owned], sets: &mut Vec<(usize, GlobSet)>) {
+fn add_sets(first: usize, globs: &[OwnedGlob], sets: &mut Vec<(usize, GlobSet)>) {
     match GlobSet::new(globs.iter().map(|owned| &owned.glob)) {
         Ok(set) => sets.push((first, set)),
         Err(_) if globs.len() > 1 => {
@@ -153,13 +153,13 @@ mod tests {
 
     use super::*;
 
-    fn document(globs: &[&str]) -> Document<'static> {
-        let mut document = Document::new("a", "a", "", "");
+    fn document(globs: &[&str]) -> SkillDocument<'static> {
+        let mut document = SkillDocument::new("a", "a", "", "");
         document.triggers.paths = globs.iter().map(|glob| glob.to_string()).collect();
         document
     }
 
-    fn find(paths: &Paths, touched: &[&str]) -> Vec<(usize, String)> {
+    fn find(paths: &PathTriggers, touched: &[&str]) -> Vec<(usize, String)> {
         let touched = touched.iter().map(Utf8PathBuf::from).collect();
         let task = Task { paths: touched, ..Task::default() };
         let evidence = paths.find(&task).into_iter();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_skill_is_found_once_by_its_first_glob_and_the_first_path() {
-        let paths = Paths::new(&[
+        let paths = PathTriggers::new(&[
             document(&["*.md", "src/**/*.rs", "*.rs"]),
             document(&["*.py"]),
             document(&["*.rs"]),
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_bad_glob_is_a_problem_and_breaks_no_other() {
         let long = "a".repeat(GLOB_BYTES_MAX + 1);
-        let paths = Paths::new(&[document(&["[", "{a", &long]), document(&["*.rs"])]);
+        let paths = PathTriggers::new(&[document(&["[", "{a", &long]), document(&["*.rs"])]);
         assert_eq!(find(&paths, &["a.rs"]).len(), 1);
         let problems: Vec<&str> = paths.problems().iter().map(|p| p.message.as_str()).collect();
         assert_eq!(problems.len(), 3, "{problems:?}");
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_leading_dot_makes_no_difference() {
-        let paths = Paths::new(&[document(&["src/*.rs"])]);
+        let paths = PathTriggers::new(&[document(&["src/*.rs"])]);
         assert_eq!(find(&paths, &["./src/a.rs"]).len(), 1);
     }
 
@@ -203,7 +203,7 @@ mod tests {
     fn globs_mean_what_they_mean_to_the_catalog_however_many_there_are() {
         let many: Vec<String> = (0..1_200).map(|at| format!("dir{at}/*/[ab]?.{{rs,md}}")).collect();
         let documents: Vec<_> = many.iter().map(|glob| document(&[glob])).collect();
-        let paths = Paths::new(&documents);
+        let paths = PathTriggers::new(&documents);
         for path in ["dir7/x/a1.rs", "dir700/x/b1.md", "dir1199/y/az.md", "dir7/x/y/a1.rs"] {
             let expect: Vec<usize> =
                 (0..many.len()).filter(|at| glob_matches(&many[*at], path.into())).collect();
@@ -216,8 +216,8 @@ mod tests {
     fn globs_that_are_too_big_together_are_halved() {
         // Larger than any glob that is admitted, so that a few are enough.
         let big = |at: usize| compile_glob(&format!("{at}/{}", "?[ab]".repeat(4_000))).unwrap();
-        let owned = |at| Owned { glob: big(at), written: String::new(), owners: Vec::new() };
-        let globs: Vec<Owned> = (0..20).map(owned).collect();
+        let owned = |at| OwnedGlob { glob: big(at), written: String::new(), owners: Vec::new() };
+        let globs: Vec<OwnedGlob> = (0..20).map(owned).collect();
         let sets = compile_sets(&globs);
         assert!(sets.len() > 1);
         let path = format!("3/{}", "xa".repeat(4_000));
@@ -230,7 +230,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_glob_and_no_path_makes_it_panic(glob in "[\\[\\]{}!*?/a-c,.^-]{0,12}", path in "[a-c/.]{0,12}") {
-            let paths = Paths::new(&[document(&[&glob])]);
+            let paths = PathTriggers::new(&[document(&[&glob])]);
             let found = find(&paths, &[&path]).len();
             let plain = Utf8PathBuf::from(&path);
             if !path.starts_with('.') && !path.contains("/.") && !path.contains("//") {

@@ -14,17 +14,17 @@ use regex_syntax::ast::parse::Parser;
 use regex_syntax::hir::translate::Translator;
 use repertoire_skill::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
 
-use super::fold::fold;
+use super::case_folding::fold_case;
 use super::literals;
-use super::phrases::automaton;
-use crate::document::Document;
-use crate::evidence::Evidence;
+use super::phrases::build_automaton;
+use crate::document::SkillDocument;
+use crate::evidence::StageEvidence;
 use crate::limits::{
     MATCHED_CHARS_MAX, PATTERN_CLASSES_MAX, PATTERN_DFA_BYTES_MAX, PATTERN_STEPS_MAX,
     PATTERNS_EVERYWHERE_MAX, PATTERNS_EVERYWHERE_PER_SKILL_MAX, PATTERNS_PER_SKILL_MAX,
     TASK_BYTES_MAX, TASK_PATTERN_STEPS_MAX,
 };
-use crate::selection::Reason;
+use crate::selection::SelectionReason;
 use crate::task::Task;
 
 /// A pattern with a literal states precisely what the skill is for.
@@ -37,8 +37,8 @@ const PROBES: [&str; 4] =
 
 /// The patterns of all skills, with an automaton that finds those that may match.
 #[derive(Debug)]
-pub(crate) struct Patterns {
-    patterns: Vec<Pattern>,
+pub(crate) struct PatternTriggers {
+    patterns: Vec<TriggerPattern>,
     /// Finds the literals.
     texts: Option<AhoCorasick>,
     /// For each literal in `texts`, the indexes of the patterns that require it.
@@ -53,7 +53,7 @@ pub(crate) struct Patterns {
 
 /// A pattern with the skills that declare it.
 #[derive(Debug)]
-struct Pattern {
+struct TriggerPattern {
     written: String,
     /// The index of the skill, and the position of the pattern in its list.
     owners: Vec<(usize, usize)>,
@@ -76,12 +76,12 @@ pub(crate) struct PatternProblem {
     pub(crate) message: String,
 }
 
-impl Patterns {
-    pub(crate) fn new(documents: &[Document<'_>]) -> Patterns {
-        let mut builder = Builder::default();
+impl PatternTriggers {
+    pub(crate) fn new(documents: &[SkillDocument<'_>]) -> PatternTriggers {
+        let mut builder = PatternBuilder::default();
         for (skill, document) in documents.iter().enumerate() {
             for (place, written) in document.triggers.patterns.iter().enumerate() {
-                if let Err(message) = builder.add(written, (skill, place)) {
+                if let Err(message) = builder.add_pattern(written, (skill, place)) {
                     let pattern = written.clone();
                     builder.problems.push(PatternProblem { skill, pattern, message });
                 }
@@ -92,19 +92,19 @@ impl Patterns {
 
     /// Returns the skills with a pattern that matches the task, in catalog order, each with the first of its
     /// strongest patterns. Further patterns add nothing, because they may all say the same.
-    pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
+    pub(crate) fn find(&self, task: &Task) -> Vec<StageEvidence> {
         if self.patterns.is_empty() {
             return Vec::new();
         }
         let text = &task.text[..task.text.floor_char_boundary(TASK_BYTES_MAX)];
         let mut hits: Vec<(usize, bool, usize, &str, &str)> = Vec::new();
         let mut steps_left = TASK_PATTERN_STEPS_MAX;
-        for at in self.candidates(text) {
+        for at in self.find_candidates(text) {
             let pattern = &self.patterns[at];
-            let Some(left) = steps_left.checked_sub(pattern.steps(text)) else { break };
+            let Some(left) = steps_left.checked_sub(pattern.count_steps(text)) else { break };
             steps_left = left;
-            if let Some(matched) = pattern.matched(text) {
-                let Pattern { written, is_weak, owners, .. } = pattern;
+            if let Some(matched) = pattern.find_match(text) {
+                let TriggerPattern { written, is_weak, owners, .. } = pattern;
                 hits.extend(
                     owners
                         .iter()
@@ -115,10 +115,13 @@ impl Patterns {
         hits.sort_unstable();
         let evidence = hits.chunk_by(|a, b| a.0 == b.0).map(|hits| {
             let (skill, is_weak, _, pattern, matched) = hits[0];
-            Evidence {
+            StageEvidence {
                 skill,
                 strength: if is_weak { WEAK } else { STRENGTH },
-                reason: Reason::Pattern { pattern: pattern.to_owned(), matched: cut(matched) },
+                reason: SelectionReason::Pattern {
+                    pattern: pattern.to_owned(),
+                    matched: shorten_match(matched),
+                },
             }
         });
         evidence.collect()
@@ -129,11 +132,11 @@ impl Patterns {
         self.all_problems.get_or_init(|| {
             let mut problems = self.problems.clone();
             let large = self.patterns.iter().filter(|pattern| pattern.is_large);
-            for pattern in large.filter(|pattern| pattern.regex().is_none()) {
+            for pattern in large.filter(|pattern| pattern.compiled_regex().is_none()) {
                 problems.extend(pattern.owners.iter().map(|(skill, _)| PatternProblem {
                     skill: *skill,
                     pattern: pattern.written.clone(),
-                    message: too_big(),
+                    message: too_big_message(),
                 }));
             }
             problems
@@ -141,11 +144,11 @@ impl Patterns {
     }
 
     /// Returns the indexes of the patterns that may match a text, smallest first.
-    fn candidates(&self, text: &str) -> Vec<usize> {
+    fn find_candidates(&self, text: &str) -> Vec<usize> {
         let mut candidates = self.everywhere.clone();
         if let Some(texts) = &self.texts {
             let mut is_found = vec![false; self.called.len()];
-            for found in texts.find_overlapping_iter(&fold(text)) {
+            for found in texts.find_overlapping_iter(&fold_case(text)) {
                 let at = found.pattern().as_usize();
                 if !std::mem::replace(&mut is_found[at], true) {
                     candidates.extend_from_slice(&self.called[at]);
@@ -158,8 +161,8 @@ impl Patterns {
     }
 }
 
-impl Pattern {
-    fn regex(&self) -> Option<&Regex> {
+impl TriggerPattern {
+    fn compiled_regex(&self) -> Option<&Regex> {
         let regex = self.regex.get_or_init(|| {
             RegexBuilder::new(&self.written)
                 .case_insensitive(true)
@@ -172,22 +175,22 @@ impl Pattern {
     }
 
     /// Returns the part of a text that the pattern may read.
-    fn read<'t>(&self, text: &'t str) -> &'t str {
+    fn readable_part<'t>(&self, text: &'t str) -> &'t str {
         &text[..text.floor_char_boundary(PATTERN_STEPS_MAX / self.size)]
     }
 
     /// Returns the maximum number of steps that matching a text takes.
-    fn steps(&self, text: &str) -> usize {
-        self.size.saturating_mul(self.read(text).len())
+    fn count_steps(&self, text: &str) -> usize {
+        self.size.saturating_mul(self.readable_part(text).len())
     }
 
-    fn matched<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.regex()?.find(self.read(text)).map(|found| found.as_str())
+    fn find_match<'t>(&self, text: &'t str) -> Option<&'t str> {
+        self.compiled_regex()?.find(self.readable_part(text)).map(|found| found.as_str())
     }
 
     /// Rejects a pattern without a literal that matches meaningless text.
-    fn probe(&self) -> Result<(), String> {
-        let regex = self.regex().ok_or_else(too_big)?;
+    fn check_specific(&self) -> Result<(), String> {
+        let regex = self.compiled_regex().ok_or_else(too_big_message)?;
         match PROBES.iter().find(|probe| regex.is_match(probe)) {
             Some(probe) => Err(format!(
                 "the pattern matches everything, for it has no fixed text and matches \"{probe}\""
@@ -199,8 +202,8 @@ impl Pattern {
 
 /// Collects patterns without duplicates.
 #[derive(Default)]
-struct Builder<'a> {
-    patterns: Vec<Pattern>,
+struct PatternBuilder<'a> {
+    patterns: Vec<TriggerPattern>,
     known: HashMap<&'a str, usize>,
     texts: Vec<String>,
     places: HashMap<String, usize>,
@@ -211,8 +214,8 @@ struct Builder<'a> {
     problems: Vec<PatternProblem>,
 }
 
-impl<'a> Builder<'a> {
-    fn add(&mut self, written: &'a str, owner: (usize, usize)) -> Result<(), String> {
+impl<'a> PatternBuilder<'a> {
+    fn add_pattern(&mut self, written: &'a str, owner: (usize, usize)) -> Result<(), String> {
         if owner.1 >= PATTERNS_PER_SKILL_MAX {
             return Err(format!(
                 "the skill has more than {PATTERNS_PER_SKILL_MAX} patterns, the limit"
@@ -225,22 +228,22 @@ impl<'a> Builder<'a> {
             }
             return Ok(());
         }
-        let ast = read(written)?;
+        let ast = parse_pattern(written)?;
         let at = self.patterns.len();
-        let texts = literals::required(&ast);
-        let pattern = Pattern {
+        let texts = literals::required_literals(&ast);
+        let pattern = TriggerPattern {
             written: written.to_owned(),
             owners: vec![owner],
-            size: literals::positions(&ast).max(1),
+            size: literals::count_positions(&ast).max(1),
             is_weak: texts.is_none(),
             is_large: literals::compiled_bytes_max(&ast) > PATTERN_COMPILED_BYTES_MAX,
             regex: OnceLock::new(),
         };
         match texts {
-            Some(texts) => self.call(texts, at),
+            Some(texts) => self.add_literals(texts, at),
             None => {
-                self.admit(owner.0)?;
-                pattern.probe()?;
+                self.admit_everywhere(owner.0)?;
+                pattern.check_specific()?;
                 self.everywhere.push(at);
             }
         }
@@ -251,7 +254,7 @@ impl<'a> Builder<'a> {
 
     /// Checks whether a skill may have one more pattern without a literal. Patterns that are rejected later
     /// count as well, because each is compiled.
-    fn admit(&mut self, skill: usize) -> Result<(), String> {
+    fn admit_everywhere(&mut self, skill: usize) -> Result<(), String> {
         if self.everywhere.len() >= PATTERNS_EVERYWHERE_MAX {
             return Err(format!(
                 "the pattern has no fixed text, and {PATTERNS_EVERYWHERE_MAX} such patterns, the \
@@ -271,7 +274,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn call(&mut self, texts: Vec<String>, pattern: usize) {
+    fn add_literals(&mut self, texts: Vec<String>, pattern: usize) {
         for text in texts {
             let place = *self.places.entry(text).or_insert_with_key(|text| {
                 self.texts.push(text.clone());
@@ -282,26 +285,26 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn build(self) -> Patterns {
-        let Builder { mut everywhere, mut patterns, called, problems, texts, .. } = self;
-        let automaton = automaton(&texts);
+    fn build(self) -> PatternTriggers {
+        let PatternBuilder { mut everywhere, mut patterns, called, problems, texts, .. } = self;
+        let automaton = build_automaton(&texts);
         if automaton.is_none() {
             everywhere = (0..patterns.len()).collect();
         }
         patterns.shrink_to_fit();
         let all_problems = OnceLock::new();
-        Patterns { patterns, texts: automaton, called, everywhere, problems, all_problems }
+        PatternTriggers { patterns, texts: automaton, called, everywhere, problems, all_problems }
     }
 }
 
-fn too_big() -> String {
+fn too_big_message() -> String {
     format!(
         "the pattern takes more than {PATTERN_COMPILED_BYTES_MAX} bytes when compiled, the limit"
     )
 }
 
 /// Parses a pattern, and rejects those that exceed a limit or match the empty text.
-fn read(pattern: &str) -> Result<Ast, String> {
+fn parse_pattern(pattern: &str) -> Result<Ast, String> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(format!(
             "the pattern has {} bytes; the limit is {PATTERN_BYTES_MAX}",
@@ -338,7 +341,7 @@ fn has_flag_u(pattern: &str) -> bool {
     })
 }
 
-fn cut(matched: &str) -> String {
+fn shorten_match(matched: &str) -> String {
     match matched.char_indices().nth(MATCHED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &matched[..end]),
         None => matched.to_owned(),

@@ -4,19 +4,19 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn document<S: AsRef<str>>(patterns: &[S]) -> Document<'static> {
-    let mut document = Document::new("a", "a", "", "");
+fn document<S: AsRef<str>>(patterns: &[S]) -> SkillDocument<'static> {
+    let mut document = SkillDocument::new("a", "a", "", "");
     document.triggers.patterns = patterns.iter().map(|p| p.as_ref().to_owned()).collect();
     document
 }
 
 #[track_caller]
 fn check(pattern: &str, text: &str, expect: Option<&str>) {
-    let patterns = Patterns::new(&[document(&[pattern])]);
+    let patterns = PatternTriggers::new(&[document(&[pattern])]);
     assert_eq!(patterns.problems(), [], "{pattern}");
     let found = patterns.find(&Task::new(text));
     let matched = found.first().map(|found| match &found.reason {
-        Reason::Pattern { matched, .. } => matched.as_str(),
+        SelectionReason::Pattern { matched, .. } => matched.as_str(),
         other => panic!("{other}"),
     });
     assert_eq!(matched, expect, "{pattern} {text}");
@@ -35,7 +35,7 @@ fn a_pattern_finds_its_text_in_any_case() {
 
 #[test]
 fn a_skill_is_found_once_by_its_first_pattern_and_more_add_nothing() {
-    let patterns = Patterns::new(&[
+    let patterns = PatternTriggers::new(&[
         document(&["never", "deploy", r"prod\w*", "deploy"]),
         document(&["deploy"]),
         document::<&str>(&[]),
@@ -70,7 +70,7 @@ fn what_cannot_be_used_is_a_problem_and_breaks_no_other() {
     ];
     let mut all: Vec<&str> = bad.iter().map(|(pattern, _)| *pattern).collect();
     all.push("tender");
-    let patterns = Patterns::new(&[document(&all)]);
+    let patterns = PatternTriggers::new(&[document(&all)]);
     assert_eq!(patterns.problems().len(), bad.len());
     for (problem, (pattern, message)) in patterns.problems().iter().zip(bad) {
         assert_eq!((problem.skill, problem.pattern.as_str()), (0, pattern));
@@ -81,14 +81,14 @@ fn what_cannot_be_used_is_a_problem_and_breaks_no_other() {
 
 #[test]
 fn a_pattern_that_turns_out_too_big_never_matches() {
-    let patterns = Patterns::new(&[document(&[r"tender\w{1000}"])]);
+    let patterns = PatternTriggers::new(&[document(&[r"tender\w{1000}"])]);
     assert_eq!(patterns.find(&Task::new(format!("tender{}", "x".repeat(2000)))), []);
 }
 
 #[test]
 fn a_pattern_that_turns_out_too_big_is_a_problem_of_each_skill_that_has_it() {
     let big = r"the\w{6}";
-    let patterns = Patterns::new(&[
+    let patterns = PatternTriggers::new(&[
         document(&["tender", big]),
         document(&[big]),
         document(&["[a-c]x{40}def"]),
@@ -110,9 +110,9 @@ fn what_is_not_reckoned_large_compiles_within_the_limit() {
             for pattern in
                 [format!("abc(?:{part}){{{times}}}"), format!("abc(?:{part}){{0,{times}}}")]
             {
-                let patterns = Patterns::new(&[document(&[&pattern])]);
+                let patterns = PatternTriggers::new(&[document(&[&pattern])]);
                 if patterns.patterns.iter().all(|pattern| !pattern.is_large) {
-                    assert!(patterns.patterns[0].regex().is_some(), "{pattern}");
+                    assert!(patterns.patterns[0].compiled_regex().is_some(), "{pattern}");
                 }
             }
         }
@@ -124,7 +124,7 @@ fn a_pattern_without_a_fixed_text_stays_weak() {
     for (pattern, text) in
         [(r"#\d+", "see #42"), ("[a-z]{12,}", "internationalisation"), ("v[0-9]", "v2")]
     {
-        let patterns = Patterns::new(&[document(&[pattern])]);
+        let patterns = PatternTriggers::new(&[document(&[pattern])]);
         let found = patterns.find(&Task::new(text));
         assert_eq!(found[0].strength, WEAK, "{pattern}");
     }
@@ -132,7 +132,7 @@ fn a_pattern_without_a_fixed_text_stays_weak() {
 
 #[test]
 fn a_strong_pattern_goes_before_weak_ones_of_its_skill() {
-    let patterns = Patterns::new(&[document(&[r"#\d+", "issue", r"#\d\d"])]);
+    let patterns = PatternTriggers::new(&[document(&[r"#\d+", "issue", r"#\d\d"])]);
     let found = patterns.find(&Task::new("issue #42"));
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].strength, STRENGTH);
@@ -155,18 +155,18 @@ fn a_pattern_that_matches_texts_about_nothing_is_refused() {
         ".{12,}",
         r"[^0-9]{20}",
     ] {
-        let patterns = Patterns::new(&[document(&[pattern])]);
+        let patterns = PatternTriggers::new(&[document(&[pattern])]);
         let [problem] = patterns.problems() else { panic!("{pattern}") };
         assert!(problem.message.contains("matches everything"), "{}", problem.message);
         assert_eq!(patterns.find(&Task::new("hello world, what a day, 1")), []);
     }
-    assert_eq!(Patterns::new(&[document(&["hello.*"])]).problems(), []);
+    assert_eq!(PatternTriggers::new(&[document(&["hello.*"])]).problems(), []);
 }
 
 #[test]
 fn patterns_without_a_fixed_text_are_limited_in_one_skill() {
     let own: Vec<String> = (0..10).map(|at| format!("[0-9]{{{}}}", at + 2)).collect();
-    let patterns = Patterns::new(&[document(&own), document(&["x[0-9]", "tender"])]);
+    let patterns = PatternTriggers::new(&[document(&own), document(&["x[0-9]", "tender"])]);
     assert_eq!(patterns.problems().len(), 10 - PATTERNS_EVERYWHERE_PER_SKILL_MAX);
     for problem in patterns.problems() {
         assert_eq!(problem.skill, 0);
@@ -181,7 +181,7 @@ fn patterns_that_are_left_when_the_work_for_a_task_is_used_up_are_not_tried() {
         (0..40).map(|at| document(&[format!("tender(a?){{600}}{at:03}")])).collect();
     let mut documents = large;
     documents.push(document(&["tender"]));
-    let patterns = Patterns::new(&documents);
+    let patterns = PatternTriggers::new(&documents);
     let every: String = (0..40).map(|at| format!("tender{at:03} ")).collect();
     assert_eq!(patterns.find(&Task::new(&every)).len(), 41);
     let found = patterns.find(&Task::new(every + &"x".repeat(TASK_BYTES_MAX / 2)));
@@ -194,7 +194,7 @@ fn patterns_without_a_fixed_text_are_limited() {
     let documents: Vec<_> = (0..=PATTERNS_EVERYWHERE_MAX)
         .map(|at| document(&[format!("[0-9]{{{}}}", at + 2)]))
         .collect();
-    let patterns = Patterns::new(&documents);
+    let patterns = PatternTriggers::new(&documents);
     assert_eq!(patterns.problems().len(), 1);
     assert!(patterns.problems()[0].message.contains("no fixed text"));
 }
@@ -202,7 +202,7 @@ fn patterns_without_a_fixed_text_are_limited() {
 #[test]
 fn the_patterns_of_one_skill_are_limited() {
     let all: Vec<String> = (0..=PATTERNS_PER_SKILL_MAX).map(|at| format!("tender{at}")).collect();
-    let patterns = Patterns::new(&[document(&all)]);
+    let patterns = PatternTriggers::new(&[document(&all)]);
     assert_eq!(patterns.problems().len(), 1);
     assert!(patterns.problems()[0].message.contains("more than 64 patterns"));
 }
@@ -231,7 +231,7 @@ fn hostile_patterns_do_not_stall() {
     let mixed = (0..TASK_BYTES_MAX).map(|at| if at * at % 7 < at % 5 { 'a' } else { 'b' });
     let texts = ["a".repeat(TASK_BYTES_MAX), "x".repeat(TASK_BYTES_MAX), mixed.collect()];
     let start = Instant::now();
-    let patterns = Patterns::new(&[document(&all)]);
+    let patterns = PatternTriggers::new(&[document(&all)]);
     for text in texts {
         patterns.find(&Task::new(text));
     }
@@ -241,7 +241,7 @@ fn hostile_patterns_do_not_stall() {
 proptest! {
     #[test]
     fn no_pattern_and_no_text_makes_it_panic(pattern in "\\PC{0,24}", text in "\\PC{0,64}") {
-        Patterns::new(&[document(&[pattern])]).find(&Task::new(text));
+        PatternTriggers::new(&[document(&[pattern])]).find(&Task::new(text));
     }
 
     #[test]
@@ -251,7 +251,7 @@ proptest! {
     ) {
         let plain = RegexBuilder::new(&pattern).case_insensitive(true).build();
         let expect = plain.is_ok_and(|plain| !plain.is_match("") && plain.is_match(&text));
-        let patterns = Patterns::new(&[document(&[pattern])]);
+        let patterns = PatternTriggers::new(&[document(&[pattern])]);
         let found = patterns.find(&Task::new(text)).len() == 1;
         let is_refused = patterns.problems().iter().any(|p| p.message.contains("no fixed text"));
         prop_assert_eq!(found, expect && !is_refused);

@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use unicode_normalization::UnicodeNormalization;
 
-use super::fold::fold_char;
-use crate::background::{Background, Part};
-use crate::document::Document;
-use crate::evidence::{Evidence, combine};
+use super::case_folding::fold_char;
+use crate::background::{BackgroundFrequencies, FrequencyPart};
+use crate::document::SkillDocument;
+use crate::evidence::{StageEvidence, combine_strengths};
 use crate::limits::{PHRASE_BYTES_MAX, PHRASES_PER_SKILL_MAX, TASK_BYTES_MAX};
-use crate::selection::Reason;
+use crate::selection::SelectionReason;
 use crate::task::Task;
-use crate::words::{Language, is_dense, is_mark};
+use crate::tokenizer::{TextLanguage, is_dense, is_mark};
 
 /// The strength of a phrase of several words, which is seldom an accident.
 const SEVERAL_WORDS: f32 = 0.85;
@@ -31,23 +31,23 @@ const COMMON_SHARE: f32 = 0.15;
 
 /// The trigger phrases of all skills.
 #[derive(Debug)]
-pub(crate) struct Phrases(PhraseSet);
+pub(crate) struct PhraseTriggers(PhraseSet);
 
-impl Phrases {
-    pub(crate) fn new(documents: &[Document<'_>]) -> Phrases {
-        Phrases(PhraseSet::new(documents, |document| &document.triggers.keywords))
+impl PhraseTriggers {
+    pub(crate) fn new(documents: &[SkillDocument<'_>]) -> PhraseTriggers {
+        PhraseTriggers(PhraseSet::new(documents, |document| &document.triggers.keywords))
     }
 
     /// Returns the skills with a phrase in the task, in catalog order. The reason is the skill's longest
     /// phrase; others add to its strength, common words only up to a cap.
-    pub(crate) fn find(&self, task: &Task) -> Vec<Evidence> {
+    pub(crate) fn find(&self, task: &Task) -> Vec<StageEvidence> {
         let found = self.0.find(&task.text);
         let evidence = found.chunk_by(|a, b| a.skill == b.skill).filter_map(|found| {
-            let longest = longest(found)?;
-            Some(Evidence {
+            let longest = longest_phrase(found)?;
+            Some(StageEvidence {
                 skill: longest.skill,
-                strength: together(found.iter().map(|found| found.phrase.strength())),
-                reason: Reason::Phrase { phrase: longest.written.to_owned() },
+                strength: combine_phrases(found.iter().map(|found| found.phrase.strength())),
+                reason: SelectionReason::Phrase { phrase: longest.written.to_owned() },
             })
         });
         evidence.collect()
@@ -55,20 +55,22 @@ impl Phrases {
 }
 
 /// Combines the strengths of a skill's phrases in the task.
-fn together(strengths: impl Iterator<Item = f32>) -> f32 {
+fn combine_phrases(strengths: impl Iterator<Item = f32>) -> f32 {
     let (common, telling): (Vec<f32>, Vec<f32>) = strengths.partition(|each| *each <= COMMON);
-    combine(telling.into_iter().chain([combine(common).min(COMMON_TOGETHER_MAX)]))
+    combine_strengths(
+        telling.into_iter().chain([combine_strengths(common).min(COMMON_TOGETHER_MAX)]),
+    )
 }
 
 /// Returns the longest phrase; ties go to the first.
-pub(super) fn longest<'a, 'b>(found: &'b [Found<'a>]) -> Option<&'b Found<'a>> {
+pub(super) fn longest_phrase<'a, 'b>(found: &'b [FoundPhrase<'a>]) -> Option<&'b FoundPhrase<'a>> {
     found.iter().rev().max_by_key(|found| found.phrase.text.chars().count())
 }
 
 /// Builds an automaton that finds all texts, including overlapping ones. The contiguous NFA is quick to
 /// build, which matters more than search speed: catalogs change often, and a process answers few tasks per
 /// catalog.
-pub(super) fn automaton<S: AsRef<[u8]>>(texts: &[S]) -> Option<AhoCorasick> {
+pub(super) fn build_automaton<S: AsRef<[u8]>>(texts: &[S]) -> Option<AhoCorasick> {
     AhoCorasick::builder()
         .match_kind(MatchKind::Standard)
         .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -79,22 +81,22 @@ pub(super) fn automaton<S: AsRef<[u8]>>(texts: &[S]) -> Option<AhoCorasick> {
 /// The phrases of all skills, without duplicates.
 #[derive(Debug)]
 pub(super) struct PhraseSet {
-    phrases: Vec<Phrase>,
+    phrases: Vec<TriggerPhrase>,
     automaton: Option<AhoCorasick>,
 }
 
 /// A phrase with the skills that declare it.
 #[derive(Debug)]
-pub(super) struct Phrase {
+pub(super) struct TriggerPhrase {
     /// The normalised text.
     text: String,
     /// The start of the last word, or the end of the text if it does not end with a word.
     last: usize,
-    owners: Vec<Owner>,
+    owners: Vec<PhraseOwner>,
 }
 
 #[derive(Debug)]
-struct Owner {
+struct PhraseOwner {
     skill: usize,
     /// The position of the phrase in the skill's list.
     place: usize,
@@ -104,19 +106,19 @@ struct Owner {
 
 /// A phrase of a skill that occurs in the text.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundPhrase<'a> {
     pub(super) skill: usize,
     pub(super) written: &'a str,
-    phrase: &'a Phrase,
+    phrase: &'a TriggerPhrase,
     place: usize,
 }
 
 impl PhraseSet {
     pub(super) fn new(
-        documents: &[Document<'_>],
-        phrases_of: impl for<'d> Fn(&'d Document<'_>) -> &'d [String],
+        documents: &[SkillDocument<'_>],
+        phrases_of: impl for<'d> Fn(&'d SkillDocument<'_>) -> &'d [String],
     ) -> PhraseSet {
-        let mut phrases: Vec<Phrase> = Vec::new();
+        let mut phrases: Vec<TriggerPhrase> = Vec::new();
         let mut known: HashMap<String, usize> = HashMap::new();
         for (skill, document) in documents.iter().enumerate() {
             let used = phrases_of(document).iter().take(PHRASES_PER_SKILL_MAX);
@@ -124,41 +126,42 @@ impl PhraseSet {
                 if written.len() > PHRASE_BYTES_MAX {
                     continue;
                 }
-                let text = plain(written);
-                if says_nothing(&text) {
+                let text = normalise_phrase(written);
+                if is_meaningless(&text) {
                     continue;
                 }
                 let at = *known.entry(text).or_insert_with_key(|text| {
-                    phrases.push(Phrase::new(text.clone()));
+                    phrases.push(TriggerPhrase::new(text.clone()));
                     phrases.len() - 1
                 });
                 let owners = &mut phrases[at].owners;
                 if owners.last().is_none_or(|owner| owner.skill != skill) {
-                    owners.push(Owner { skill, place, written: written.clone() });
+                    owners.push(PhraseOwner { skill, place, written: written.clone() });
                 }
             }
         }
-        let cores: Vec<&str> = phrases.iter().map(Phrase::core).collect();
-        let automaton = if cores.is_empty() { None } else { automaton(&cores) };
+        let cores: Vec<&str> = phrases.iter().map(TriggerPhrase::core_text).collect();
+        let automaton = if cores.is_empty() { None } else { build_automaton(&cores) };
         PhraseSet { phrases, automaton }
     }
 
     /// Returns every phrase that occurs in a text, ordered by skill and by position in its list.
-    pub(super) fn find(&self, text: &str) -> Vec<Found<'_>> {
+    pub(super) fn find(&self, text: &str) -> Vec<FoundPhrase<'_>> {
         let Some(automaton) = &self.automaton else { return Vec::new() };
-        let text = plain(&text[..text.floor_char_boundary(TASK_BYTES_MAX)]);
+        let text = normalise_phrase(&text[..text.floor_char_boundary(TASK_BYTES_MAX)]);
         let mut language = None;
         let mut is_found = vec![false; self.phrases.len()];
         let mut found = Vec::new();
         for hit in automaton.find_overlapping_iter(&text) {
             let at = hit.pattern().as_usize();
             let phrase = &self.phrases[at];
-            let mut language = || *language.get_or_insert_with(|| Language::of(&text));
+            let mut language =
+                || *language.get_or_insert_with(|| TextLanguage::detect_language(&text));
             if !is_found[at] && phrase.stands_at(hit.start(), hit.end(), &text, &mut language) {
                 is_found[at] = true;
                 found.extend(phrase.owners.iter().map(|owner| {
-                    let Owner { skill, place, written } = owner;
-                    Found { skill: *skill, written, phrase, place: *place }
+                    let PhraseOwner { skill, place, written } = owner;
+                    FoundPhrase { skill: *skill, written, phrase, place: *place }
                 }));
             }
         }
@@ -167,19 +170,19 @@ impl PhraseSet {
     }
 }
 
-impl Phrase {
-    fn new(text: String) -> Phrase {
+impl TriggerPhrase {
+    fn new(text: String) -> TriggerPhrase {
         let last = text.trim_end_matches(is_bounded).len();
-        Phrase { text, last, owners: Vec::new() }
+        TriggerPhrase { text, last, owners: Vec::new() }
     }
 
-    fn last(&self) -> &str {
+    fn last_word(&self) -> &str {
         &self.text[self.last..]
     }
 
     /// The part of the phrase that stays the same when the last word is inflected.
-    fn core(&self) -> &str {
-        &self.text[..self.last + core(self.last()).len()]
+    fn core_text(&self) -> &str {
+        &self.text[..self.last + inflection_core(self.last_word()).len()]
     }
 
     /// Returns true if the phrase occurs in a text at a match of its core: at word boundaries, inflected or
@@ -189,43 +192,43 @@ impl Phrase {
         start: usize,
         end: usize,
         text: &str,
-        language: &mut impl FnMut() -> Language,
+        language: &mut impl FnMut() -> TextLanguage,
     ) -> bool {
         let begins_word = self.text.starts_with(is_bounded);
         if begins_word && text[..start].ends_with(is_bounded) {
             return false;
         }
-        if self.last().is_empty() {
+        if self.last_word().is_empty() {
             return true;
         }
         let rest = &text[end..];
         let end = text.len() - rest.trim_start_matches(is_bounded).len();
         let word = &text[start + self.last..end];
-        word == self.last() || is_inflected(self.last(), word, language)
+        word == self.last_word() || is_inflected(self.last_word(), word, language)
     }
 
     /// Returns the probability that the skill is right given this phrase alone.
     fn strength(&self) -> f32 {
-        let english = Language::ENGLISH;
+        let english = TextLanguage::ENGLISH;
         let mut words = self.text.split(' ');
         let dense = self.text.chars().filter(|c| is_unbounded(*c)).count();
         if words.clone().count() > 1 || dense > 1 {
             return SEVERAL_WORDS;
         }
         let stem = english.stem(words.next().unwrap_or(""));
-        let share = Background::embedded().share(&stem, Part::Whole);
+        let share = BackgroundFrequencies::embedded().share_of_stem(&stem, FrequencyPart::Whole);
         if dense == 1 || share > COMMON_SHARE { COMMON } else { ONE_WORD }
     }
 }
 
 /// Normalises a text for comparison: folds case, and replaces runs of spaces, hyphens and underscores with
 /// one space.
-fn plain(text: &str) -> String {
+fn normalise_phrase(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut add = |c: char| match c {
-        '-' | '_' | '\u{2010}' | '\u{2011}' => blank(&mut plain),
+        '-' | '_' | '\u{2010}' | '\u{2011}' => push_space(&mut plain),
         '\u{2019}' => plain.push('\''),
-        _ if c.is_whitespace() => blank(&mut plain),
+        _ if c.is_whitespace() => push_space(&mut plain),
         _ => fold_char(c, &mut plain),
     };
     if text.is_ascii() {
@@ -237,18 +240,18 @@ fn plain(text: &str) -> String {
     plain
 }
 
-fn blank(plain: &mut String) {
+fn push_space(plain: &mut String) {
     if !plain.is_empty() && !plain.ends_with(' ') {
         plain.push(' ');
     }
 }
 
 /// Returns true for a phrase that would match everywhere: a single letter, or nothing but stop words.
-fn says_nothing(text: &str) -> bool {
+fn is_meaningless(text: &str) -> bool {
     let mut chars = text.chars();
     let is_one = matches!((chars.next(), chars.next()), (Some(c), None) if !is_unbounded(c));
     let mut words = text.split(' ').map(|word| word.trim_matches(is_punctuation));
-    is_one || words.all(|word| word.is_empty() || Language::ENGLISH.is_stop_word(word))
+    is_one || words.all(|word| word.is_empty() || TextLanguage::ENGLISH.is_stop_word(word))
 }
 
 fn is_punctuation(c: char) -> bool {
@@ -267,7 +270,7 @@ fn is_unbounded(c: char) -> bool {
 }
 
 /// Returns the part that all inflections of a word begin with.
-fn core(word: &str) -> &str {
+fn inflection_core(word: &str) -> &str {
     let changes = word.len() >= 4 && word.is_ascii() && word.ends_with(['e', 'y']);
     if changes { &word[..word.len() - 1] } else { word }
 }
@@ -276,11 +279,14 @@ fn core(word: &str) -> &str {
 ///
 /// English inflections are recognised by their endings, because stems would take `important` for a form of
 /// `import`. In other languages stems decide, unless the word is much longer.
-fn is_inflected(word: &str, form: &str, language: &mut impl FnMut() -> Language) -> bool {
+fn is_inflected(word: &str, form: &str, language: &mut impl FnMut() -> TextLanguage) -> bool {
     const LONGER_MAX: usize = 5;
     const CHARS_MIN: usize = 3;
     let Some(ending) = form.strip_prefix(word) else {
-        return match (&word[core(word).len()..], form.strip_prefix(core(word))) {
+        return match (
+            &word[inflection_core(word).len()..],
+            form.strip_prefix(inflection_core(word)),
+        ) {
             ("e", Some(ending)) => matches!(ending, "ing" | "ings"),
             ("y", Some(ending)) => matches!(ending, "ies" | "ied"),
             _ => false,
@@ -303,7 +309,7 @@ fn is_inflected(word: &str, form: &str, language: &mut impl FnMut() -> Language)
     is_english
         || (ending.chars().count() <= LONGER_MAX && {
             let language = language();
-            language != Language::ENGLISH && language.stem(word) == language.stem(form)
+            language != TextLanguage::ENGLISH && language.stem(word) == language.stem(form)
         })
 }
 

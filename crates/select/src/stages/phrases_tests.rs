@@ -2,15 +2,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn document<S: AsRef<str>>(phrases: &[S]) -> Document<'static> {
-    let mut document = Document::new("a", "a", "", "");
+fn document<S: AsRef<str>>(phrases: &[S]) -> SkillDocument<'static> {
+    let mut document = SkillDocument::new("a", "a", "", "");
     document.triggers.keywords = phrases.iter().map(|p| p.as_ref().to_owned()).collect();
     document
 }
 
 #[track_caller]
 fn check(phrase: &str, text: &str, expect: f32) {
-    let found = Phrases::new(&[document(&[phrase])]).find(&Task::new(text));
+    let found = PhraseTriggers::new(&[document(&[phrase])]).find(&Task::new(text));
     let strength = found.first().map_or(0.0, |found| found.strength);
     assert!((strength - expect).abs() < 1e-6, "\"{phrase}\" in \"{text}\": {strength}");
 }
@@ -105,48 +105,53 @@ fn common_words_together_stay_weak_however_many_there_are() {
     let words = ["file", "code", "create", "check", "project"];
     words.iter().for_each(|word| check(word, word, COMMON));
     let text = words.join(", ");
-    let of = |all: &[&str]| Phrases::new(&[document(all)]).find(&Task::new(&text))[0].strength;
+    let of =
+        |all: &[&str]| PhraseTriggers::new(&[document(all)]).find(&Task::new(&text))[0].strength;
     assert!((of(&words) - COMMON_TOGETHER_MAX).abs() < 1e-6, "{}", of(&words));
     check("file", "a file", COMMON);
-    let both = Phrases::new(&[document(&["file", "code", "tender"])]);
+    let both = PhraseTriggers::new(&[document(&["file", "code", "tender"])]);
     let strength = both.find(&Task::new("a tender, a file, some code"))[0].strength;
-    assert!((strength - combine([ONE_WORD, COMMON_TOGETHER_MAX])).abs() < 1e-6, "{strength}");
+    assert!(
+        (strength - combine_strengths([ONE_WORD, COMMON_TOGETHER_MAX])).abs() < 1e-6,
+        "{strength}"
+    );
 }
 
 #[test]
 fn later_phrases_than_the_limit_are_not_used() {
     let all: Vec<String> = (0..=PHRASES_PER_SKILL_MAX).map(|at| format!("tender{at}")).collect();
-    let phrases = Phrases::new(&[document(&all)]);
+    let phrases = PhraseTriggers::new(&[document(&all)]);
     assert_eq!(phrases.find(&Task::new(&all[PHRASES_PER_SKILL_MAX])), []);
     assert_eq!(phrases.find(&Task::new(&all[PHRASES_PER_SKILL_MAX - 1])).len(), 1);
 }
 
 #[test]
 fn a_skill_is_found_once_by_its_longest_phrase_and_more_add() {
-    let phrases = Phrases::new(&[
+    let phrases = PhraseTriggers::new(&[
         document(&["tender", "Danish-Tender", "danish tender"]),
         document(&["nothing"]),
         document(&["tender"]),
     ]);
     let found = phrases.find(&Task::new("a danish tender, and a tender"));
     assert_eq!(found.iter().map(|found| found.skill).collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(found[0].reason, Reason::Phrase { phrase: "Danish-Tender".to_owned() });
-    assert!((found[0].strength - combine([0.75, 0.85])).abs() < 1e-6);
+    assert_eq!(found[0].reason, SelectionReason::Phrase { phrase: "Danish-Tender".to_owned() });
+    assert!((found[0].strength - combine_strengths([0.75, 0.85])).abs() < 1e-6);
     assert_eq!(found[1].strength, ONE_WORD);
 }
 
 #[test]
 fn overlapping_phrases_are_all_found() {
-    let phrases = Phrases::new(&[document(&["code review", "review tool"]), document(&["view"])]);
+    let phrases =
+        PhraseTriggers::new(&[document(&["code review", "review tool"]), document(&["view"])]);
     let found = phrases.find(&Task::new("a code review tool"));
     assert_eq!(found.len(), 1);
-    assert!((found[0].strength - combine([0.85, 0.85])).abs() < 1e-6);
+    assert!((found[0].strength - combine_strengths([0.85, 0.85])).abs() < 1e-6);
 }
 
 /// The expected result of [`PhraseSet::find`], computed by trying every part of the text.
 fn naive(phrase: &str, text: &str) -> bool {
-    let (phrase, text) = (plain(phrase), plain(text));
-    let language = Language::of(&text);
+    let (phrase, text) = (normalise_phrase(phrase), normalise_phrase(text));
+    let language = TextLanguage::detect_language(&text);
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     let is_part = |start: usize, end: usize| {
         let part = &text[start..end];
@@ -164,14 +169,14 @@ fn naive(phrase: &str, text: &str) -> bool {
         });
         cut(start) && cut(end) && is_same
     };
-    !says_nothing(&phrase)
+    !is_meaningless(&phrase)
         && ends.iter().any(|start| ends.iter().any(|end| start < end && is_part(*start, *end)))
 }
 
 proptest! {
     #[test]
     fn no_phrase_and_no_text_makes_it_panic(phrase in "\\PC{0,12}", text in "\\PC{0,48}") {
-        Phrases::new(&[document(&[phrase])]).find(&Task::new(text));
+        PhraseTriggers::new(&[document(&[phrase])]).find(&Task::new(text));
     }
 
     #[test]
@@ -180,7 +185,7 @@ proptest! {
         text in "([abeyæ語]{1,4}|s|ies|ing| |-|\\.|\n){0,16}",
     ) {
         let documents: Vec<_> = phrases.iter().map(|phrase| document(&[phrase])).collect();
-        let found = Phrases::new(&documents).find(&Task::new(&text));
+        let found = PhraseTriggers::new(&documents).find(&Task::new(&text));
         let found: Vec<usize> = found.iter().map(|found| found.skill).collect();
         let expect: Vec<usize> =
             (0..phrases.len()).filter(|at| naive(&phrases[*at], &text)).collect();

@@ -1,49 +1,49 @@
 //! Combines the stages that use what skills declare: hints, events, paths, phrases, patterns and negative
 //! phrases.
 
-use super::events::Events;
-use super::hints::Hints;
-use super::negatives::Negatives;
-use super::paths::Paths;
-use super::patterns::Patterns;
-use super::phrases::Phrases;
-use crate::document::Document;
-use crate::evidence::Evidence;
-use crate::selection::Unresolved;
-use crate::settings::{Stage, Stages};
+use super::events::EventTriggers;
+use super::hints::NameHints;
+use super::negatives::NegativePhrases;
+use super::paths::PathTriggers;
+use super::patterns::PatternTriggers;
+use super::phrases::PhraseTriggers;
+use crate::document::SkillDocument;
+use crate::evidence::StageEvidence;
+use crate::selection::UnresolvedHint;
+use crate::settings::{SelectionStage, StageSet};
 use crate::task::Task;
 
 /// The compiled triggers of a catalog.
 #[derive(Debug)]
-pub(crate) struct Triggers {
-    hints: Hints,
-    events: Events,
-    paths: Paths,
-    phrases: Phrases,
-    patterns: Patterns,
-    negatives: Negatives,
+pub(crate) struct CompiledTriggers {
+    hints: NameHints,
+    events: EventTriggers,
+    paths: PathTriggers,
+    phrases: PhraseTriggers,
+    patterns: PatternTriggers,
+    negatives: NegativePhrases,
 }
 
 /// The triggers that fired for a task.
 #[derive(Debug, Default)]
-pub(crate) struct Fired {
+pub(crate) struct FiredTriggers {
     /// Evidence for skills.
-    pub(crate) pro: Vec<Evidence>,
+    pub(crate) pro: Vec<StageEvidence>,
     /// Evidence against skills.
-    pub(crate) contra: Vec<Evidence>,
+    pub(crate) contra: Vec<StageEvidence>,
     /// Names in hints that do not identify a single skill.
-    pub(crate) unresolved: Vec<Unresolved>,
+    pub(crate) unresolved: Vec<UnresolvedHint>,
 }
 
-impl Triggers {
-    pub(crate) fn new(documents: &[Document<'_>]) -> Self {
-        Triggers {
-            hints: Hints::new(documents),
-            events: Events::new(documents),
-            paths: Paths::new(documents),
-            phrases: Phrases::new(documents),
-            patterns: Patterns::new(documents),
-            negatives: Negatives::new(documents),
+impl CompiledTriggers {
+    pub(crate) fn new(documents: &[SkillDocument<'_>]) -> Self {
+        CompiledTriggers {
+            hints: NameHints::new(documents),
+            events: EventTriggers::new(documents),
+            paths: PathTriggers::new(documents),
+            phrases: PhraseTriggers::new(documents),
+            patterns: PatternTriggers::new(documents),
+            negatives: NegativePhrases::new(documents),
         }
     }
 
@@ -57,24 +57,24 @@ impl Triggers {
         )
     }
 
-    pub(crate) fn find(&self, task: &Task, stages: Stages) -> Fired {
-        let mut fired = Fired::default();
-        if stages.has(Stage::Hints) {
+    pub(crate) fn find(&self, task: &Task, stages: StageSet) -> FiredTriggers {
+        let mut fired = FiredTriggers::default();
+        if stages.has(SelectionStage::Hints) {
             (fired.pro, fired.unresolved) = self.hints.find(task);
         }
-        if stages.has(Stage::Events) {
+        if stages.has(SelectionStage::Events) {
             fired.pro.extend(self.events.find(task));
         }
-        if stages.has(Stage::Paths) {
+        if stages.has(SelectionStage::Paths) {
             fired.pro.extend(self.paths.find(task));
         }
-        if stages.has(Stage::Phrases) {
+        if stages.has(SelectionStage::Phrases) {
             fired.pro.extend(self.phrases.find(task));
         }
-        if stages.has(Stage::Patterns) {
+        if stages.has(SelectionStage::Patterns) {
             fired.pro.extend(self.patterns.find(task));
         }
-        if stages.has(Stage::Negatives) {
+        if stages.has(SelectionStage::Negatives) {
             fired.contra = self.negatives.find(task);
         }
         fired

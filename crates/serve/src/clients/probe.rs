@@ -35,14 +35,14 @@ pub enum ProbeError {
 
 /// The information that a server gave about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probed {
+pub struct ServerInfo {
     pub name: String,
     pub version: String,
     pub tools: Vec<String>,
 }
 
 /// The command to probe, and its environment.
-pub struct Probe<'a> {
+pub struct ServerProbe<'a> {
     pub program: &'a str,
     pub args: &'a [String],
     /// The working folder.
@@ -51,22 +51,23 @@ pub struct Probe<'a> {
     pub vars: &'a BTreeMap<String, String>,
 }
 
-impl Probe<'_> {
+impl ServerProbe<'_> {
     /// Starts the command, queries it, and stops it.
     ///
     /// # Errors
     ///
     /// Returns an error if the server does not start or answer.
-    pub async fn ask(&self) -> Result<Probed, ProbeError> {
+    pub async fn ask(&self) -> Result<ServerInfo, ProbeError> {
         let mut command = Command::new(self.program);
         command.args(self.args).current_dir(self.folder).env_clear().envs(self.vars);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command.kill_on_drop(true);
         let start = |source| ProbeError::Start { program: self.program.to_owned(), source };
         let mut child = command.spawn().map_err(start)?;
-        let probed = match tokio::time::timeout(PROBE_TIMEOUT, self.talk(&mut child)).await {
+        let probed = match tokio::time::timeout(PROBE_TIMEOUT, self.query_server(&mut child)).await
+        {
             Ok(probed) => probed,
-            Err(_) => Err(self.silent("initialize", "it took too long")),
+            Err(_) => Err(self.answer_error("initialize", "it took too long")),
         };
         // Its stdin is closed by now, which is how a client ends a session.
         if tokio::time::timeout(END_TIMEOUT, child.wait()).await.is_err() {
@@ -75,27 +76,27 @@ impl Probe<'_> {
         probed
     }
 
-    async fn talk(&self, child: &mut Child) -> Result<Probed, ProbeError> {
+    async fn query_server(&self, child: &mut Child) -> Result<ServerInfo, ProbeError> {
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(self.silent("initialize", "it has no streams"));
+            return Err(self.answer_error("initialize", "it has no streams"));
         };
         let mut lines = BufReader::new(output.take(ANSWER_BYTES_MAX)).lines();
         let client = json!({ "name": "rep setup", "version": env!("CARGO_PKG_VERSION") });
         let params =
             json!({ "protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client });
-        let hello = self.call(&mut input, &mut lines, "initialize", params).await?;
+        let hello = self.call_method(&mut input, &mut lines, "initialize", params).await?;
         let known = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        self.send(&mut input, "initialize", &known).await?;
-        let tools = self.call(&mut input, &mut lines, "tools/list", json!({})).await?;
+        self.send_message(&mut input, "initialize", &known).await?;
+        let tools = self.call_method(&mut input, &mut lines, "tools/list", json!({})).await?;
         let tools = tools["tools"].as_array().into_iter().flatten();
-        Ok(Probed {
+        Ok(ServerInfo {
             name: string_value(&hello["serverInfo"]["name"]),
             version: string_value(&hello["serverInfo"]["version"]),
             tools: tools.map(|tool| string_value(&tool["name"])).collect(),
         })
     }
 
-    async fn call(
+    async fn call_method(
         &self,
         input: &mut ChildStdin,
         lines: &mut Lines<BufReader<tokio::io::Take<ChildStdout>>>,
@@ -103,24 +104,26 @@ impl Probe<'_> {
         params: Value,
     ) -> Result<Value, ProbeError> {
         let request = json!({ "jsonrpc": "2.0", "id": asked, "method": asked, "params": params });
-        self.send(input, asked, &request).await?;
+        self.send_message(input, asked, &request).await?;
         loop {
-            let line =
-                lines.next_line().await.map_err(|error| self.silent(asked, &error.to_string()))?;
-            let line = line.ok_or_else(|| self.silent(asked, "it ended"))?;
+            let line = lines
+                .next_line()
+                .await
+                .map_err(|error| self.answer_error(asked, &error.to_string()))?;
+            let line = line.ok_or_else(|| self.answer_error(asked, "it ended"))?;
             let said: Value = serde_json::from_str(&line)
-                .map_err(|_| self.silent(asked, "what it writes is no JSON"))?;
+                .map_err(|_| self.answer_error(asked, "what it writes is no JSON"))?;
             if said["id"] != asked {
                 continue;
             }
             return match said.get("result") {
                 Some(result) => Ok(result.clone()),
-                None => Err(self.silent(asked, &said["error"]["message"].to_string())),
+                None => Err(self.answer_error(asked, &said["error"]["message"].to_string())),
             };
         }
     }
 
-    async fn send(
+    async fn send_message(
         &self,
         input: &mut ChildStdin,
         asked: &'static str,
@@ -128,10 +131,10 @@ impl Probe<'_> {
     ) -> Result<(), ProbeError> {
         let line = format!("{message}\n");
         let sent = input.write_all(line.as_bytes()).await;
-        sent.map_err(|error| self.silent(asked, &format!("it does not listen ({error})")))
+        sent.map_err(|error| self.answer_error(asked, &format!("it does not listen ({error})")))
     }
 
-    fn silent(&self, asked: &'static str, why: &str) -> ProbeError {
+    fn answer_error(&self, asked: &'static str, why: &str) -> ProbeError {
         ProbeError::Answer { program: self.program.to_owned(), asked, why: why.to_owned() }
     }
 }

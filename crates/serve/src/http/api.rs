@@ -33,10 +33,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::openapi::{self, Operation, Shape};
-use super::problem::Problem;
-use super::token::Keys;
-use crate::house::House;
+use super::openapi::{self, ApiOperation, ResponseShape};
+use super::problem::HttpProblem;
+use super::token::AccessKeys;
+use crate::house::ServeState;
 
 /// The path where a page exchanges its code for a session; the only path of the API that needs no token.
 pub const SESSION: &str = "/api/v1/session";
@@ -56,29 +56,29 @@ pub struct Nothing {}
 /// An empty object.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NoWords {}
+pub struct EmptyBody {}
 
 /// The parsed request of an endpoint.
-pub struct Call<P = Nothing, Q = Nothing, B = Nothing> {
+pub struct ApiCall<P = Nothing, Q = Nothing, B = Nothing> {
     /// The state that is served.
-    pub house: House,
+    pub house: ServeState,
     /// The accepted tokens.
-    pub keys: Arc<Keys>,
+    pub keys: Arc<AccessKeys>,
     /// The parameters of the path.
     pub path: P,
     pub query: Q,
     /// The requested page of a list.
-    pub paging: Paging,
+    pub paging: PageQuery,
     pub headers: HeaderMap,
     pub body: B,
 }
 
 /// The result of an endpoint.
-pub type Answer<R> = Result<R, Problem>;
+pub type ApiResult<R> = Result<R, HttpProblem>;
 
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Page<T> {
+pub struct ListPage<T> {
     /// The items, in order.
     pub items: Vec<T>,
     /// The `cursor` of the next page; none on the last page.
@@ -91,7 +91,7 @@ pub struct Page<T> {
 
 /// The requested page of a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct Paging {
+pub struct PageQuery {
     /// The position to continue from: `next` of the previous page.
     #[schemars(regex(pattern = r"^[0-9]{1,15}$"))]
     pub cursor: Option<String>,
@@ -100,17 +100,17 @@ pub struct Paging {
     pub limit: Option<usize>,
 }
 
-impl Paging {
+impl PageQuery {
     /// The number of items requested.
     ///
     /// # Errors
     ///
     /// If the limit is 0 or too high.
-    pub fn limit(&self) -> Answer<usize> {
+    pub fn page_limit(&self) -> ApiResult<usize> {
         match self.limit {
             None => Ok(PAGE_USUAL),
             Some(limit) if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
-            Some(_) => Err(Problem::bad_request(format!("`limit` is 1 to {PAGE_MAX}"))),
+            Some(_) => Err(HttpProblem::bad_request(format!("`limit` is 1 to {PAGE_MAX}"))),
         }
     }
 
@@ -119,12 +119,12 @@ impl Paging {
     /// # Errors
     ///
     /// If the cursor is invalid.
-    pub fn start(&self) -> Answer<usize> {
+    pub fn start(&self) -> ApiResult<usize> {
         let Some(text) = &self.cursor else { return Ok(0) };
         let is_number = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
         let start = text.parse().ok().filter(|_| is_number);
         start.ok_or_else(|| {
-            Problem::bad_request("`cursor` is none that was given out")
+            HttpProblem::bad_request("`cursor` is none that was given out")
                 .hint("Send `next` of the page before, or nothing for the first page.")
         })
     }
@@ -135,54 +135,54 @@ impl Paging {
     /// # Errors
     ///
     /// If the cursor or the limit is invalid.
-    pub fn cut<T>(&self, all: impl ExactSizeIterator<Item = T>) -> Answer<Page<T>> {
-        let limit = self.limit()?;
+    pub fn cut_page<T>(&self, all: impl ExactSizeIterator<Item = T>) -> ApiResult<ListPage<T>> {
+        let limit = self.page_limit()?;
         let start = self.start()?;
         let total = all.len();
         let items: Vec<T> = all.skip(start).take(limit).collect();
         let end = start.saturating_add(items.len());
         let next = (end < total && !items.is_empty()).then(|| end.to_string());
-        Ok(Page { items, next, total: Some(total) })
+        Ok(ListPage { items, next, total: Some(total) })
     }
 }
 
 /// Builds the API with all endpoints.
-pub fn all(house: &House, keys: &Arc<Keys>) -> Api {
+pub fn build_api(house: &ServeState, keys: &Arc<AccessKeys>) -> ApiBuilder {
     let parts = [
-        health::add,
-        session::add,
-        status::add,
-        skills::add,
-        diagnostics::add,
-        budgets::add,
-        select::add,
-        events::add,
-        runs::add,
-        costs::add,
-        plans::add,
-        prompt::add,
-        workflows::add,
-        workflow_runs::add,
-        reviews::add,
-        metrics::add,
+        health::add_endpoints,
+        session::add_endpoints,
+        status::add_endpoints,
+        skills::add_endpoints,
+        diagnostics::add_endpoints,
+        budgets::add_endpoints,
+        select::add_endpoints,
+        events::add_endpoints,
+        runs::add_endpoints,
+        costs::add_endpoints,
+        plans::add_endpoints,
+        prompt::add_endpoints,
+        workflows::add_endpoints,
+        workflow_runs::add_endpoints,
+        reviews::add_endpoints,
+        metrics::add_endpoints,
     ];
-    let api = Api::new(house.clone(), Arc::clone(keys));
+    let api = ApiBuilder::new(house.clone(), Arc::clone(keys));
     parts.iter().fold(api, |api, add| add(api)).with_document()
 }
 
 /// A set of endpoints, built one by one.
-pub struct Api {
-    house: House,
-    keys: Arc<Keys>,
+pub struct ApiBuilder {
+    house: ServeState,
+    keys: Arc<AccessKeys>,
     router: Router,
-    operations: Vec<Operation>,
+    operations: Vec<ApiOperation>,
 }
 
 type BoxedResponse = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-impl Api {
-    fn new(house: House, keys: Arc<Keys>) -> Self {
-        Api { house, keys, router: Router::new(), operations: Vec::new() }
+impl ApiBuilder {
+    fn new(house: ServeState, keys: Arc<AccessKeys>) -> Self {
+        ApiBuilder { house, keys, router: Router::new(), operations: Vec::new() }
     }
 
     /// Adds an endpoint. `tag` is the group it is listed under, `summary` describes it in one line.
@@ -200,12 +200,12 @@ impl Api {
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         B: DeserializeOwned + JsonSchema + Default + Send + 'static,
         R: Serialize + JsonSchema + 'static,
-        F: Fn(Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
-        Fut: Future<Output = Answer<R>> + Send,
+        F: Fn(ApiCall<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = ApiResult<R>> + Send,
     {
-        let shape = Shape::json::<R>();
-        let operation = Operation::new::<P, Q, B>(&method, path, tag, summary, shape);
-        self.route(method, operation, move |call| {
+        let shape = ResponseShape::json::<R>();
+        let operation = ApiOperation::new::<P, Q, B>(&method, path, tag, summary, shape);
+        self.add_route(method, operation, move |call| {
             let answered = handler(call);
             async move { answered.await.map(|answer| axum::Json(answer).into_response()) }
         })
@@ -224,12 +224,12 @@ impl Api {
         P: DeserializeOwned + JsonSchema + Send + 'static,
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize + JsonSchema + 'static,
-        F: Fn(Call<P, Q>) -> Fut + Clone + Send + Sync + 'static,
-        Fut: Future<Output = Answer<Page<R>>> + Send,
+        F: Fn(ApiCall<P, Q>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = ApiResult<ListPage<R>>> + Send,
     {
-        let shape = Shape::json::<Page<R>>();
-        let operation = Operation::new::<P, Q, Nothing>(&Method::GET, path, tag, summary, shape);
-        self.route(Method::GET, operation.paged(), move |call| {
+        let shape = ResponseShape::json::<ListPage<R>>();
+        let operation = ApiOperation::new::<P, Q, Nothing>(&Method::GET, path, tag, summary, shape);
+        self.add_route(Method::GET, operation.paged(), move |call| {
             let answered = handler(call);
             async move { answered.await.map(|answer| axum::Json(answer).into_response()) }
         })
@@ -242,39 +242,46 @@ impl Api {
         path: &'static str,
         tag: &'static str,
         summary: &'static str,
-        shape: Shape,
+        shape: ResponseShape,
         handler: F,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
         Q: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(Call<P, Q>) -> Fut + Clone + Send + Sync + 'static,
-        Fut: Future<Output = Answer<Response>> + Send,
+        F: Fn(ApiCall<P, Q>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = ApiResult<Response>> + Send,
     {
-        let operation = Operation::new::<P, Q, Nothing>(&Method::GET, path, tag, summary, shape);
-        self.route(Method::GET, operation, handler)
+        let operation = ApiOperation::new::<P, Q, Nothing>(&Method::GET, path, tag, summary, shape);
+        self.add_route(Method::GET, operation, handler)
     }
 
     /// Documents another status that the last added endpoint may return.
     #[must_use]
     pub fn refuses(mut self, status: StatusCode, when: &'static str) -> Self {
         if let Some(operation) = self.operations.last_mut() {
-            operation.refuses(status, when);
+            operation.add_refusal(status, when);
         }
         self
     }
 
-    fn route<P, Q, B, F, Fut>(mut self, method: Method, operation: Operation, handler: F) -> Self
+    fn add_route<P, Q, B, F, Fut>(
+        mut self,
+        method: Method,
+        operation: ApiOperation,
+        handler: F,
+    ) -> Self
     where
         P: DeserializeOwned + Send + 'static,
         Q: DeserializeOwned + Send + 'static,
         B: DeserializeOwned + Default + Send + 'static,
-        F: Fn(Call<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
-        Fut: Future<Output = Answer<Response>> + Send,
+        F: Fn(ApiCall<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = ApiResult<Response>> + Send,
     {
         let (house, keys) = (self.house.clone(), Arc::clone(&self.keys));
-        let rules =
-            Arc::new(Rules { query: operation.query_names(), body: operation.takes_body() });
+        let rules = Arc::new(EndpointRules {
+            query: operation.query_names(),
+            body: operation.takes_body(),
+        });
         let path = operation.path();
         self.operations.push(operation);
         let filter = MethodFilter::try_from(method).unwrap_or(MethodFilter::GET);
@@ -283,7 +290,7 @@ impl Api {
             let rules = Arc::clone(&rules);
             Box::pin(async move {
                 let answered = async {
-                    let call = read::<P, Q, B>(request, &rules, house, keys).await?;
+                    let call = read_call::<P, Q, B>(request, &rules, house, keys).await?;
                     handler(call).await
                 };
                 answered.await.unwrap_or_else(IntoResponse::into_response)
@@ -298,36 +305,37 @@ impl Api {
         let document: Arc<OnceLock<serde_json::Value>> = Arc::default();
         let told = Arc::clone(&document);
         let summary = "This document";
-        let api = self.add(Method::GET, DOCUMENT, "daemon", summary, move |_: Call| {
+        let api = self.add(Method::GET, DOCUMENT, "daemon", summary, move |_: ApiCall| {
             let told = Arc::clone(&told);
             async move {
                 let whole = told.get().and_then(serde_json::Value::as_object).cloned();
                 Ok(whole.unwrap_or_default())
             }
         });
-        document.get_or_init(|| openapi::document(&api.operations));
+        document.get_or_init(|| openapi::build_document(&api.operations));
         api
     }
 
     /// Turns the endpoints into a router.
     pub fn into_router(self) -> Router {
-        let count = axum::middleware::from_fn_with_state(self.house, super::metrics::count);
+        let count =
+            axum::middleware::from_fn_with_state(self.house, super::metrics::count_requests);
         self.router.route_layer(count)
     }
 }
 
 /// The query parameters and body an endpoint accepts.
-struct Rules {
+struct EndpointRules {
     query: BTreeSet<String>,
     body: bool,
 }
 
-async fn read<P, Q, B>(
+async fn read_call<P, Q, B>(
     request: Request,
-    rules: &Rules,
-    house: House,
-    keys: Arc<Keys>,
-) -> Answer<Call<P, Q, B>>
+    rules: &EndpointRules,
+    house: ServeState,
+    keys: Arc<AccessKeys>,
+) -> ApiResult<ApiCall<P, Q, B>>
 where
     P: DeserializeOwned + Send + 'static,
     Q: DeserializeOwned + 'static,
@@ -335,43 +343,43 @@ where
 {
     let (mut head, body) = request.into_parts();
     let path = Path::<P>::from_request_parts(&mut head, &()).await;
-    let path = path.map_err(|error| Problem::bad_request(error.body_text()))?.0;
+    let path = path.map_err(|error| HttpProblem::bad_request(error.body_text()))?.0;
     refuse_unknown(&head.uri, &rules.query)?;
-    let (query, paging) = (query(&head.uri)?, query(&head.uri)?);
+    let (query, paging) = (parse_query(&head.uri)?, parse_query(&head.uri)?);
     let headers = head.headers.clone();
     let takes_bytes = head.method == Method::POST;
     if takes_bytes {
-        super::guard::json_only(&headers)?;
+        super::guard::require_json(&headers)?;
     }
     let bytes = if takes_bytes {
         let read = Bytes::from_request(Request::from_parts(head, body), &()).await;
-        read.map_err(|error| Problem::new(error.status(), error.body_text()))?
+        read.map_err(|error| HttpProblem::new(error.status(), error.body_text()))?
     } else {
         Bytes::new()
     };
     let body = if rules.body {
-        object(&bytes)?
+        parse_object(&bytes)?
     } else {
         if !bytes.is_empty() {
-            object::<NoWords>(&bytes)?;
+            parse_object::<EmptyBody>(&bytes)?;
         }
         B::default()
     };
-    Ok(Call { house, keys, path, query, paging, headers, body })
+    Ok(ApiCall { house, keys, path, query, paging, headers, body })
 }
 
-fn query<Q: DeserializeOwned>(uri: &Uri) -> Answer<Q> {
+fn parse_query<Q: DeserializeOwned>(uri: &Uri) -> ApiResult<Q> {
     let read = Query::<Q>::try_from_uri(uri);
-    read.map(|query| query.0).map_err(|error| Problem::bad_request(error.body_text()))
+    read.map(|query| query.0).map_err(|error| HttpProblem::bad_request(error.body_text()))
 }
 
 /// Refuses unknown query parameters: a misspelt filter would otherwise be ignored without notice.
-fn refuse_unknown(uri: &Uri, known: &BTreeSet<String>) -> Answer<()> {
-    let given: Vec<(String, String)> = query(uri)?;
+fn refuse_unknown(uri: &Uri, known: &BTreeSet<String>) -> ApiResult<()> {
+    let given: Vec<(String, String)> = parse_query(uri)?;
     match given.iter().find(|(name, _)| !known.contains(name)) {
         None => Ok(()),
         Some((name, _)) => {
-            let problem = Problem::bad_request(format!("there is no parameter `{name}` here"));
+            let problem = HttpProblem::bad_request(format!("there is no parameter `{name}` here"));
             Err(if known.is_empty() {
                 problem
             } else {
@@ -384,13 +392,13 @@ fn refuse_unknown(uri: &Uri, known: &BTreeSet<String>) -> Answer<()> {
 
 /// Parses a body as one JSON object. Serde would take a list for the values of the object's fields, so lists are
 /// refused.
-fn object<B: DeserializeOwned>(bytes: &[u8]) -> Answer<B> {
+fn parse_object<B: DeserializeOwned>(bytes: &[u8]) -> ApiResult<B> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first.is_some_and(|byte| *byte != b'{') {
-        return Err(Problem::bad_request("the body is no JSON object"));
+        return Err(HttpProblem::bad_request("the body is no JSON object"));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        Problem::bad_request(format!("the body is not what is asked for: {error}"))
+        HttpProblem::bad_request(format!("the body is not what is asked for: {error}"))
             .hint("`GET /api/v1/openapi.json` describes it.")
     })
 }
@@ -409,13 +417,13 @@ pub(crate) fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// Runs slow or blocking work on the blocking thread pool.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Answer<T> + Send + 'static,
-) -> Answer<T> {
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> ApiResult<T> + Send + 'static,
+) -> ApiResult<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,
         // A panic only affects the request that caused it.
-        Err(_) => Err(Problem::new(
+        Err(_) => Err(HttpProblem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "this request has met a fault of Repertoire",
         )),

@@ -7,13 +7,13 @@ use std::str::FromStr;
 
 /// A host with an optional port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authority {
-    host: Host,
+pub struct HttpAuthority {
+    host: AuthorityHost,
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Host {
+enum AuthorityHost {
     Ip(IpAddr),
     /// In lower case, without a trailing dot.
     Name(String),
@@ -22,22 +22,22 @@ enum Host {
 /// The text that is not a valid host with an optional port.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{0}` is no name or address, with or without a port")]
-pub struct NotAnAuthority(String);
+pub struct InvalidAuthority(String);
 
-impl FromStr for Authority {
-    type Err = NotAnAuthority;
+impl FromStr for HttpAuthority {
+    type Err = InvalidAuthority;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        take_apart(text).ok_or_else(|| NotAnAuthority(text.to_owned()))
+        parse_authority(text).ok_or_else(|| InvalidAuthority(text.to_owned()))
     }
 }
 
-impl fmt::Display for Authority {
+impl fmt::Display for HttpAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]")?,
-            Host::Ip(IpAddr::V4(ip)) => write!(f, "{ip}")?,
-            Host::Name(name) => f.write_str(name)?,
+            AuthorityHost::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]")?,
+            AuthorityHost::Ip(IpAddr::V4(ip)) => write!(f, "{ip}")?,
+            AuthorityHost::Name(name) => f.write_str(name)?,
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
@@ -45,24 +45,24 @@ impl fmt::Display for Authority {
 
 /// The authorities a server answers to.
 #[derive(Clone, Debug)]
-pub struct Ours {
+pub struct ServerAuthorities {
     listening: SocketAddr,
-    named: Vec<Authority>,
+    named: Vec<HttpAuthority>,
 }
 
-impl Ours {
+impl ServerAuthorities {
     /// Combines the address it listens on with additional configured names.
-    pub fn new(listening: SocketAddr, named: Vec<Authority>) -> Self {
-        Ours { listening, named }
+    pub fn new(listening: SocketAddr, named: Vec<HttpAuthority>) -> Self {
+        ServerAuthorities { listening, named }
     }
 
     /// Returns true if the authority is this server.
-    pub fn answers_to(&self, authority: &Authority) -> bool {
+    pub fn answers_to(&self, authority: &HttpAuthority) -> bool {
         self.is_listening(authority) || self.is_named(authority)
     }
 
     /// Returns true if the authority is a configured name. Such a name may belong to a proxy that terminates TLS.
-    pub fn is_named(&self, authority: &Authority) -> bool {
+    pub fn is_named(&self, authority: &HttpAuthority) -> bool {
         let ours = Some(self.listening.port());
         self.named.iter().any(|named| {
             let port_fits = named.port == authority.port;
@@ -71,52 +71,52 @@ impl Ours {
         })
     }
 
-    fn is_listening(&self, authority: &Authority) -> bool {
+    fn is_listening(&self, authority: &HttpAuthority) -> bool {
         if authority.port.unwrap_or(80) != self.listening.port() {
             return false;
         }
         let (mine, everywhere) = (self.listening.ip(), self.listening.ip().is_unspecified());
         match &authority.host {
-            Host::Ip(ip) if everywhere => {
+            AuthorityHost::Ip(ip) if everywhere => {
                 [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(ip)
             }
-            Host::Ip(ip) => *ip == mine,
-            Host::Name(name) => name == "localhost" && (everywhere || mine.is_loopback()),
+            AuthorityHost::Ip(ip) => *ip == mine,
+            AuthorityHost::Name(name) => name == "localhost" && (everywhere || mine.is_loopback()),
         }
     }
 }
 
-fn take_apart(text: &str) -> Option<Authority> {
+fn parse_authority(text: &str) -> Option<HttpAuthority> {
     if let Some(rest) = text.strip_prefix('[') {
         let (inside, port) = rest.split_once(']')?;
         let ip: Ipv6Addr = inside.parse().ok()?;
         let port = match port {
             "" => None,
-            port => Some(port_of(port.strip_prefix(':')?)?),
+            port => Some(parse_port(port.strip_prefix(':')?)?),
         };
-        return Some(Authority { host: Host::Ip(ip.into()), port });
+        return Some(HttpAuthority { host: AuthorityHost::Ip(ip.into()), port });
     }
     let (host, port) = match text.split_once(':') {
         None => (text, None),
-        Some((host, port)) => (host, Some(port_of(port)?)),
+        Some((host, port)) => (host, Some(parse_port(port)?)),
     };
     let host = match host.parse::<Ipv4Addr>() {
-        Ok(ip) => Host::Ip(ip.into()),
-        Err(_) if is_name(host) => Host::Name(host.to_ascii_lowercase()),
+        Ok(ip) => AuthorityHost::Ip(ip.into()),
+        Err(_) if is_host_name(host) => AuthorityHost::Name(host.to_ascii_lowercase()),
         Err(_) => return None,
     };
-    Some(Authority { host, port })
+    Some(HttpAuthority { host, port })
 }
 
 /// Parses a port: digits without a leading zero.
-fn port_of(text: &str) -> Option<u16> {
+fn parse_port(text: &str) -> Option<u16> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     text.parse().ok().filter(|_| plain)
 }
 
 /// Returns true for a name of letters, digits, hyphens and underscores. Browsers treat a host whose last label is a
 /// number as an IP address, whatever its notation, so these are refused.
-fn is_name(host: &str) -> bool {
+fn is_host_name(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     let is_number = last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit());
     host.len() <= 253 && host.split('.').all(is_label) && !is_number
@@ -134,7 +134,7 @@ mod tests {
     #[track_caller]
     fn check(listening: &str, named: &[&str], text: &str, expect: bool) {
         let named = named.iter().map(|name| name.parse().unwrap()).collect();
-        let ours = Ours::new(listening.parse().unwrap(), named);
+        let ours = ServerAuthorities::new(listening.parse().unwrap(), named);
         let is_ours = text.parse().is_ok_and(|authority| ours.answers_to(&authority));
         assert_eq!(is_ours, expect, "{text:?} at {listening}");
     }
@@ -252,9 +252,9 @@ mod tests {
         for text in
             ["", "http://x", "x/", "*.example.com", "a..b", "x:0", "x:65536", "x y", "1.2.3"]
         {
-            assert!(text.parse::<Authority>().is_err(), "{text:?}");
+            assert!(text.parse::<HttpAuthority>().is_err(), "{text:?}");
         }
-        let round = |text: &str| text.parse::<Authority>().unwrap().to_string();
+        let round = |text: &str| text.parse::<HttpAuthority>().unwrap().to_string();
         assert_eq!(round("Rep.Example:8080"), "rep.example:8080");
         assert_eq!(round("[0::1]:1"), "[::1]:1");
     }

@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::MCP;
-use super::problem::Problem;
+use super::problem::HttpProblem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -29,33 +29,37 @@ const FIXED: [(HeaderName, &str); 7] = [
 ];
 
 /// Assigns request ids.
-pub(super) struct Envelope {
+pub(super) struct RequestEnvelope {
     /// A random prefix that distinguishes request ids of this process from those of an earlier one.
     prefix: u32,
     count: AtomicU64,
     answer_timeout: Duration,
 }
 
-impl Envelope {
+impl RequestEnvelope {
     pub(super) fn new(answer_timeout: Duration) -> Self {
         let mut bytes = [0; 4];
         // Without random numbers there is no token either; a repeated request id does no harm.
         let _ = getrandom::fill(&mut bytes);
-        Envelope { prefix: u32::from_be_bytes(bytes), count: AtomicU64::new(1), answer_timeout }
+        RequestEnvelope {
+            prefix: u32::from_be_bytes(bytes),
+            count: AtomicU64::new(1),
+            answer_timeout,
+        }
     }
 
-    fn number(&self) -> String {
+    fn next_request_id(&self) -> String {
         format!("{:08x}-{:x}", self.prefix, self.count.fetch_add(1, Ordering::Relaxed))
     }
 }
 
 /// The outermost middleware.
-pub(super) async fn wrap(
-    State(envelope): State<Arc<Envelope>>,
+pub(super) async fn wrap_request(
+    State(envelope): State<Arc<RequestEnvelope>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let number = envelope.number();
+    let number = envelope.next_request_id();
     let is_mcp = request.uri().path() == MCP;
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
     let answered = if is_mcp {
@@ -63,11 +67,11 @@ pub(super) async fn wrap(
     } else {
         match tokio::time::timeout(envelope.answer_timeout, answer).await {
             Ok(answered) => answered,
-            Err(_) => Ok(too_slow(envelope.answer_timeout).into_response()),
+            Err(_) => Ok(timeout_problem(envelope.answer_timeout).into_response()),
         }
     };
-    let response = answered.unwrap_or_else(|_| broken().into_response());
-    let mut response = Problem::number(response, &number);
+    let response = answered.unwrap_or_else(|_| panic_problem().into_response());
+    let mut response = HttpProblem::add_request_id(response, &number);
     let headers = response.headers_mut();
     for (name, value) in FIXED {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
@@ -78,13 +82,13 @@ pub(super) async fn wrap(
     response
 }
 
-fn too_slow(limit: Duration) -> Problem {
+fn timeout_problem(limit: Duration) -> HttpProblem {
     let detail = format!("the answer took more than {} seconds", limit.as_secs());
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    HttpProblem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
 }
 
 /// The problem for a panic. Details go to standard error only, since they may be secret; the request id is not.
-fn broken() -> Problem {
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "this request met a fault of the server")
+fn panic_problem() -> HttpProblem {
+    HttpProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "this request met a fault of the server")
         .hint("What broke is on the standard error of `rep serve`. Please report it.")
 }

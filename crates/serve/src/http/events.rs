@@ -5,7 +5,7 @@
 //! comments are sent in between.
 
 mod hub;
-mod news;
+mod messages;
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,16 +15,16 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, header};
-use repertoire_journal::{Cursor, RunId};
+use repertoire_journal::{EventCursor, RunId};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-pub use hub::{Hub, RING_BYTES_MAX, RING_EVENTS_MAX};
-pub use news::{Dropped, Hello, SkillsNews};
+pub use hub::{EventHub, RING_BYTES_MAX, RING_EVENTS_MAX};
+pub use messages::{DroppedMessage, HelloMessage, SkillsReloaded};
 
-use self::hub::{Heard, Item, Listener};
-use super::problem::Problem;
-use crate::house::House;
+use self::hub::{EventListener, HubItem, ListenResult};
+use super::problem::HttpProblem;
+use crate::house::ServeState;
 
 /// The maximum time between two messages, so that a client can tell that the connection is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -42,25 +42,25 @@ static READERS: Semaphore = Semaphore::const_new(READERS_MAX);
 
 /// The subscription of a client.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct EventSubscription {
     /// Start after this cursor; `None` for new events only.
-    pub(super) after: Option<Cursor>,
+    pub(super) after: Option<EventCursor>,
     /// Only events of this run.
     pub(super) run: Option<RunId>,
 }
 
-impl Wanted {
+impl EventSubscription {
     /// The cursor to resume from: from the query, or from the `Last-Event-ID` header of a reconnecting client.
-    pub(super) fn cursor(
+    pub(super) fn resume_cursor(
         after: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Option<Cursor>, Problem> {
+    ) -> Result<Option<EventCursor>, HttpProblem> {
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
         let text = after.or(last.filter(|text| !text.is_empty()));
         text.map(|text| text.parse().map_err(invalid_cursor)).transpose()
     }
 
-    fn wants(&self, item: &Item) -> bool {
+    fn matches_item(&self, item: &HubItem) -> bool {
         match &self.run {
             None => true,
             Some(run) => item.run.as_ref() == Some(run),
@@ -68,29 +68,34 @@ impl Wanted {
     }
 }
 
-fn invalid_cursor(error: repertoire_journal::NoCursor) -> Problem {
-    Problem::bad_request(error.to_string())
+fn invalid_cursor(error: repertoire_journal::CursorParseError) -> HttpProblem {
+    HttpProblem::bad_request(error.to_string())
         .hint("Send the `id` of the last event that was heard, or nothing to hear what is new.")
 }
 
 /// Responds with a stream of events.
-pub(super) async fn respond(house: &House, wanted: Wanted) -> Result<Response, Problem> {
+pub(super) async fn respond_with_events(
+    house: &ServeState,
+    wanted: EventSubscription,
+) -> Result<Response, HttpProblem> {
     let hub = house.hub().await.map_err(|error| {
-        Problem::new(http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+        HttpProblem::new(http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     })?;
     let listener = match wanted.after {
-        None => Some(hub.listen()),
+        None => Some(hub.listen_from_now()),
         Some(cursor) => hub.listen_after(cursor),
     };
     let place = match listener {
-        Some(listener) => Place::Live(listener),
-        None => Place::Behind(wanted.after.unwrap_or_default()),
+        Some(listener) => StreamPosition::Live(listener),
+        None => StreamPosition::Behind(wanted.after.unwrap_or_default()),
     };
-    let hello =
-        Hello { cursor: place.cursor().to_string(), generation: house.catalog().generation() };
-    let first = line("hello", Some(place.cursor()), &hello);
-    let reader = Reader { house: house.clone(), wanted, place };
-    let rest = stream::unfold(Some(reader), |reader| async move { reader?.next().await });
+    let hello = HelloMessage {
+        cursor: place.cursor().to_string(),
+        generation: house.catalog().generation(),
+    };
+    let first = event_message("hello", Some(place.cursor()), &hello);
+    let reader = EventStreamReader { house: house.clone(), wanted, place };
+    let rest = stream::unfold(Some(reader), |reader| async move { reader?.next_bytes().await });
     let all: Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>> =
         Box::pin(stream::once(async move { first }).chain(rest).map(Ok));
     let mut response = Response::new(Body::from_stream(all));
@@ -101,50 +106,50 @@ pub(super) async fn respond(house: &House, wanted: Wanted) -> Result<Response, P
 }
 
 /// The position of a client.
-enum Place {
+enum StreamPosition {
     /// Within the ring.
-    Live(Listener),
+    Live(EventListener),
     /// Behind the ring: the journal is read until the client reaches it.
-    Behind(Cursor),
+    Behind(EventCursor),
 }
 
-impl Place {
-    fn cursor(&self) -> Cursor {
+impl StreamPosition {
+    fn cursor(&self) -> EventCursor {
         match self {
-            Place::Live(listener) => listener.cursor(),
-            Place::Behind(cursor) => *cursor,
+            StreamPosition::Live(listener) => listener.cursor(),
+            StreamPosition::Behind(cursor) => *cursor,
         }
     }
 }
 
-struct Reader {
-    house: House,
-    wanted: Wanted,
-    place: Place,
+struct EventStreamReader {
+    house: ServeState,
+    wanted: EventSubscription,
+    place: StreamPosition,
 }
 
-impl Reader {
+impl EventStreamReader {
     /// Returns the next bytes to send, and the reader if the stream continues.
-    async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
+    async fn next_bytes(mut self) -> Option<(Bytes, Option<Self>)> {
         // Counted from the last message sent, so that events that are filtered out don't postpone the heartbeat.
         let beat = Instant::now() + HEARTBEAT;
         loop {
             let text = match &mut self.place {
-                Place::Live(listener) => {
-                    match tokio::time::timeout_at(beat, listener.next(ITEMS_MAX)).await {
-                        Err(_) => heartbeat(listener.cursor()),
-                        Ok(Heard::Lost) => {
+                StreamPosition::Live(listener) => {
+                    match tokio::time::timeout_at(beat, listener.next_items(ITEMS_MAX)).await {
+                        Err(_) => heartbeat_message(listener.cursor()),
+                        Ok(ListenResult::Lost) => {
                             let reason = "this client was too slow, and was dropped";
-                            return Some((dropped(listener.cursor(), reason), None));
+                            return Some((dropped_message(listener.cursor(), reason), None));
                         }
-                        Ok(Heard::Items(items)) => self.wanted(&items),
+                        Ok(ListenResult::Items(items)) => self.matching_text(&items),
                     }
                 }
-                Place::Behind(cursor) => {
+                StreamPosition::Behind(cursor) => {
                     let cursor = *cursor;
                     match self.catch_up(cursor).await {
                         Ok(text) => text,
-                        Err(reason) => return Some((dropped(cursor, &reason), None)),
+                        Err(reason) => return Some((dropped_message(cursor, &reason), None)),
                     }
                 }
             };
@@ -155,31 +160,33 @@ impl Reader {
     }
 
     /// Reads the journal from a cursor that is older than the ring.
-    async fn catch_up(&mut self, cursor: Cursor) -> Result<Bytes, String> {
+    async fn catch_up(&mut self, cursor: EventCursor) -> Result<Bytes, String> {
         let hub = self.house.hub().await.map_err(|error| error.to_string())?;
         if let Some(listener) = hub.listen_after(cursor) {
-            self.place = Place::Live(listener);
+            self.place = StreamPosition::Live(listener);
             return Ok(Bytes::new());
         }
-        let ring_begins = hub.begins_behind();
+        let ring_begins = hub.oldest_cursor();
         let journal = self.house.journal().await.map_err(|error| error.to_string())?;
         let _turn = READERS.acquire().await.map_err(|error| error.to_string())?;
-        let events = journal.tail(cursor, READ_MAX).await;
+        let events = journal.tail_events(cursor, READ_MAX).await;
         let events = events.map_err(|error| error.to_string())?;
-        let items = first_of(events.iter().map(|(cursor, event)| Item::event(*cursor, event)));
+        let items = take_within_limit(
+            events.iter().map(|(cursor, event)| HubItem::from_event(*cursor, event)),
+        );
         // If there is nothing between this cursor and the ring, continue with the ring.
         let last = items.last().and_then(|item| item.cursor);
-        self.place = Place::Behind(last.unwrap_or(ring_begins));
-        Ok(self.wanted(&items))
+        self.place = StreamPosition::Behind(last.unwrap_or(ring_begins));
+        Ok(self.matching_text(&items))
     }
 
-    fn wanted(&self, items: &[Item]) -> Bytes {
-        let mut wanted = items.iter().filter(|item| self.wanted.wants(item));
+    fn matching_text(&self, items: &[HubItem]) -> Bytes {
+        let mut wanted = items.iter().filter(|item| self.wanted.matches_item(item));
         match (wanted.next(), wanted.next()) {
             (None, _) => Bytes::new(),
             (Some(one), None) => one.text.clone(),
             (Some(_), Some(_)) => {
-                let wanted = items.iter().filter(|item| self.wanted.wants(item));
+                let wanted = items.iter().filter(|item| self.wanted.matches_item(item));
                 wanted.flat_map(|item| item.text.iter().copied()).collect()
             }
         }
@@ -187,7 +194,7 @@ impl Reader {
 }
 
 /// Takes items up to and including the one that exceeds the byte limit.
-fn first_of(items: impl Iterator<Item = Item>) -> Vec<Item> {
+fn take_within_limit(items: impl Iterator<Item = HubItem>) -> Vec<HubItem> {
     let (mut first, mut bytes) = (Vec::new(), 0);
     for item in items {
         bytes += item.text.len();
@@ -199,20 +206,20 @@ fn first_of(items: impl Iterator<Item = Item>) -> Vec<Item> {
     first
 }
 
-fn line(event: &str, cursor: Option<Cursor>, data: &impl serde::Serialize) -> Bytes {
+fn event_message(event: &str, cursor: Option<EventCursor>, data: &impl serde::Serialize) -> Bytes {
     let id = cursor.map(|cursor| format!("id: {cursor}\n")).unwrap_or_default();
     let data = serde_json::to_string(data).unwrap_or_default();
     format!("{id}event: {event}\ndata: {data}\n\n").into()
 }
 
 /// A comment and the current cursor, so that an idle client does not have to go back far when it reconnects.
-fn heartbeat(cursor: Cursor) -> Bytes {
+fn heartbeat_message(cursor: EventCursor) -> Bytes {
     format!(": still here\nid: {cursor}\n\n").into()
 }
 
-fn dropped(cursor: Cursor, reason: &str) -> Bytes {
-    let told = Dropped { cursor: cursor.to_string(), reason: reason.to_owned() };
-    line("dropped", Some(cursor), &told)
+fn dropped_message(cursor: EventCursor, reason: &str) -> Bytes {
+    let told = DroppedMessage { cursor: cursor.to_string(), reason: reason.to_owned() };
+    event_message("dropped", Some(cursor), &told)
 }
 
 #[cfg(test)]
@@ -221,8 +228,10 @@ mod tests {
 
     #[test]
     fn a_client_that_is_far_behind_is_handed_a_little_at_once() {
-        let item = |bytes: usize| Item { cursor: None, run: None, text: vec![b'x'; bytes].into() };
-        let count = |bytes: &[usize]| first_of(bytes.iter().map(|bytes| item(*bytes))).len();
+        let item =
+            |bytes: usize| HubItem { cursor: None, run: None, text: vec![b'x'; bytes].into() };
+        let count =
+            |bytes: &[usize]| take_within_limit(bytes.iter().map(|bytes| item(*bytes))).len();
         assert_eq!(count(&[10, 20, 30]), 3);
         assert_eq!(count(&[BEHIND_BYTES_MAX, 1, 1]), 2);
         assert_eq!(count(&[4 * BEHIND_BYTES_MAX, 1]), 1, "one that is large alone is still told");

@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::patience::Patient;
-use super::pools::{Pools, Seat};
+use super::pools::{ConnectionPools, ConnectionSlot};
+use super::write_timeout::WriteTimeoutStream;
 use crate::limits::HttpLimits;
 
 /// The pause after the system refused another connection.
@@ -38,7 +38,7 @@ pub struct TooFewFiles {
 /// # Errors
 ///
 /// [`TooFewFiles`] if the system allows less.
-pub fn make_room(limits: &HttpLimits) -> Result<(), TooFewFiles> {
+pub fn raise_file_limit(limits: &HttpLimits) -> Result<(), TooFewFiles> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     let connections = limits.connections_max.saturating_add(limits.unauthenticated_connections_max);
@@ -51,14 +51,14 @@ pub fn make_room(limits: &HttpLimits) -> Result<(), TooFewFiles> {
 }
 
 /// Accepts connections until `shutdown` is cancelled, and then waits for the open ones up to `stop_timeout`.
-pub(super) async fn listen(
+pub(super) async fn accept_connections(
     listener: TcpListener,
     router: Router,
     limits: HttpLimits,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let mut open = JoinSet::new();
-    let pools = Pools::new(&limits);
+    let pools = ConnectionPools::new(&limits);
     loop {
         let taken = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -67,15 +67,16 @@ pub(super) async fn listen(
         };
         match taken {
             Ok((stream, _)) => {
-                let seat = pools.enter();
+                let seat = pools.add_connection();
                 let number = seat.number();
-                let attended = attend(stream, router.clone(), seat, limits, shutdown.clone());
-                pools.can_be_ended_by(number, open.spawn(attended));
+                let attended =
+                    serve_connection(stream, router.clone(), seat, limits, shutdown.clone());
+                pools.set_abort_handle(number, open.spawn(attended));
             }
-            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) if is_connection_error(&error) => {}
             // Most likely too many open files: end unauthenticated connections to make room.
             Err(_) => {
-                pools.make_room();
+                pools.end_oldest_connections();
                 tokio::time::sleep(NO_ROOM_PAUSE).await;
             }
         }
@@ -90,16 +91,16 @@ pub(super) async fn listen(
 }
 
 /// Serves all requests of a connection.
-async fn attend(
+async fn serve_connection(
     stream: TcpStream,
     router: Router,
-    seat: Arc<Seat>,
+    seat: Arc<ConnectionSlot>,
     limits: HttpLimits,
     shutdown: CancellationToken,
 ) {
     // Events are small and must be sent without delay.
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
+    let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits.write_timeout));
     let service = router.map_request(move |mut request: http::Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&seat));
         request
@@ -119,7 +120,7 @@ async fn attend(
     let _ = connection.await;
 }
 
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

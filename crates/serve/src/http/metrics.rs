@@ -14,10 +14,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use repertoire_journal::JournalError;
-use repertoire_journal::metrics::Counted;
+use repertoire_journal::metrics::MetricsCollector;
 use tokio::sync::Mutex;
 
-use crate::house::House;
+use crate::house::ServeState;
 
 /// The media type of metrics.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text";
@@ -27,32 +27,32 @@ const END: &str = "# EOF\n";
 /// The buckets of request durations, in seconds.
 const TIMES: [f64; 8] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0];
 
-type Labels = Vec<(&'static str, String)>;
+type MetricLabels = Vec<(&'static str, String)>;
 
 /// The metrics of a daemon.
-pub struct Figures {
-    runs: Mutex<Counted>,
+pub struct DaemonMetrics {
+    runs: Mutex<MetricsCollector>,
     registry: Registry,
-    requests: Family<Labels, Counter>,
-    durations: Family<Labels, Histogram, fn() -> Histogram>,
+    requests: Family<MetricLabels, Counter>,
+    durations: Family<MetricLabels, Histogram, fn() -> Histogram>,
     listeners: Gauge,
     ring_bytes: Gauge,
-    skills: Family<Labels, Gauge>,
+    skills: Family<MetricLabels, Gauge>,
     reloads: Gauge,
 }
 
-impl Default for Figures {
+impl Default for DaemonMetrics {
     fn default() -> Self {
-        Figures::new()
+        DaemonMetrics::new()
     }
 }
 
-impl Figures {
+impl DaemonMetrics {
     /// Creates metrics that are all zero.
     pub fn new() -> Self {
         let make: fn() -> Histogram = || Histogram::new(TIMES);
-        let mut figures = Figures {
-            runs: Mutex::new(Counted::new()),
+        let mut figures = DaemonMetrics {
+            runs: Mutex::new(MetricsCollector::new()),
             registry: Registry::default(),
             requests: Family::default(),
             durations: Family::new_with_constructor(make),
@@ -78,7 +78,7 @@ impl Figures {
     }
 
     /// Counts a request. Routes are those of the table of endpoints, so the number of label values is bounded.
-    fn note(&self, method: &str, route: &str, status: u16, took: Duration) {
+    fn count_request(&self, method: &str, route: &str, status: u16, took: Duration) {
         let labels = vec![
             ("method", method.to_owned()),
             ("route", route.to_owned()),
@@ -94,11 +94,11 @@ impl Figures {
     /// # Errors
     ///
     /// If the journal cannot be used.
-    pub async fn text(&self, house: &House) -> Result<String, JournalError> {
-        self.look(house);
+    pub async fn render_text(&self, house: &ServeState) -> Result<String, JournalError> {
+        self.update_gauges(house);
         let mut runs = self.runs.lock().await;
-        runs.go_on(house.journal().await?).await?;
-        let mut text = runs.text().trim_end_matches(END).to_owned();
+        runs.collect_new_events(house.journal().await?).await?;
+        let mut text = runs.encode_prometheus().trim_end_matches(END).to_owned();
         drop(runs);
         let mut own = String::new();
         encode(&mut own, &self.registry).expect("a string takes everything");
@@ -106,7 +106,7 @@ impl Figures {
         Ok(text)
     }
 
-    fn look(&self, house: &House) {
+    fn update_gauges(&self, house: &ServeState) {
         let catalog = house.catalog();
         let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent()).count();
         let counts = BTreeMap::from([
@@ -119,9 +119,9 @@ impl Figures {
             self.skills.get_or_create(&vec![("state", state.to_owned())]).set(gauge_value(count));
         }
         self.reloads.set(i64::try_from(catalog.generation().saturating_sub(1)).unwrap_or(i64::MAX));
-        if let Some(hub) = house.hub_if_there() {
-            self.listeners.set(gauge_value(hub.listeners()));
-            self.ring_bytes.set(gauge_value(hub.bytes()));
+        if let Some(hub) = house.started_hub() {
+            self.listeners.set(gauge_value(hub.listener_count()));
+            self.ring_bytes.set(gauge_value(hub.ring_bytes()));
         }
     }
 }
@@ -131,13 +131,17 @@ fn gauge_value(count: usize) -> i64 {
 }
 
 /// The middleware that counts requests.
-pub(super) async fn count(State(house): State<House>, request: Request, next: Next) -> Response {
+pub(super) async fn count_requests(
+    State(house): State<ServeState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let start = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let response = next.run(request).await;
     let route = route.unwrap_or_else(|| "none".to_owned());
-    let figures: &Arc<Figures> = house.figures();
-    figures.note(method.as_str(), &route, response.status().as_u16(), start.elapsed());
+    let figures: &Arc<DaemonMetrics> = house.figures();
+    figures.count_request(method.as_str(), &route, response.status().as_u16(), start.elapsed());
     response
 }

@@ -7,14 +7,14 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::api::{NoWords, Paging, SESSION};
-use super::problem::Problem;
+use super::api::{EmptyBody, PageQuery, SESSION};
+use super::problem::HttpProblem;
 
 /// Adds a schema to the document. A function, because all schemas share one generator.
 type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
 /// The description of an endpoint in the document.
-pub struct Operation {
+pub struct ApiOperation {
     method: Method,
     path: &'static str,
     tag: &'static str,
@@ -23,35 +23,38 @@ pub struct Operation {
     in_query: MakeSchema,
     body: Option<MakeSchema>,
     is_paged: bool,
-    answer: Shape,
+    answer: ResponseShape,
     refusals: BTreeMap<u16, &'static str>,
 }
 
 /// The format of a successful response.
-pub struct Shape {
+pub struct ResponseShape {
     media_type: &'static str,
     schema: MakeSchema,
 }
 
-impl Shape {
+impl ResponseShape {
     /// JSON of a type.
     pub fn json<R: JsonSchema>() -> Self {
-        Shape { media_type: "application/json", schema: |generator| generator.subschema_for::<R>() }
+        ResponseShape {
+            media_type: "application/json",
+            schema: |generator| generator.subschema_for::<R>(),
+        }
     }
 
     /// Text of another media type.
     pub fn text(media_type: &'static str) -> Self {
-        Shape { media_type, schema: |generator| generator.subschema_for::<String>() }
+        ResponseShape { media_type, schema: |generator| generator.subschema_for::<String>() }
     }
 }
 
-impl Operation {
+impl ApiOperation {
     pub(super) fn new<P, Q, B>(
         method: &Method,
         path: &'static str,
         tag: &'static str,
         summary: &'static str,
-        answer: Shape,
+        answer: ResponseShape,
     ) -> Self
     where
         P: JsonSchema,
@@ -61,7 +64,7 @@ impl Operation {
         // `Nothing` marks an endpoint without a body; the name is that of the type in `api`.
         let takes_body = B::schema_name() != "Nothing";
         let body: MakeSchema = |generator| generator.subschema_for::<B>();
-        let mut out = Operation {
+        let mut out = ApiOperation {
             method: method.clone(),
             path,
             tag,
@@ -73,36 +76,39 @@ impl Operation {
             answer,
             refusals: BTreeMap::new(),
         };
-        out.refuses_as_all_do();
+        out.add_common_refusals();
         out
     }
 
     /// Adds the statuses that the guard and the parsing of a request may return for any endpoint.
-    fn refuses_as_all_do(&mut self) {
-        self.refuses(StatusCode::BAD_REQUEST, "The request makes no sense.");
-        self.refuses(StatusCode::FORBIDDEN, "The request comes from another site.");
-        self.refuses(StatusCode::MISDIRECTED_REQUEST, "The request is for another host.");
-        self.refuses(StatusCode::INTERNAL_SERVER_ERROR, "Something else failed, such as a disk.");
-        self.refuses(StatusCode::SERVICE_UNAVAILABLE, "The answer took too long.");
+    fn add_common_refusals(&mut self) {
+        self.add_refusal(StatusCode::BAD_REQUEST, "The request makes no sense.");
+        self.add_refusal(StatusCode::FORBIDDEN, "The request comes from another site.");
+        self.add_refusal(StatusCode::MISDIRECTED_REQUEST, "The request is for another host.");
+        self.add_refusal(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "Something else failed, such as a disk.",
+        );
+        self.add_refusal(StatusCode::SERVICE_UNAVAILABLE, "The answer took too long.");
         if !self.is_open() || self.path == SESSION {
-            self.refuses(StatusCode::UNAUTHORIZED, "The token is missing or not valid.");
+            self.add_refusal(StatusCode::UNAUTHORIZED, "The token is missing or not valid.");
         }
         if self.path.contains('{') {
-            self.refuses(StatusCode::NOT_FOUND, "There is nothing of that name.");
+            self.add_refusal(StatusCode::NOT_FOUND, "There is nothing of that name.");
         }
         if self.method != Method::GET {
-            self.refuses(StatusCode::REQUEST_TIMEOUT, "The body took too long to come.");
-            self.refuses(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.");
-            self.refuses(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is no JSON.");
+            self.add_refusal(StatusCode::REQUEST_TIMEOUT, "The body took too long to come.");
+            self.add_refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.");
+            self.add_refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is no JSON.");
         }
     }
 
-    pub(super) fn refuses(&mut self, status: StatusCode, when: &'static str) {
+    pub(super) fn add_refusal(&mut self, status: StatusCode, when: &'static str) {
         self.refusals.insert(status.as_u16(), when);
     }
 
     pub(super) fn paged(self) -> Self {
-        Operation { is_paged: true, ..self }
+        ApiOperation { is_paged: true, ..self }
     }
 
     pub(super) fn takes_body(&self) -> bool {
@@ -115,15 +121,15 @@ impl Operation {
 
     /// The names of the query parameters.
     pub(super) fn query_names(&self) -> BTreeSet<String> {
-        let mut generator = generator();
+        let mut generator = schema_generator();
         let name = |parameter: &Value| parameter["name"].as_str().map(str::to_owned);
-        self.query(&mut generator).iter().filter_map(name).collect()
+        self.query_parameters(&mut generator).iter().filter_map(name).collect()
     }
 
-    fn query(&self, generator: &mut SchemaGenerator) -> Vec<Value> {
-        let mut out = fields("query", &(self.in_query)(generator));
+    fn query_parameters(&self, generator: &mut SchemaGenerator) -> Vec<Value> {
+        let mut out = schema_parameters("query", &(self.in_query)(generator));
         if self.is_paged {
-            out.extend(fields("query", &Paging::json_schema(generator)));
+            out.extend(schema_parameters("query", &PageQuery::json_schema(generator)));
         }
         out
     }
@@ -132,9 +138,9 @@ impl Operation {
         self.path == SESSION || !self.path.starts_with("/api/") && self.path != "/metrics"
     }
 
-    fn describe(&self, generator: &mut SchemaGenerator) -> Value {
-        let mut parameters = fields("path", &(self.in_path)(generator));
-        parameters.extend(self.query(generator));
+    fn describe_operation(&self, generator: &mut SchemaGenerator) -> Value {
+        let mut parameters = schema_parameters("path", &(self.in_path)(generator));
+        parameters.extend(self.query_parameters(generator));
         let schema = (self.answer.schema)(generator);
         let mut responses = json!({
             "200": {
@@ -143,7 +149,7 @@ impl Operation {
             },
         });
         for (status, when) in &self.refusals {
-            let schema = generator.subschema_for::<Problem>();
+            let schema = generator.subschema_for::<HttpProblem>();
             responses[status.to_string()] = json!({
                 "description": when,
                 "content": { "application/problem+json": { "schema": schema } },
@@ -152,7 +158,7 @@ impl Operation {
         let mut out = json!({
             "tags": [self.tag],
             "summary": self.summary,
-            "operationId": self.id(),
+            "operationId": self.operation_id(),
             "responses": responses,
         });
         if self.is_open() {
@@ -162,14 +168,14 @@ impl Operation {
             out["parameters"] = Value::Array(parameters);
         }
         if self.method == Method::POST {
-            let nothing: MakeSchema = |generator| generator.subschema_for::<NoWords>();
+            let nothing: MakeSchema = |generator| generator.subschema_for::<EmptyBody>();
             let schema = self.body.unwrap_or(nothing)(generator);
             out["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         }
         out
     }
 
-    fn id(&self) -> String {
+    fn operation_id(&self) -> String {
         let words = self.path.split(['/', '{', '}', '.', '-']);
         let words = words.filter(|word| !matches!(*word, "" | "api" | "v1"));
         let method = self.method.as_str().to_ascii_lowercase();
@@ -179,14 +185,14 @@ impl Operation {
 }
 
 /// The fields of a type as parameters.
-fn fields(place: &str, schema: &Schema) -> Vec<Value> {
+fn schema_parameters(place: &str, schema: &Schema) -> Vec<Value> {
     let object = schema.as_object();
     let part = |name: &str| object.and_then(|object| object.get(name));
     let required = part("required").and_then(Value::as_array);
     let Some(Value::Object(properties)) = part("properties") else { return Vec::new() };
     let described = properties.iter().map(|(name, schema)| {
         let is_required = required.is_some_and(|names| names.iter().any(|other| other == name));
-        let mut schema = without_null(schema.clone());
+        let mut schema = remove_null(schema.clone());
         let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         let mut out = json!({
             "name": name,
@@ -203,7 +209,7 @@ fn fields(place: &str, schema: &Schema) -> Vec<Value> {
 }
 
 /// Removes `null` from the schema of a parameter: a parameter is present or absent, and cannot be null.
-fn without_null(mut schema: Value) -> Value {
+fn remove_null(mut schema: Value) -> Value {
     let Some(object) = schema.as_object_mut() else { return schema };
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|one| one != "null");
@@ -227,7 +233,7 @@ fn without_null(mut schema: Value) -> Value {
     schema
 }
 
-fn generator() -> SchemaGenerator {
+fn schema_generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
@@ -236,11 +242,11 @@ fn generator() -> SchemaGenerator {
 }
 
 /// Builds the whole document.
-pub(super) fn document(operations: &[Operation]) -> Value {
-    let mut generator = generator();
+pub(super) fn build_document(operations: &[ApiOperation]) -> Value {
+    let mut generator = schema_generator();
     let mut paths: Map<String, Value> = Map::new();
     for operation in operations {
-        let described = operation.describe(&mut generator);
+        let described = operation.describe_operation(&mut generator);
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method.as_str().to_ascii_lowercase()] = described;
     }
@@ -258,15 +264,15 @@ pub(super) fn document(operations: &[Operation]) -> Value {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
     });
-    bound(&mut document);
+    add_integer_limits(&mut document);
     document
 }
 
 /// Adds the maximum of integers, because readers ignore `format`. 64-bit integers are limited to the range that every
 /// JSON reader can represent.
-fn bound(value: &mut Value) {
+fn add_integer_limits(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(bound),
+        Value::Array(items) => items.iter_mut().for_each(add_integer_limits),
         Value::Object(object) => {
             let most: Option<i64> = match object.get("format").and_then(Value::as_str) {
                 Some("uint8") => Some(u8::MAX.into()),
@@ -279,7 +285,7 @@ fn bound(value: &mut Value) {
             if let Some(most) = most {
                 object.entry("maximum").or_insert_with(|| most.into());
             }
-            object.values_mut().for_each(bound);
+            object.values_mut().for_each(add_integer_limits);
         }
         _ => {}
     }

@@ -17,14 +17,14 @@ const ENDED_AT_ONCE: usize = 16;
 
 /// The open connections.
 #[derive(Debug)]
-pub(super) struct Pools {
-    state: Mutex<State>,
+pub(super) struct ConnectionPools {
+    state: Mutex<PoolState>,
     unauthenticated_max: usize,
     authenticated_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     /// The number of the next connection; a smaller number is older.
     next: u64,
     /// Connections without a token, with the handle that aborts each one once its task is known.
@@ -34,15 +34,15 @@ struct State {
 
 /// The place of a connection in a pool. Dropping it frees the place.
 #[derive(Debug)]
-pub(super) struct Seat {
-    pools: Arc<Pools>,
+pub(super) struct ConnectionSlot {
+    pools: Arc<ConnectionPools>,
     number: u64,
     is_authenticated: AtomicBool,
 }
 
-impl Pools {
+impl ConnectionPools {
     pub(super) fn new(limits: &HttpLimits) -> Arc<Self> {
-        Arc::new(Pools {
+        Arc::new(ConnectionPools {
             state: Mutex::default(),
             unauthenticated_max: limits.unauthenticated_connections_max.max(1),
             authenticated_max: limits.connections_max,
@@ -50,36 +50,36 @@ impl Pools {
     }
 
     /// Adds a new connection. If the pool is full, its oldest connection is closed.
-    pub(super) fn enter(self: &Arc<Self>) -> Arc<Seat> {
-        let mut state = self.state();
+    pub(super) fn add_connection(self: &Arc<Self>) -> Arc<ConnectionSlot> {
+        let mut state = self.lock_state();
         let surplus = (state.unauthenticated.len() + 1).saturating_sub(self.unauthenticated_max);
         state.end_oldest(surplus);
         let number = state.next;
         state.next += 1;
         state.unauthenticated.insert(number, None);
         let pools = Arc::clone(self);
-        Arc::new(Seat { pools, number, is_authenticated: AtomicBool::new(false) })
+        Arc::new(ConnectionSlot { pools, number, is_authenticated: AtomicBool::new(false) })
     }
 
     /// Closes some of the oldest unauthenticated connections, because the system has no room for another connection.
-    pub(super) fn make_room(&self) {
-        self.state().end_oldest(ENDED_AT_ONCE);
+    pub(super) fn end_oldest_connections(&self) {
+        self.lock_state().end_oldest(ENDED_AT_ONCE);
     }
 
     /// Registers the handle that aborts a connection.
-    pub(super) fn can_be_ended_by(&self, number: u64, handle: AbortHandle) {
+    pub(super) fn set_abort_handle(&self, number: u64, handle: AbortHandle) {
         // A connection that was moved or has already ended is no longer in the pool.
-        if let Some(known) = self.state().unauthenticated.get_mut(&number) {
+        if let Some(known) = self.lock_state().unauthenticated.get_mut(&number) {
             *known = Some(handle);
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PoolState {
     fn end_oldest(&mut self, count: usize) {
         for _ in 0..count {
             let Some((_, handle)) = self.unauthenticated.pop_first() else { return };
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -100,7 +100,7 @@ impl Seat {
         if self.is_authenticated.load(Ordering::Relaxed) {
             return true;
         }
-        let mut state = self.pools.state();
+        let mut state = self.pools.lock_state();
         if state.authenticated >= self.pools.authenticated_max {
             return false;
         }
@@ -113,9 +113,9 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut state = self.pools.state();
+        let mut state = self.pools.lock_state();
         if self.is_authenticated.load(Ordering::Relaxed) {
             state.authenticated -= 1
         } else {
@@ -128,8 +128,8 @@ impl Drop for Seat {
 mod tests {
     use super::*;
 
-    fn pools(unauthenticated: usize, authenticated: usize) -> Arc<Pools> {
-        Pools::new(&HttpLimits {
+    fn pools(unauthenticated: usize, authenticated: usize) -> Arc<ConnectionPools> {
+        ConnectionPools::new(&HttpLimits {
             unauthenticated_connections_max: unauthenticated,
             connections_max: authenticated,
             ..HttpLimits::default()
@@ -137,8 +137,8 @@ mod tests {
     }
 
     /// The number of connections with a token, and without one.
-    fn counts(pools: &Pools) -> (usize, usize) {
-        let state = pools.state();
+    fn counts(pools: &ConnectionPools) -> (usize, usize) {
+        let state = pools.lock_state();
         (state.authenticated, state.unauthenticated.len())
     }
 
@@ -147,28 +147,28 @@ mod tests {
         let pools = pools(2, 1);
         let mut tasks = Vec::new();
         for _ in 0..4 {
-            let seat = pools.enter();
+            let seat = pools.add_connection();
             let number = seat.number();
             let task = tokio::spawn(async move {
                 let _seat = seat;
                 std::future::pending::<()>().await;
             });
-            pools.can_be_ended_by(number, task.abort_handle());
+            pools.set_abort_handle(number, task.abort_handle());
             tasks.push(task);
         }
         for task in tasks.drain(..2) {
             assert!(task.await.unwrap_err().is_cancelled());
         }
-        assert_eq!(pools.state().unauthenticated.keys().copied().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(pools.lock_state().unauthenticated.keys().copied().collect::<Vec<_>>(), [2, 3]);
         assert!(tasks.iter().all(|task| !task.is_finished()));
     }
 
     #[test]
     fn a_token_moves_a_connection_out_of_reach() {
         let pools = pools(1, 1);
-        let first = pools.enter();
+        let first = pools.add_connection();
         assert!(first.authenticate() && first.authenticate());
-        let second = pools.enter();
+        let second = pools.add_connection();
         assert!(!second.authenticate(), "there is no room among those with a token");
         assert_eq!(counts(&pools), (1, 1));
         drop(first);
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn a_connection_that_was_ended_takes_no_place() {
         let pools = pools(1, 1);
-        let (old, _new) = (pools.enter(), pools.enter());
+        let (old, _new) = (pools.add_connection(), pools.add_connection());
         assert!(old.authenticate());
-        assert_eq!(pools.state().authenticated, 0);
+        assert_eq!(pools.lock_state().authenticated, 0);
         drop(old);
         assert_eq!(counts(&pools), (0, 1));
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The reason why a request failed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Problem {
+pub struct HttpProblem {
     /// The HTTP status.
     pub status: u16,
     /// The name of the status.
@@ -22,22 +22,22 @@ pub struct Problem {
     pub request_id: Option<String>,
 }
 
-impl Problem {
+impl HttpProblem {
     /// Creates a problem; `detail` is one sentence.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Problem").to_owned();
         let detail = detail.into();
-        Problem { status: status.as_u16(), title, detail, hint: None, request_id: None }
+        HttpProblem { status: status.as_u16(), title, detail, hint: None, request_id: None }
     }
 
     /// Creates a problem with status 404.
     pub fn not_found(detail: impl Into<String>) -> Self {
-        Problem::new(StatusCode::NOT_FOUND, detail)
+        HttpProblem::new(StatusCode::NOT_FOUND, detail)
     }
 
     /// Creates a problem with status 400.
     pub fn bad_request(detail: impl Into<String>) -> Self {
-        Problem::new(StatusCode::BAD_REQUEST, detail)
+        HttpProblem::new(StatusCode::BAD_REQUEST, detail)
     }
 
     /// Adds a suggestion what to do next.
@@ -48,8 +48,8 @@ impl Problem {
     }
 
     /// Adds the request id to a response that is a problem; other responses are unchanged.
-    pub(super) fn number(mut response: Response, request_id: &str) -> Response {
-        let Some(mut problem) = response.extensions_mut().remove::<Problem>() else {
+    pub(super) fn add_request_id(mut response: Response, request_id: &str) -> Response {
+        let Some(mut problem) = response.extensions_mut().remove::<HttpProblem>() else {
             return response;
         };
         problem.request_id = Some(request_id.to_owned());
@@ -60,7 +60,7 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for HttpProblem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, axum::Json(&self)).into_response();

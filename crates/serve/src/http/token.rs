@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::limits::LENT_MAX;
 pub use crate::limits::{CODE_LIFE, SESSION_LIFE};
-use codes::Codes;
+use codes::CodeStore;
 
 const SECRET_BYTES: usize = 32;
 
@@ -36,30 +36,30 @@ pub enum TokenError {
 }
 
 /// The token, and the codes and sessions issued in its place. Only digests are kept in memory.
-pub struct Keys {
+pub struct AccessKeys {
     token: [u8; 32],
     notes: Vec<String>,
-    codes: Codes,
-    lent: Mutex<Lent>,
+    codes: CodeStore,
+    lent: Mutex<IssuedKeys>,
 }
 
 #[derive(Default)]
-struct Lent {
+struct IssuedKeys {
     /// The expiry of each code, by its digest.
     codes: BTreeMap<[u8; 32], u64>,
     sessions: BTreeMap<[u8; 32], u64>,
 }
 
-impl Keys {
+impl AccessKeys {
     /// Reads the token from `path`. It is created if it does not exist, and replaced if other users could read it.
     ///
     /// # Errors
     ///
     /// [`TokenError`].
-    pub fn open(path: &Utf8Path) -> Result<(Self, String), TokenError> {
-        let (token, notes) = file::open(path)?;
-        let codes = Codes::beside(path);
-        let keys = Keys { token: digest(&token), notes, codes, lent: Mutex::default() };
+    pub fn open_token_file(path: &Utf8Path) -> Result<(Self, String), TokenError> {
+        let (token, notes) = file::open_token(path)?;
+        let codes = CodeStore::beside_token(path);
+        let keys = AccessKeys { token: digest_text(&token), notes, codes, lent: Mutex::default() };
         Ok((keys, token))
     }
 
@@ -73,10 +73,10 @@ impl Keys {
     /// # Errors
     ///
     /// If the system provides no random numbers.
-    pub fn lend_code(&self, now_ms: u64) -> Result<String, TokenError> {
-        let code = secret()?;
-        let mut lent = self.lent();
-        keep(&mut lent.codes, digest(&code), now_ms, CODE_LIFE);
+    pub fn issue_code(&self, now_ms: u64) -> Result<String, TokenError> {
+        let code = random_secret()?;
+        let mut lent = self.lock_issued();
+        keep_until_expiry(&mut lent.codes, digest_text(&code), now_ms, CODE_LIFE);
         Ok(code)
     }
 
@@ -86,27 +86,33 @@ impl Keys {
     ///
     /// If the system provides no random numbers.
     pub fn redeem(&self, code: &str, now_ms: u64) -> Result<Option<String>, TokenError> {
-        let digest_of_code = digest(code);
-        let until = self.lent().codes.remove(&digest_of_code);
-        let until = until.or_else(|| self.codes.take(&digest_of_code));
+        let digest_of_code = digest_text(code);
+        let until = self.lock_issued().codes.remove(&digest_of_code);
+        let until = until.or_else(|| self.codes.take_code(&digest_of_code));
         if until.is_none_or(|until| until <= now_ms) {
             return Ok(None);
         }
-        let session = secret()?;
-        keep(&mut self.lent().sessions, digest(&session), now_ms, SESSION_LIFE);
+        let session = random_secret()?;
+        keep_until_expiry(
+            &mut self.lock_issued().sessions,
+            digest_text(&session),
+            now_ms,
+            SESSION_LIFE,
+        );
         Ok(Some(session))
     }
 
     /// Returns true if this is the token or a valid session.
-    pub fn lets_in(&self, shown: &str, now_ms: u64) -> bool {
-        let shown = digest(shown);
+    pub fn is_valid(&self, shown: &str, now_ms: u64) -> bool {
+        let shown = digest_text(shown);
         let is_token = bool::from(shown.ct_eq(&self.token));
         // The key is the digest of a random secret, so a lookup leaks nothing about other sessions.
-        let is_session = self.lent().sessions.get(&shown).is_some_and(|until| *until > now_ms);
+        let is_session =
+            self.lock_issued().sessions.get(&shown).is_some_and(|until| *until > now_ms);
         is_token || is_session
     }
 
-    fn lent(&self) -> std::sync::MutexGuard<'_, Lent> {
+    fn lock_issued(&self) -> std::sync::MutexGuard<'_, IssuedKeys> {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,16 +123,21 @@ impl Keys {
 /// # Errors
 ///
 /// [`TokenError`].
-pub fn leave_code(token_file: &Utf8Path, now_ms: u64) -> Result<String, TokenError> {
+pub fn store_code(token_file: &Utf8Path, now_ms: u64) -> Result<String, TokenError> {
     file::private_folder(token_file)?;
-    let code = secret()?;
-    let until = now_ms.saturating_add(millis(CODE_LIFE));
-    let kept = Codes::beside(token_file).leave(&digest(&code), now_ms, until);
+    let code = random_secret()?;
+    let until = now_ms.saturating_add(duration_ms(CODE_LIFE));
+    let kept = CodeStore::beside_token(token_file).store_code(&digest_text(&code), now_ms, until);
     kept.map_err(|source| TokenError::File { path: token_file.to_string(), source })?;
     Ok(code)
 }
 
-fn keep(kept: &mut BTreeMap<[u8; 32], u64>, digest: [u8; 32], now_ms: u64, life: Duration) {
+fn keep_until_expiry(
+    kept: &mut BTreeMap<[u8; 32], u64>,
+    digest: [u8; 32],
+    now_ms: u64,
+    life: Duration,
+) {
     kept.retain(|_, until| *until > now_ms);
     while kept.len() >= LENT_MAX {
         let Some(oldest) = kept.iter().min_by_key(|(_, until)| **until).map(|(key, _)| *key) else {
@@ -134,25 +145,25 @@ fn keep(kept: &mut BTreeMap<[u8; 32], u64>, digest: [u8; 32], now_ms: u64, life:
         };
         kept.remove(&oldest);
     }
-    kept.insert(digest, now_ms.saturating_add(millis(life)));
+    kept.insert(digest, now_ms.saturating_add(duration_ms(life)));
 }
 
-fn millis(life: Duration) -> u64 {
+fn duration_ms(life: Duration) -> u64 {
     u64::try_from(life.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn digest(text: &str) -> [u8; 32] {
+fn digest_text(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn secret() -> Result<String, TokenError> {
+fn random_secret() -> Result<String, TokenError> {
     let mut bytes = [0_u8; SECRET_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
-    Ok(hex(&bytes))
+    Ok(to_hex(&bytes))
 }
 
 #[cfg(test)]
@@ -161,68 +172,70 @@ mod tests {
 
     use super::*;
 
-    fn keys() -> (tempfile::TempDir, Utf8PathBuf, Keys, String) {
+    fn keys() -> (tempfile::TempDir, Utf8PathBuf, AccessKeys, String) {
         let dir = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(dir.path().join("serve/token")).unwrap();
-        let (keys, token) = Keys::open(&path).unwrap();
+        let (keys, token) = AccessKeys::open_token_file(&path).unwrap();
         (dir, path, keys, token)
     }
 
     #[test]
     fn only_the_whole_token_lets_in() {
         let (_keep, _, keys, token) = keys();
-        assert!(keys.lets_in(&token, 0));
+        assert!(keys.is_valid(&token, 0));
         let longer = format!("{token}0");
         let upper = token.to_ascii_uppercase();
-        for wrong in ["", " ", "0", &token[..63], &token[1..], &longer, &upper, &hex(&keys.token)] {
-            assert!(!keys.lets_in(wrong, 0), "{wrong:?}");
+        for wrong in
+            ["", " ", "0", &token[..63], &token[1..], &longer, &upper, &to_hex(&keys.token)]
+        {
+            assert!(!keys.is_valid(wrong, 0), "{wrong:?}");
         }
     }
 
     #[test]
     fn a_code_opens_one_page_and_only_soon() {
         let (_keep, _, keys, _) = keys();
-        let code = keys.lend_code(1000).unwrap();
-        assert!(!keys.lets_in(&code, 1000), "a code is not a token");
+        let code = keys.issue_code(1000).unwrap();
+        assert!(!keys.is_valid(&code, 1000), "a code is not a token");
         let session = keys.redeem(&code, 2000).unwrap().unwrap();
         assert_eq!(keys.redeem(&code, 2000).unwrap(), None);
-        assert!(keys.lets_in(&session, 2000));
+        assert!(keys.is_valid(&session, 2000));
         assert_eq!(keys.redeem("", 2000).unwrap(), None);
 
-        let late = keys.lend_code(1000).unwrap();
-        assert_eq!(keys.redeem(&late, 1000 + millis(CODE_LIFE)).unwrap(), None);
+        let late = keys.issue_code(1000).unwrap();
+        assert_eq!(keys.redeem(&late, 1000 + duration_ms(CODE_LIFE)).unwrap(), None);
     }
 
     #[test]
     fn a_session_ends_by_itself() {
         let (_keep, _, keys, _) = keys();
-        let code = keys.lend_code(0).unwrap();
+        let code = keys.issue_code(0).unwrap();
         let session = keys.redeem(&code, 0).unwrap().unwrap();
-        assert!(keys.lets_in(&session, millis(SESSION_LIFE) - 1));
-        assert!(!keys.lets_in(&session, millis(SESSION_LIFE)));
+        assert!(keys.is_valid(&session, duration_ms(SESSION_LIFE) - 1));
+        assert!(!keys.is_valid(&session, duration_ms(SESSION_LIFE)));
     }
 
     #[test]
     fn a_code_that_another_process_left_opens_one_page() {
         let (_keep, path, keys, _) = keys();
-        let code = leave_code(&path, 1000).unwrap();
+        let code = store_code(&path, 1000).unwrap();
         assert!(keys.redeem(&code, 2000).unwrap().is_some());
         assert_eq!(keys.redeem(&code, 2000).unwrap(), None);
-        let late = leave_code(&path, 1000).unwrap();
-        assert_eq!(keys.redeem(&late, 1000 + millis(CODE_LIFE)).unwrap(), None);
+        let late = store_code(&path, 1000).unwrap();
+        assert_eq!(keys.redeem(&late, 1000 + duration_ms(CODE_LIFE)).unwrap(), None);
     }
 
     #[test]
     fn codes_that_nobody_uses_do_not_pile_up() {
         let (_keep, path, keys, _) = keys();
         for at in 0..200 {
-            keys.lend_code(at).unwrap();
-            leave_code(&path, at).unwrap();
+            keys.issue_code(at).unwrap();
+            store_code(&path, at).unwrap();
         }
-        assert_eq!(keys.lent().codes.len(), LENT_MAX);
+        assert_eq!(keys.lock_issued().codes.len(), LENT_MAX);
         let left = || std::fs::read_dir(path.with_file_name("codes")).unwrap().count();
         assert_eq!(left(), LENT_MAX);
-        leave_code(&path, 200 + millis(CODE_LIFE)).unwrap();
+        store_code(&path, 200 + duration_ms(CODE_LIFE)).unwrap();
         assert_eq!(left(), 1);
     }
 }

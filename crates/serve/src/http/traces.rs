@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::house::Clock;
+use crate::house::ServeClock;
 use crate::limits::{SPANS_AT_ONCE_MAX, SPANS_MAX};
 
 /// The time to collect spans before a batch is sent.
@@ -31,17 +31,17 @@ const KIND_SERVER: u8 = 2;
 const STATUS_ERROR: u8 = 2;
 
 /// Called when spans cannot be sent, once, and again when they can.
-pub type Complain = Arc<dyn Fn(&str) + Send + Sync>;
+pub type TraceWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Records spans.
 #[derive(Clone)]
-pub struct Tracer {
-    clock: Clock,
-    spans: mpsc::Sender<Span>,
+pub struct RequestTracer {
+    clock: ServeClock,
+    spans: mpsc::Sender<RequestSpan>,
     lost: Arc<AtomicU64>,
 }
 
-impl fmt::Debug for Tracer {
+impl fmt::Debug for RequestTracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tracer").field("lost", &self.lost).finish_non_exhaustive()
     }
@@ -49,7 +49,7 @@ impl fmt::Debug for Tracer {
 
 /// The span of a request.
 #[derive(Clone, Debug, PartialEq)]
-struct Span {
+struct RequestSpan {
     trace: [u8; 16],
     id: [u8; 8],
     parent: Option<[u8; 8]>,
@@ -60,18 +60,18 @@ struct Span {
     took: Duration,
 }
 
-impl Tracer {
+impl RequestTracer {
     /// Sends spans to the collector at `endpoint` (for instance `http://127.0.0.1:4318`) until `shutdown` is
     /// cancelled.
     ///
     /// # Errors
     ///
     /// If the endpoint is not a valid URL.
-    pub fn start(
+    pub fn start_export(
         endpoint: &str,
-        clock: Clock,
+        clock: ServeClock,
         shutdown: CancellationToken,
-        complain: Complain,
+        complain: TraceWarning,
     ) -> Result<(Self, JoinHandle<()>), reqwest::Error> {
         // Fails only if a provider is installed already, which is then the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -80,12 +80,12 @@ impl Tracer {
         client.post(&address).build()?;
         let (sender, spans) = mpsc::channel(SPANS_MAX);
         let lost = Arc::<AtomicU64>::default();
-        let exporter = Exporter { client, address, lost: Arc::clone(&lost), complain };
-        let task = tokio::spawn(exporter.run(spans, shutdown));
-        Ok((Tracer { clock, spans: sender, lost }, task))
+        let exporter = SpanExporter { client, address, lost: Arc::clone(&lost), complain };
+        let task = tokio::spawn(exporter.export_batches(spans, shutdown));
+        Ok((RequestTracer { clock, spans: sender, lost }, task))
     }
 
-    fn note(&self, span: Span) {
+    fn queue_span(&self, span: RequestSpan) {
         if self.spans.try_send(span).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -93,19 +93,20 @@ impl Tracer {
 }
 
 /// The middleware that records spans. It runs as a route layer, so that it knows the matched route.
-pub(super) async fn watch(
-    State(tracer): State<Tracer>,
+pub(super) async fn trace_request(
+    State(tracer): State<RequestTracer>,
     route: Option<MatchedPath>,
     request: Request,
     next: Next,
 ) -> Response {
-    let (trace, parent) = told(request.headers()).unwrap_or_else(|| (random(), None));
+    let (trace, parent) =
+        parse_traceparent(request.headers()).unwrap_or_else(|| (random_bytes(), None));
     let (method, begun_ms, start) =
         (request.method().as_str().to_owned(), (tracer.clock)(), Instant::now());
     let response = next.run(request).await;
-    tracer.note(Span {
+    tracer.queue_span(RequestSpan {
         trace,
-        id: random(),
+        id: random_bytes(),
         parent,
         method,
         route: route.map_or_else(|| "unknown".to_owned(), |route| route.as_str().to_owned()),
@@ -117,17 +118,17 @@ pub(super) async fn watch(
 }
 
 /// Parses a caller's `traceparent` (`00-TRACE-SPAN-FLAGS`, see W3C Trace Context).
-fn told(headers: &HeaderMap) -> Option<([u8; 16], Option<[u8; 8]>)> {
+fn parse_traceparent(headers: &HeaderMap) -> Option<([u8; 16], Option<[u8; 8]>)> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     let mut parts = text.split('-');
     let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
-    let trace: [u8; 16] = bytes(trace)?;
-    let span: [u8; 8] = bytes(span)?;
+    let trace: [u8; 16] = parse_hex(trace)?;
+    let span: [u8; 8] = parse_hex(span)?;
     let is_told = version.len() == 2 && version != "ff" && trace != [0; 16] && span != [0; 8];
     is_told.then_some((trace, Some(span)))
 }
 
-fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+fn parse_hex<const N: usize>(hex: &str) -> Option<[u8; N]> {
     if hex.len() != 2 * N || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
@@ -138,27 +139,31 @@ fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
     Some(out)
 }
 
-fn random<const N: usize>() -> [u8; N] {
+fn random_bytes<const N: usize>() -> [u8; N] {
     let mut out = [0; N];
     // Without random numbers there is no token, and therefore no daemon.
     let _ = getrandom::fill(&mut out);
     out
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Sends batches of spans.
-struct Exporter {
+struct SpanExporter {
     client: reqwest::Client,
     address: String,
     lost: Arc<AtomicU64>,
-    complain: Complain,
+    complain: TraceWarning,
 }
 
-impl Exporter {
-    async fn run(self, mut spans: mpsc::Receiver<Span>, shutdown: CancellationToken) {
+impl SpanExporter {
+    async fn export_batches(
+        self,
+        mut spans: mpsc::Receiver<RequestSpan>,
+        shutdown: CancellationToken,
+    ) {
         let mut fails = false;
         loop {
             let mut batch = Vec::new();
@@ -180,7 +185,7 @@ impl Exporter {
             if batch.is_empty() {
                 return;
             }
-            let sent = self.send(&batch).await;
+            let sent = self.send_batch(&batch).await;
             let failed = sent.is_err();
             if let Err(error) = sent {
                 self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
@@ -197,21 +202,21 @@ impl Exporter {
         }
     }
 
-    async fn send(&self, spans: &[Span]) -> Result<(), reqwest::Error> {
+    async fn send_batch(&self, spans: &[RequestSpan]) -> Result<(), reqwest::Error> {
         let kind = HeaderValue::from_static("application/json");
         let request = self.client.post(&self.address).header(header::CONTENT_TYPE, kind);
-        request.body(payload(spans).to_string()).send().await?.error_for_status()?;
+        request.body(otlp_payload(spans).to_string()).send().await?.error_for_status()?;
         Ok(())
     }
 }
 
 /// Encodes spans as OTLP JSON.
-fn payload(spans: &[Span]) -> Value {
+fn otlp_payload(spans: &[RequestSpan]) -> Value {
     let spans: Vec<Value> = spans.iter().map(span_json).collect();
     let version = env!("CARGO_PKG_VERSION");
     json!({
         "resourceSpans": [{
-            "resource": { "attributes": [text("service.name", "repertoire"), text("service.version", version)] },
+            "resource": { "attributes": [text_attribute("service.name", "repertoire"), text_attribute("service.version", version)] },
             "scopeSpans": [{
                 "scope": { "name": "repertoire-serve", "version": version },
                 "spans": spans,
@@ -220,24 +225,24 @@ fn payload(spans: &[Span]) -> Value {
     })
 }
 
-fn span_json(span: &Span) -> Value {
+fn span_json(span: &RequestSpan) -> Value {
     let begun_ns = u128::from(span.begun_ms) * 1_000_000;
     let mut out = json!({
-        "traceId": hex(&span.trace),
-        "spanId": hex(&span.id),
+        "traceId": to_hex(&span.trace),
+        "spanId": to_hex(&span.id),
         "name": format!("{} {}", span.method, span.route),
         "kind": KIND_SERVER,
         // OTLP JSON encodes 64-bit integers as strings.
         "startTimeUnixNano": begun_ns.to_string(),
         "endTimeUnixNano": (begun_ns + span.took.as_nanos()).to_string(),
         "attributes": [
-            text("http.request.method", &span.method),
-            text("http.route", &span.route),
+            text_attribute("http.request.method", &span.method),
+            text_attribute("http.route", &span.route),
             { "key": "http.response.status_code", "value": { "intValue": span.status.to_string() } },
         ],
     });
     if let Some(parent) = span.parent {
-        out["parentSpanId"] = json!(hex(&parent));
+        out["parentSpanId"] = json!(to_hex(&parent));
     }
     if span.status >= 500 {
         out["status"] = json!({ "code": STATUS_ERROR });
@@ -245,7 +250,7 @@ fn span_json(span: &Span) -> Value {
     out
 }
 
-fn text(key: &str, value: &str) -> Value {
+fn text_attribute(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
@@ -262,9 +267,9 @@ mod tests {
     #[test]
     fn a_callers_trace_is_gone_on_with_and_nonsense_is_not() {
         let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let (trace, parent) = told(&headers(good)).unwrap();
-        assert_eq!(hex(&trace), "4bf92f3577b34da6a3ce929d0e0e4736");
-        assert_eq!(parent.map(|span| hex(&span)).as_deref(), Some("00f067aa0ba902b7"));
+        let (trace, parent) = parse_traceparent(&headers(good)).unwrap();
+        assert_eq!(to_hex(&trace), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(parent.map(|span| to_hex(&span)).as_deref(), Some("00f067aa0ba902b7"));
         for bad in [
             "",
             "00",
@@ -274,13 +279,13 @@ mod tests {
             "00-4bf9-00f067aa0ba902b7-01",
             "00-zbf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(told(&headers(bad)), None, "{bad}");
+            assert_eq!(parse_traceparent(&headers(bad)), None, "{bad}");
         }
     }
 
     #[test]
     fn a_span_is_what_collectors_read() {
-        let span = Span {
+        let span = RequestSpan {
             trace: [1; 16],
             id: [2; 8],
             parent: Some([3; 8]),
@@ -290,7 +295,7 @@ mod tests {
             begun_ms: 1_700_000_000_000,
             took: Duration::from_micros(1_500),
         };
-        let payload = payload(&[span]);
+        let payload = otlp_payload(&[span]);
         let span = &payload["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
         assert_eq!(span["traceId"], "01".repeat(16));
         assert_eq!(span["parentSpanId"], "03".repeat(8));
@@ -318,8 +323,8 @@ mod tests {
         format!("http://{address}")
     }
 
-    fn traced(tracer: Tracer) -> axum::Router {
-        let watch = axum::middleware::from_fn_with_state(tracer, watch);
+    fn traced(tracer: RequestTracer) -> axum::Router {
+        let watch = axum::middleware::from_fn_with_state(tracer, trace_request);
         let answer = axum::routing::get(|| async { "here" });
         axum::Router::new().route("/runs/{id}", answer).route_layer(watch)
     }
@@ -328,9 +333,10 @@ mod tests {
     async fn a_request_reaches_the_collector_when_the_daemon_ends_at_the_latest() {
         let (endpoint, mut received) = collector().await;
         let shutdown = CancellationToken::new();
-        let complain: Complain = Arc::new(|what| panic!("{what}"));
+        let complain: TraceWarning = Arc::new(|what| panic!("{what}"));
         let (tracer, task) =
-            Tracer::start(&endpoint, Arc::new(|| 5), shutdown.clone(), complain).unwrap();
+            RequestTracer::start_export(&endpoint, Arc::new(|| 5), shutdown.clone(), complain)
+                .unwrap();
         let daemon = serve(traced(tracer)).await;
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let told = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -348,14 +354,18 @@ mod tests {
     #[tokio::test]
     async fn without_a_collector_requests_are_served_and_it_is_said_once() {
         let (sender, mut said) = mpsc::unbounded_channel();
-        let complain: Complain = Arc::new(move |what| {
+        let complain: TraceWarning = Arc::new(move |what| {
             let _ = sender.send(what.to_owned());
         });
         let shutdown = CancellationToken::new();
         // Port 9 (discard) has no listener.
-        let (tracer, task) =
-            Tracer::start("http://127.0.0.1:9", Arc::new(|| 5), shutdown.clone(), complain)
-                .unwrap();
+        let (tracer, task) = RequestTracer::start_export(
+            "http://127.0.0.1:9",
+            Arc::new(|| 5),
+            shutdown.clone(),
+            complain,
+        )
+        .unwrap();
         let daemon = serve(traced(tracer)).await;
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         for _ in 0..3 {

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use repertoire_skill::skill::Digest;
+use repertoire_skill::skill::ContentDigest;
 use rmcp::ErrorData;
 
 use super::limits::CURSOR_BYTES_MAX;
@@ -12,8 +12,8 @@ use super::limits::CURSOR_BYTES_MAX;
 const SEAL_BYTES: usize = 6;
 
 /// The cursor after the item `last` of a list.
-pub(super) fn after(list: &str, last: &str) -> String {
-    let mut bytes = seal(list, last).to_vec();
+pub(super) fn cursor_after(list: &str, last: &str) -> String {
+    let mut bytes = cursor_digest(list, last).to_vec();
     bytes.extend_from_slice(last.as_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -23,14 +23,14 @@ pub(super) fn after(list: &str, last: &str) -> String {
 /// # Errors
 ///
 /// Returns "Invalid params" for a cursor that does not belong to this list.
-pub(super) fn read(list: &str, cursor: &str) -> Result<String, ErrorData> {
+pub(super) fn decode_cursor(list: &str, cursor: &str) -> Result<String, ErrorData> {
     if cursor.len() > CURSOR_BYTES_MAX {
         return Err(unknown_cursor());
     }
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| unknown_cursor())?;
     let (given, last) = bytes.split_at_checked(SEAL_BYTES).ok_or_else(unknown_cursor)?;
     let last = std::str::from_utf8(last).map_err(|_| unknown_cursor())?;
-    if given == seal(list, last) { Ok(last.to_owned()) } else { Err(unknown_cursor()) }
+    if given == cursor_digest(list, last) { Ok(last.to_owned()) } else { Err(unknown_cursor()) }
 }
 
 fn unknown_cursor() -> ErrorData {
@@ -38,8 +38,8 @@ fn unknown_cursor() -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
-fn seal(list: &str, last: &str) -> [u8; SEAL_BYTES] {
-    let digest = Digest::of(format!("{list}\n{last}").as_bytes());
+fn cursor_digest(list: &str, last: &str) -> [u8; SEAL_BYTES] {
+    let digest = ContentDigest::hash_bytes(format!("{list}\n{last}").as_bytes());
     let mut seal = [0; SEAL_BYTES];
     seal.copy_from_slice(&digest.as_bytes()[..SEAL_BYTES]);
     seal
@@ -51,7 +51,7 @@ fn seal(list: &str, last: &str) -> [u8; SEAL_BYTES] {
 /// # Errors
 ///
 /// Returns "Invalid params" for a cursor that does not belong to this list.
-pub(super) fn page<'a, T>(
+pub(super) fn page_after<'a, T>(
     list: &str,
     items: &'a [T],
     key: impl Fn(&T) -> &str,
@@ -61,13 +61,13 @@ pub(super) fn page<'a, T>(
     let start = match cursor {
         None => 0,
         Some(cursor) => {
-            let last = read(list, cursor)?;
+            let last = decode_cursor(list, cursor)?;
             items.partition_point(|item| key(item) <= last.as_str())
         }
     };
     let end = items.len().min(start + most);
     let page = &items[start..end];
-    let next = page.last().filter(|_| end < items.len()).map(|last| after(list, key(last)));
+    let next = page.last().filter(|_| end < items.len()).map(|last| cursor_after(list, key(last)));
     Ok((page, next))
 }
 
@@ -77,24 +77,25 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_by_its_own_list_only() {
-        let cursor = after("skills", "pdf");
-        assert_eq!(read("skills", &cursor).unwrap(), "pdf");
-        assert!(read("resources", &cursor).is_err());
+        let cursor = cursor_after("skills", "pdf");
+        assert_eq!(decode_cursor("skills", &cursor).unwrap(), "pdf");
+        assert!(decode_cursor("resources", &cursor).is_err());
         for made_up in ["", "x", "cGRm", "0", "????", &"A".repeat(5000)] {
-            assert!(read("skills", made_up).is_err(), "{made_up}");
+            assert!(decode_cursor("skills", made_up).is_err(), "{made_up}");
         }
     }
 
     #[test]
     fn pages_cover_everything_once_also_when_the_last_one_goes() {
         let mut names: Vec<String> = (0..25).map(|number| format!("s{number:02}")).collect();
-        let (first, next) = page("skills", &names, String::as_str, None, 10).unwrap();
+        let (first, next) = page_after("skills", &names, String::as_str, None, 10).unwrap();
         assert_eq!((first.len(), first[9].as_str()), (10, "s09"));
         let next = next.unwrap();
         names.retain(|name| name != "s09");
-        let (second, next) = page("skills", &names, String::as_str, Some(&next), 10).unwrap();
+        let (second, next) = page_after("skills", &names, String::as_str, Some(&next), 10).unwrap();
         assert_eq!((second[0].as_str(), second.len()), ("s10", 10));
-        let (third, next) = page("skills", &names, String::as_str, next.as_deref(), 10).unwrap();
+        let (third, next) =
+            page_after("skills", &names, String::as_str, next.as_deref(), 10).unwrap();
         assert_eq!((third.len(), next), (5, None));
     }
 }

@@ -20,9 +20,9 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::conformance::Fixtures;
-use super::news::{self, Sources};
-use super::state::State;
+use super::change_notifications::{self, ChangeSources};
+use super::conformance::ConformanceFixtures;
+use super::state::McpState;
 use super::{completion, prompts, resources, skills, tools};
 
 const INSTRUCTIONS: &str = "Skills are instructions, templates and knowledge for one kind of work each. \
@@ -31,37 +31,37 @@ load what fits with `skill` and follow it, and read the files that it names with
 If `skill_search` finds nothing that fits, go on without.";
 
 /// Handles the requests of one client.
-pub(crate) struct Handler {
-    state: Arc<State>,
-    fixtures: Option<Arc<Fixtures>>,
+pub(crate) struct McpHandler {
+    state: Arc<McpState>,
+    fixtures: Option<Arc<ConformanceFixtures>>,
     /// Stops the change notifications when the client disconnects.
     gone: CancellationToken,
     _guard: DropGuard,
 }
 
-impl Handler {
-    pub(super) fn new(state: Arc<State>, fixtures: Option<Arc<Fixtures>>) -> Self {
+impl McpHandler {
+    pub(super) fn new(state: Arc<McpState>, fixtures: Option<Arc<ConformanceFixtures>>) -> Self {
         let gone = CancellationToken::new();
         let guard = gone.clone().drop_guard();
-        Handler { state, fixtures, gone, _guard: guard }
+        McpHandler { state, fixtures, gone, _guard: guard }
     }
 
-    fn sources(&self) -> Sources {
-        let fixtures = self.fixtures.as_ref().map(|fixtures| fixtures.changes());
-        Sources { house: self.state.house.news(), fixtures }
+    fn change_sources(&self) -> ChangeSources {
+        let fixtures = self.fixtures.as_ref().map(|fixtures| fixtures.subscribe_changes());
+        ChangeSources { house: self.state.house.subscribe(), fixtures }
     }
 
     fn tools(&self) -> Vec<Tool> {
         let fixtures = self.fixtures.iter().flat_map(|fixtures| fixtures.tools());
-        tools::list(&self.state).into_iter().chain(fixtures).collect()
+        tools::list_tools(&self.state).into_iter().chain(fixtures).collect()
     }
 }
 
-fn cursor(request: Option<PaginatedRequestParams>) -> Option<String> {
+fn request_cursor(request: Option<PaginatedRequestParams>) -> Option<String> {
     request.and_then(|request| request.cursor)
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let settings: JsonObject =
             [("directoryRead".to_owned(), json!(true))].into_iter().collect();
@@ -101,7 +101,7 @@ impl ServerHandler for Handler {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let fixture = || self.fixtures.as_ref()?.tools().into_iter().find(|tool| tool.name == name);
-        tools::find(&self.state, name).or_else(fixture)
+        tools::find_tool(&self.state, name).or_else(fixture)
     }
 
     async fn call_tool(
@@ -110,12 +110,12 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(fixtures) = &self.fixtures
-            && let Some(answer) = fixtures.call(&request, &context).await
+            && let Some(answer) = fixtures.call_tool(&request, &context).await
         {
             return answer;
         }
         let given = request.arguments.unwrap_or_default();
-        match tools::answer(&self.state, &request.name, given, context.ct).await {
+        match tools::call_tool(&self.state, &request.name, given, context.ct).await {
             Some(result) => Ok(result.into()),
             None => {
                 let message = format!("there is no tool `{}`", request.name);
@@ -129,8 +129,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let cursor = cursor(request);
-        let mut result = prompts::list(&self.state, cursor.as_deref())?;
+        let cursor = request_cursor(request);
+        let mut result = prompts::list_prompts(&self.state, cursor.as_deref())?;
         if let Some(fixtures) = self.fixtures.as_ref().filter(|_| cursor.is_none()) {
             result.prompts.splice(0..0, fixtures.prompts());
         }
@@ -142,10 +142,11 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        if let Some(answer) = self.fixtures.as_ref().and_then(|all| all.prompt(&request)) {
+        if let Some(answer) = self.fixtures.as_ref().and_then(|all| all.get_prompt(&request)) {
             return answer;
         }
-        let result = self.state.reading(move |state| prompts::get(state, &request)).await??;
+        let result =
+            self.state.run_blocking(move |state| prompts::get_prompt(state, &request)).await??;
         Ok(result.into())
     }
 
@@ -154,7 +155,7 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.state.reading(move |state| completion::complete(state, &request)).await?
+        self.state.run_blocking(move |state| completion::complete_argument(state, &request)).await?
     }
 
     async fn list_resources(
@@ -162,10 +163,12 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let cursor = cursor(request);
+        let cursor = request_cursor(request);
         let is_first = cursor.is_none();
-        let list = move |state: &State| resources::list(&state.shelf(), cursor.as_deref());
-        let mut result = self.state.reading(list).await??;
+        let list = move |state: &McpState| {
+            resources::list_resources(&state.served_skills(), cursor.as_deref())
+        };
+        let mut result = self.state.run_blocking(list).await??;
         if let Some(fixtures) = self.fixtures.as_ref().filter(|_| is_first) {
             result.resources.splice(0..0, fixtures.resources());
         }
@@ -177,7 +180,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut result = resources::templates();
+        let mut result = resources::list_templates();
         result.resource_templates.extend(self.fixtures.iter().flat_map(|all| all.templates()));
         Ok(result)
     }
@@ -187,11 +190,13 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if let Some(result) = self.fixtures.as_ref().and_then(|all| all.read(&request.uri)) {
+        if let Some(result) = self.fixtures.as_ref().and_then(|all| all.read_resource(&request.uri))
+        {
             return Ok(result.into());
         }
-        let read = move |state: &State| resources::read(&state.shelf(), &request.uri);
-        Ok(self.state.reading(read).await??.into())
+        let read =
+            move |state: &McpState| resources::read_resource(&state.served_skills(), &request.uri);
+        Ok(self.state.run_blocking(read).await??.into())
     }
 
     async fn on_custom_request(
@@ -203,7 +208,9 @@ impl ServerHandler for Handler {
         let name = method.clone();
         let answer = self
             .state
-            .reading(move |state| skills::answer(&state.shelf(), &method, params))
+            .run_blocking(move |state| {
+                skills::answer_request(&state.served_skills(), &method, params)
+            })
             .await?;
         answer
             .unwrap_or_else(|| Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, name, None)))
@@ -211,7 +218,11 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        tokio::spawn(news::tell(context.peer, self.sources(), self.gone.clone()));
+        tokio::spawn(change_notifications::notify_peer(
+            context.peer,
+            self.change_sources(),
+            self.gone.clone(),
+        ));
     }
 
     fn accepted_subscription_filter(
@@ -223,7 +234,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        news::listen(context, self.sources()).await;
+        change_notifications::notify_subscription(context, self.change_sources()).await;
         Ok(())
     }
 
@@ -232,7 +243,7 @@ impl ServerHandler for Handler {
         _: SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.only_fixtures("logging/setLevel").map(|_| ())
+        self.require_fixtures("logging/setLevel").map(|_| ())
     }
 
     async fn subscribe(
@@ -240,7 +251,7 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.only_fixtures("resources/subscribe")?.subscribe(request.uri);
+        self.require_fixtures("resources/subscribe")?.subscribe(request.uri);
         Ok(())
     }
 
@@ -249,13 +260,13 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.only_fixtures("resources/unsubscribe")?.unsubscribe(&request.uri);
+        self.require_fixtures("resources/unsubscribe")?.unsubscribe(&request.uri);
         Ok(())
     }
 }
 
-impl Handler {
-    fn only_fixtures(&self, method: &'static str) -> Result<&Fixtures, ErrorData> {
+impl McpHandler {
+    fn require_fixtures(&self, method: &'static str) -> Result<&ConformanceFixtures, ErrorData> {
         let missing = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None);
         self.fixtures.as_deref().ok_or_else(missing)
     }

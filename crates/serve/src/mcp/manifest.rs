@@ -4,11 +4,11 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::limits::ResourceLimits;
 use repertoire_skill::resources;
-use repertoire_skill::skill::{Digest, Skill};
-use repertoire_text::fs::Stamp;
+use repertoire_skill::skill::{ContentDigest, Skill};
+use repertoire_text::fs::FileStamp;
 
-use super::copy::Copy;
 use super::limits::{BYTES_MAX, FILES_MAX};
+use super::served_text::ServedSkillText;
 
 /// The limits on the folder of a served skill.
 pub(super) const FOLDER: ResourceLimits =
@@ -16,22 +16,22 @@ pub(super) const FOLDER: ResourceLimits =
 
 /// The files of a skill except its `SKILL.md`, sorted by path.
 #[derive(Debug)]
-pub(super) struct Manifest {
-    pub(super) files: Vec<File>,
+pub(super) struct SkillManifest {
+    pub(super) files: Vec<ManifestFile>,
 }
 
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct ManifestFile {
     /// The path below the skill's folder.
     pub(super) path: Utf8PathBuf,
     pub(super) bytes: u64,
-    pub(super) digest: Digest,
-    stamp: Option<Stamp>,
+    pub(super) digest: ContentDigest,
+    stamp: Option<FileStamp>,
 }
 
 /// The reason why a skill is not served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum NotServed {
     /// The skill exceeds the limits of the extension.
     #[error(
         "it has more than {FILES_MAX} files, {BYTES_MAX} bytes or 8 levels of folders, the limits of a skill that is served"
@@ -41,48 +41,58 @@ pub(super) enum Refused {
     Unreadable { path: Utf8PathBuf, why: String },
 }
 
-impl Manifest {
+impl SkillManifest {
     /// Lists the current files. Reuses the data of unchanged files from `before`.
-    pub(super) fn of(
+    pub(super) fn read_skill(
         skill: &Skill,
-        copy: &Copy,
-        before: Option<&Manifest>,
-    ) -> Result<Self, Refused> {
-        let found = resources::list(skill, &FOLDER);
+        copy: &ServedSkillText,
+        before: Option<&SkillManifest>,
+    ) -> Result<Self, NotServed> {
+        let found = resources::list_resources(skill, &FOLDER);
         let limit = repertoire_skill::codes::RESOURCE_LIMIT.id;
         if found.diagnostics.iter().any(|diagnostic| diagnostic.code.id == limit) {
-            return Err(Refused::TooLarge);
+            return Err(NotServed::TooLarge);
         }
         let mut total = copy.text.len() as u64;
         let mut files = Vec::with_capacity(found.files.len());
         for resource in found.files.into_iter().filter(|file| file.path != super::uri::SKILL_FILE) {
-            let file = File::of(skill, resource.path, before)?;
+            let file = ManifestFile::read_file(skill, resource.path, before)?;
             total = total.saturating_add(file.bytes);
             files.push(file);
         }
         if total > BYTES_MAX {
-            return Err(Refused::TooLarge);
+            return Err(NotServed::TooLarge);
         }
         files.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
-        Ok(Manifest { files })
+        Ok(SkillManifest { files })
     }
 }
 
-impl File {
-    fn of(skill: &Skill, path: Utf8PathBuf, before: Option<&Manifest>) -> Result<Self, Refused> {
-        let stamp = Stamp::of(&skill.origin.dir().join(&path));
+impl ManifestFile {
+    fn read_file(
+        skill: &Skill,
+        path: Utf8PathBuf,
+        before: Option<&SkillManifest>,
+    ) -> Result<Self, NotServed> {
+        let stamp = FileStamp::of_file(&skill.origin.dir().join(&path));
         let known = before.and_then(|manifest| manifest.find(&path));
         if let Some(known) = known.filter(|known| known.stamp == stamp) {
-            return Ok(File { path, bytes: known.bytes, digest: known.digest, stamp });
+            return Ok(ManifestFile { path, bytes: known.bytes, digest: known.digest, stamp });
         }
-        let bytes = resources::read_bytes(skill, &path, &FOLDER)
-            .map_err(|error| Refused::Unreadable { path: path.clone(), why: error.to_string() })?;
-        Ok(File { bytes: bytes.len() as u64, digest: Digest::of(&bytes), path, stamp })
+        let bytes = resources::read_resource_bytes(skill, &path, &FOLDER).map_err(|error| {
+            NotServed::Unreadable { path: path.clone(), why: error.to_string() }
+        })?;
+        Ok(ManifestFile {
+            bytes: bytes.len() as u64,
+            digest: ContentDigest::hash_bytes(&bytes),
+            path,
+            stamp,
+        })
     }
 }
 
-impl Manifest {
-    fn find(&self, path: &Utf8Path) -> Option<&File> {
+impl SkillManifest {
+    fn find(&self, path: &Utf8Path) -> Option<&ManifestFile> {
         let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path.as_str())).ok()?;
         Some(&self.files[at])
     }

@@ -4,12 +4,16 @@
 pub(super) const FOLDER: &str = "inode/directory";
 
 /// The type of a file that is known to be text or binary.
-pub(super) fn of(path: &str, is_text: bool) -> &'static str {
-    known(path).unwrap_or(if is_text { "text/plain" } else { "application/octet-stream" })
+pub(super) fn mime_type(path: &str, is_text: bool) -> &'static str {
+    mime_by_extension(path).unwrap_or(if is_text {
+        "text/plain"
+    } else {
+        "application/octet-stream"
+    })
 }
 
 /// The type, if the extension determines it.
-pub(super) fn known(path: &str) -> Option<&'static str> {
+pub(super) fn mime_by_extension(path: &str) -> Option<&'static str> {
     let ending = path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     let kind = match ending.as_deref().unwrap_or_default() {
         "md" | "markdown" => "text/markdown",

@@ -2,7 +2,7 @@
 //! hyphens, at most 64 characters; skills with other names are served under the nearest valid one.
 
 use repertoire_skill::name::NAME_CHARS_MAX;
-use repertoire_skill::skill::Digest;
+use repertoire_skill::skill::ContentDigest;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Returns true if a skill may be served under this name.
@@ -21,22 +21,25 @@ fn is_name_byte(byte: u8) -> bool {
 
 /// The nearest valid name: derived from the name itself, from `next_best`, or, if neither has a
 /// usable character, from a digest.
-pub(super) fn corrected(name: &str, next_best: &str) -> String {
-    [name, next_best].into_iter().map(plain).find(|name| !name.is_empty()).unwrap_or_else(|| {
-        let digest = Digest::of(format!("{name}\n{next_best}").as_bytes()).to_string();
-        format!("skill-{}", &digest["sha256:".len()..][..8])
-    })
+pub(super) fn correct_name(name: &str, next_best: &str) -> String {
+    [name, next_best].into_iter().map(plain_name).find(|name| !name.is_empty()).unwrap_or_else(
+        || {
+            let digest =
+                ContentDigest::hash_bytes(format!("{name}\n{next_best}").as_bytes()).to_string();
+            format!("skill-{}", &digest["sha256:".len()..][..8])
+        },
+    )
 }
 
 /// Appends a number to a name that is already taken.
-pub(super) fn numbered(name: &str, number: usize) -> String {
+pub(super) fn number_name(name: &str, number: usize) -> String {
     let ending = format!("-{number}");
     let room = NAME_CHARS_MAX - ending.len();
     let start = name[..name.len().min(room)].trim_end_matches('-');
     format!("{start}{ending}")
 }
 
-fn plain(name: &str) -> String {
+fn plain_name(name: &str) -> String {
     let mut out = String::new();
     for c in name.nfkd().flat_map(char::to_lowercase) {
         if out.len() == NAME_CHARS_MAX {
@@ -61,7 +64,7 @@ mod tests {
     #[test]
     fn every_corrected_name_is_allowed_and_an_allowed_one_stays() {
         let check = |name: &str, next_best: &str, expect: &str| {
-            assert_eq!(corrected(name, next_best), expect);
+            assert_eq!(correct_name(name, next_best), expect);
             assert!(is_allowed(expect), "{expect}");
         };
         check("pdf", "", "pdf");
@@ -78,9 +81,12 @@ mod tests {
 
     #[test]
     fn a_numbered_name_stays_within_the_limit() {
-        assert_eq!(numbered("pdf", 2), "pdf-2");
-        let long = numbered(&"x".repeat(64), 10);
+        assert_eq!(number_name("pdf", 2), "pdf-2");
+        let long = number_name(&"x".repeat(64), 10);
         assert!(is_allowed(&long) && long.ends_with("-10"), "{long}");
-        assert_eq!(numbered(&format!("{}-y", "x".repeat(61)), 2), format!("{}-2", "x".repeat(61)));
+        assert_eq!(
+            number_name(&format!("{}-y", "x".repeat(61)), 2),
+            format!("{}-2", "x".repeat(61))
+        );
     }
 }

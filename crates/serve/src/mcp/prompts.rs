@@ -1,8 +1,8 @@
 //! Skills as prompts: those that users may invoke, with their arguments.
 
-use repertoire_skill::activate::Listing;
-use repertoire_skill::catalog::Entry;
-use repertoire_skill::render::described;
+use repertoire_skill::activate::ResourceListingMode;
+use repertoire_skill::catalog::CatalogEntry;
+use repertoire_skill::render::describe_skill;
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument,
@@ -11,29 +11,33 @@ use rmcp::model::{
 use serde_json::Value;
 
 use super::limits::{ARGUMENTS_BYTES_MAX, PROMPTS_PAGE};
-use super::state::State;
+use super::state::McpState;
 use super::{cursor, render};
 
 /// The argument of a skill that does not name its arguments.
 const REST: &str = "arguments";
 
 /// Lists the skills that a user may invoke.
-pub(super) fn list(state: &State, cursor: Option<&str>) -> Result<ListPromptsResult, ErrorData> {
+pub(super) fn list_prompts(
+    state: &McpState,
+    cursor: Option<&str>,
+) -> Result<ListPromptsResult, ErrorData> {
     let catalog = state.house.catalog();
-    let mut callable: Vec<&Entry> =
+    let mut callable: Vec<&CatalogEntry> =
         catalog.entries().iter().filter(|entry| is_callable(entry)).collect();
     // Skills with an ambiguous name are not listed, since they cannot be invoked by it.
     callable.retain(|entry| catalog.get(&entry.id).is_some());
-    let (page, next) = cursor::page("prompts", &callable, |entry| &entry.id, cursor, PROMPTS_PAGE)?;
+    let (page, next) =
+        cursor::page_after("prompts", &callable, |entry| &entry.id, cursor, PROMPTS_PAGE)?;
     let mut result =
-        ListPromptsResult::with_all_items(page.iter().map(|entry| prompt(entry)).collect());
+        ListPromptsResult::with_all_items(page.iter().map(|entry| build_prompt(entry)).collect());
     result.next_cursor = next;
     Ok(result)
 }
 
 /// Renders a skill for the conversation.
-pub(super) fn get(
-    state: &State,
+pub(super) fn get_prompt(
+    state: &McpState,
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
     let catalog = state.house.catalog();
@@ -41,17 +45,18 @@ pub(super) fn get(
         let message = format!("there is no prompt `{}`", request.name);
         ErrorData::invalid_params(message, None)
     })?;
-    let arguments = arguments(entry, request.arguments.as_ref())?;
-    let (_, text) = render::skill(&state.house, entry, &arguments, Listing::Listed);
+    let arguments = format_arguments(entry, request.arguments.as_ref())?;
+    let (_, text) =
+        render::render_skill(&state.house, entry, &arguments, ResourceListingMode::Listed);
     let message = PromptMessage::new_text(Role::User, text);
-    Ok(GetPromptResult::new(vec![message]).with_description(described(entry)))
+    Ok(GetPromptResult::new(vec![message]).with_description(describe_skill(entry)))
 }
 
-fn is_callable(entry: &Entry) -> bool {
+fn is_callable(entry: &CatalogEntry) -> bool {
     !entry.skill.claude.hidden_from_user && !entry.skill.is_agent()
 }
 
-fn prompt(entry: &Entry) -> Prompt {
+fn build_prompt(entry: &CatalogEntry) -> Prompt {
     let claude = &entry.skill.claude;
     let hint = claude.argument_hint.as_deref();
     let mut arguments: Vec<PromptArgument> = claude
@@ -63,11 +68,11 @@ fn prompt(entry: &Entry) -> Prompt {
         let about = hint.unwrap_or("What the skill is given after its name");
         arguments.push(PromptArgument::new(REST).with_description(about).with_required(false));
     }
-    Prompt::new(entry.id.as_str(), Some(described(entry)), Some(arguments))
+    Prompt::new(entry.id.as_str(), Some(describe_skill(entry)), Some(arguments))
 }
 
 /// Formats arguments as they would be written after the skill's name.
-fn arguments(entry: &Entry, given: Option<&JsonObject>) -> Result<String, ErrorData> {
+fn format_arguments(entry: &CatalogEntry, given: Option<&JsonObject>) -> Result<String, ErrorData> {
     let none = JsonObject::new();
     let given = given.unwrap_or(&none);
     let text = |name: &str| match given.get(name) {
@@ -85,7 +90,7 @@ fn arguments(entry: &Entry, given: Option<&JsonObject>) -> Result<String, ErrorD
     }
     let mut words = Vec::new();
     for name in names {
-        words.push(quoted(&text(name)?.unwrap_or_default()));
+        words.push(quote_word(&text(name)?.unwrap_or_default()));
     }
     // Drop trailing arguments that were not given.
     while words.last().is_some_and(|word| word == "\"\"") {
@@ -101,7 +106,7 @@ fn arguments(entry: &Entry, given: Option<&JsonObject>) -> Result<String, ErrorD
 }
 
 /// Quotes a word if necessary.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain_char) {
         word.to_owned()
     } else {

@@ -18,24 +18,24 @@ use rmcp::transport::streamable_http_server::session::{
 pub(crate) struct CappedSessions {
     sessions: LocalSessionManager,
     sessions_max: usize,
-    used: Mutex<Used>,
+    used: Mutex<SessionUse>,
 }
 
 /// The order of the last use of sessions: larger is later.
 #[derive(Default)]
-struct Used {
+struct SessionUse {
     last: u64,
     by_session: BTreeMap<SessionId, u64>,
 }
 
-impl Used {
+impl SessionUse {
     fn touch(&mut self, id: &SessionId) {
         self.last += 1;
         self.by_session.insert(id.clone(), self.last);
     }
 
     /// Removes and returns the sessions beyond the limit, the least recently used first.
-    fn surplus(&mut self, sessions_max: usize) -> Vec<SessionId> {
+    fn take_surplus(&mut self, sessions_max: usize) -> Vec<SessionId> {
         let mut by_use: Vec<(u64, SessionId)> =
             self.by_session.iter().map(|(id, used)| (*used, id.clone())).collect();
         by_use.sort();
@@ -48,7 +48,7 @@ impl Used {
     }
 }
 
-type Error = <LocalSessionManager as SessionManager>::Error;
+type SessionError = <LocalSessionManager as SessionManager>::Error;
 
 impl CappedSessions {
     pub(crate) fn new(sessions_max: usize) -> Self {
@@ -59,13 +59,13 @@ impl CappedSessions {
         }
     }
 
-    fn used(&self) -> MutexGuard<'_, Used> {
+    fn lock_used(&self) -> MutexGuard<'_, SessionUse> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the use of a session, if it still exists.
     fn touch(&self, id: &SessionId) {
-        let mut used = self.used();
+        let mut used = self.lock_used();
         if used.by_session.contains_key(id) {
             used.touch(id);
         }
@@ -73,15 +73,15 @@ impl CappedSessions {
 
     /// Makes room for one more session. Sessions that have already ended are forgotten first.
     async fn make_room(&self) {
-        let is_full = self.used().by_session.len() >= self.sessions_max;
+        let is_full = self.lock_used().by_session.len() >= self.sessions_max;
         if !is_full {
             return;
         }
         let alive: Vec<SessionId> = self.sessions.sessions.read().await.keys().cloned().collect();
         let surplus = {
-            let mut used = self.used();
+            let mut used = self.lock_used();
             used.by_session.retain(|id, _| alive.contains(id));
-            used.surplus(self.sessions_max - 1)
+            used.take_surplus(self.sessions_max - 1)
         };
         for id in surplus {
             // A session that cannot be closed now ends with its timeout.
@@ -91,13 +91,13 @@ impl CappedSessions {
 }
 
 impl SessionManager for CappedSessions {
-    type Error = Error;
+    type Error = SessionError;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Error> {
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
         self.make_room().await;
         let (id, transport) = self.sessions.create_session().await?;
-        self.used().touch(&id);
+        self.lock_used().touch(&id);
         Ok((id, transport))
     }
 
@@ -105,16 +105,16 @@ impl SessionManager for CappedSessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, Error> {
+    ) -> Result<ServerJsonRpcMessage, SessionError> {
         self.sessions.initialize_session(id, message).await
     }
 
-    async fn has_session(&self, id: &SessionId) -> Result<bool, Error> {
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
         self.sessions.has_session(id).await
     }
 
-    async fn close_session(&self, id: &SessionId) -> Result<(), Error> {
-        self.used().by_session.remove(id);
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        self.lock_used().by_session.remove(id);
         self.sessions.close_session(id).await
     }
 
@@ -122,7 +122,7 @@ impl SessionManager for CappedSessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Error> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         self.touch(id);
         self.sessions.create_stream(id, message).await
     }
@@ -131,7 +131,7 @@ impl SessionManager for CappedSessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SessionError> {
         self.touch(id);
         self.sessions.accept_message(id, message).await
     }
@@ -139,7 +139,7 @@ impl SessionManager for CappedSessions {
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Error> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         self.touch(id);
         self.sessions.create_standalone_stream(id).await
     }
@@ -148,7 +148,7 @@ impl SessionManager for CappedSessions {
         &self,
         id: &SessionId,
         last_event_id: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Error> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         self.touch(id);
         self.sessions.resume(id, last_event_id).await
     }

@@ -2,41 +2,41 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use repertoire_agent::form::Form;
-use repertoire_skill::catalog::Entry;
+use repertoire_agent::form::AnswerForm;
+use repertoire_skill::catalog::CatalogEntry;
 use rmcp::ErrorData;
 
-use super::shelf::Shelf;
-use crate::house::House;
+use super::skill_index::ServedSkills;
+use crate::house::ServeState;
 
 /// The state shared by all clients of a server.
-pub(super) struct State {
-    pub(super) house: House,
+pub(super) struct McpState {
+    pub(super) house: ServeState,
     /// The form for which this server was started.
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<AnswerForm>,
     /// Skills that are served in addition to those of the catalog.
-    extra: Arc<[Entry]>,
-    shelf: Mutex<Option<Arc<Shelf>>>,
+    extra: Arc<[CatalogEntry]>,
+    shelf: Mutex<Option<Arc<ServedSkills>>>,
 }
 
-impl State {
-    pub(super) fn new(house: House, extra: Vec<Entry>) -> Self {
-        State { house, form: None, extra: extra.into(), shelf: Mutex::new(None) }
+impl McpState {
+    pub(super) fn new(house: ServeState, extra: Vec<CatalogEntry>) -> Self {
+        McpState { house, form: None, extra: extra.into(), shelf: Mutex::new(None) }
     }
 
     /// Restricts the server to one form.
-    pub(super) fn filling_in(self, form: Option<Form>) -> Self {
-        State { form, ..self }
+    pub(super) fn with_form(self, form: Option<AnswerForm>) -> Self {
+        McpState { form, ..self }
     }
 
     /// The skills as they are served now.
-    pub(super) fn shelf(&self) -> Arc<Shelf> {
+    pub(super) fn served_skills(&self) -> Arc<ServedSkills> {
         let catalog = self.house.catalog();
         let mut made = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         match &*made {
             Some(shelf) if shelf.generation() == catalog.generation() => Arc::clone(shelf),
             _ => {
-                let shelf = Arc::new(Shelf::new(catalog, Arc::clone(&self.extra)));
+                let shelf = Arc::new(ServedSkills::new(catalog, Arc::clone(&self.extra)));
                 *made = Some(Arc::clone(&shelf));
                 shelf
             }
@@ -44,20 +44,20 @@ impl State {
     }
 
     /// Computes the names and loads the index in the background, before the first request.
-    pub(super) fn warm(self: &Arc<Self>) {
+    pub(super) fn warm_up(self: &Arc<Self>) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let state = Arc::clone(self);
             runtime.spawn_blocking(move || {
-                state.shelf();
+                state.served_skills();
                 state.house.selector();
             });
         }
     }
 
     /// Runs a function that reads files on a blocking thread.
-    pub(super) async fn reading<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&State) -> T + Send + 'static,
+        work: impl FnOnce(&McpState) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
         let state = Arc::clone(self);
         tokio::task::spawn_blocking(move || work(&state)).await.map_err(|_| {

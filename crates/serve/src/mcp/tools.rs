@@ -23,19 +23,19 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::state::State;
+use super::state::McpState;
 
 /// All tools, in the order in which they are listed.
-const TOOLS: &[Row] = &[
-    row::<skill_search::SkillSearch>(),
-    row::<skill::Skill>(),
-    row::<skill_resource::SkillResource>(),
-    row::<workflow_start::WorkflowStart>(),
-    row::<workflow_step::WorkflowStep>(),
-    row::<workflow_record::WorkflowRecord>(),
-    row::<form::ReviewFinding>(),
-    row::<form::PlanVerdict>(),
-    row::<form::HandIn>(),
+const TOOLS: &[ServedToolRow] = &[
+    tool_row::<skill_search::SkillSearchTool>(),
+    tool_row::<skill::SkillTool>(),
+    tool_row::<skill_resource::SkillResourceTool>(),
+    tool_row::<workflow_start::WorkflowStart>(),
+    tool_row::<workflow_step::WorkflowStep>(),
+    tool_row::<workflow_record::WorkflowRecord>(),
+    tool_row::<form::ReviewFinding>(),
+    tool_row::<form::PlanVerdict>(),
+    tool_row::<form::HandIn>(),
 ];
 
 /// The tools that fill in forms.
@@ -48,21 +48,21 @@ trait ServedTool {
     const TITLE: &'static str;
     /// The description for a model.
     const ABOUT: &'static str;
-    const EFFECT: Effect;
+    const EFFECT: ServedToolEffect;
     type Arguments: DeserializeOwned + JsonSchema;
     type Output: Serialize + JsonSchema;
 
     /// Executes a call. Long operations stop when `cancel` is triggered.
     fn call(
-        state: Arc<State>,
+        state: Arc<McpState>,
         arguments: Self::Arguments,
         cancel: CancellationToken,
-    ) -> impl Future<Output = Result<Reply<Self::Output>, Complaint>> + Send;
+    ) -> impl Future<Output = Result<ServedToolReply<Self::Output>, ServedToolError>> + Send;
 }
 
 /// The changes that a tool makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
+enum ServedToolEffect {
     /// Changes nothing.
     Reads,
     /// Adds data, but never removes any.
@@ -70,38 +70,42 @@ enum Effect {
 }
 
 /// The result of a tool: text for a model, and structured data for a program.
-struct Reply<T> {
+struct ServedToolReply<T> {
     text: String,
     output: T,
 }
 
 /// The reason why a call failed, and what to do next.
-struct Complaint(String);
+struct ServedToolError(String);
 
 /// A type-erased tool.
-struct Row {
+struct ServedToolRow {
     name: &'static str,
     describe: fn() -> Tool,
-    call: fn(Arc<State>, JsonObject, CancellationToken) -> BoxFuture<'static, CallToolResult>,
+    call: fn(Arc<McpState>, JsonObject, CancellationToken) -> BoxFuture<'static, CallToolResult>,
 }
 
-const fn row<T: ServedTool + 'static>() -> Row {
-    Row {
+const fn tool_row<T: ServedTool + 'static>() -> ServedToolRow {
+    ServedToolRow {
         name: T::NAME,
-        describe: describe::<T>,
-        call: |state, given, cancel| Box::pin(call::<T>(state, given, cancel)),
+        describe: describe_tool::<T>,
+        call: |state, given, cancel| Box::pin(call_typed::<T>(state, given, cancel)),
     }
 }
 
 /// Lists the tools. A server that was started for one form has only that form's form tools.
-pub(super) fn list(state: &State) -> Vec<Tool> {
+pub(super) fn list_tools(state: &McpState) -> Vec<Tool> {
     // Schemas don't change, so they are generated once.
     static ALL: LazyLock<Vec<Tool>> =
         LazyLock::new(|| TOOLS.iter().map(|row| (row.describe)()).collect());
     let Some(form) = &state.form else { return ALL.clone() };
     ALL.iter()
         .filter(|tool| !is_form_tool(tool) || form.tools().contains(&tool.name.as_ref()))
-        .map(|tool| if is_form_tool(tool) { form::bound(form, tool.clone()) } else { tool.clone() })
+        .map(
+            |tool| {
+                if is_form_tool(tool) { form::bind_tool(form, tool.clone()) } else { tool.clone() }
+            },
+        )
         .collect()
 }
 
@@ -110,13 +114,13 @@ fn is_form_tool(tool: &Tool) -> bool {
 }
 
 /// Finds a tool by its name.
-pub(super) fn find(state: &State, name: &str) -> Option<Tool> {
-    list(state).into_iter().find(|tool| tool.name == name)
+pub(super) fn find_tool(state: &McpState, name: &str) -> Option<Tool> {
+    list_tools(state).into_iter().find(|tool| tool.name == name)
 }
 
 /// Calls a tool; `None` if there is no tool of that name.
-pub(super) async fn answer(
-    state: &Arc<State>,
+pub(super) async fn call_tool(
+    state: &Arc<McpState>,
     name: &str,
     given: JsonObject,
     cancel: CancellationToken,
@@ -133,11 +137,11 @@ pub(super) async fn answer(
     }
 }
 
-fn describe<T: ServedTool>() -> Tool {
+fn describe_tool<T: ServedTool>() -> Tool {
     let mut tool = Tool::new(T::NAME, T::ABOUT, flat_schema::<T::Arguments>());
     tool.title = Some(T::TITLE.to_owned());
-    tool.output_schema = Some(Arc::new(schema::<T::Output>()));
-    let reads = T::EFFECT == Effect::Reads;
+    tool.output_schema = Some(Arc::new(output_schema::<T::Output>()));
+    let reads = T::EFFECT == ServedToolEffect::Reads;
     let hints = ToolAnnotations::with_title(T::TITLE).read_only(reads).destructive(false);
     tool.annotations = Some(hints.idempotent(reads).open_world(false));
     tool
@@ -151,7 +155,7 @@ fn flat_schema<T: JsonSchema>() -> JsonObject {
     schema.as_object().cloned().unwrap_or_default()
 }
 
-fn schema<T: JsonSchema>() -> JsonObject {
+fn output_schema<T: JsonSchema>() -> JsonObject {
     let mut schema = schemars::schema_for!(T).as_object().cloned().unwrap_or_default();
     schema.values_mut().for_each(without_number_formats);
     schema
@@ -177,8 +181,8 @@ fn is_number_format(format: &Value) -> bool {
     })
 }
 
-async fn call<T: ServedTool>(
-    state: Arc<State>,
+async fn call_typed<T: ServedTool>(
+    state: Arc<McpState>,
     given: JsonObject,
     cancel: CancellationToken,
 ) -> CallToolResult {
@@ -189,25 +193,25 @@ async fn call<T: ServedTool>(
             return CallToolResult::error(vec![ContentBlock::text(text)]);
         }
     };
-    finished(T::call(state, arguments, cancel).await)
+    tool_result(T::call(state, arguments, cancel).await)
 }
 
 /// Converts the result of a tool to the protocol's format.
-fn finished<T: Serialize>(done: Result<Reply<T>, Complaint>) -> CallToolResult {
+fn tool_result<T: Serialize>(done: Result<ServedToolReply<T>, ServedToolError>) -> CallToolResult {
     match done {
         Ok(reply) => {
-            let mut result = CallToolResult::success(vec![visible(&reply.text)]);
+            let mut result = CallToolResult::success(vec![visible_block(&reply.text)]);
             let mut output = serde_json::to_value(reply.output).expect("what tools give is JSON");
             invisible::remove_in_json(&mut output);
             result.structured_content = Some(output);
             result
         }
-        Err(Complaint(text)) => CallToolResult::error(vec![visible(&text)]),
+        Err(ServedToolError(text)) => CallToolResult::error(vec![visible_block(&text)]),
     }
 }
 
 /// A text block without invisible characters.
-fn visible(text: &str) -> ContentBlock {
+fn visible_block(text: &str) -> ContentBlock {
     let (visible, summary) = invisible::removed(text);
     if summary.is_empty() {
         ContentBlock::text(visible)
@@ -216,18 +220,18 @@ fn visible(text: &str) -> ContentBlock {
     }
 }
 
-impl From<rmcp::ErrorData> for Complaint {
+impl From<rmcp::ErrorData> for ServedToolError {
     fn from(error: rmcp::ErrorData) -> Self {
-        Complaint(error.message.into_owned())
+        ServedToolError(error.message.into_owned())
     }
 }
 
 /// Rejects a text that is too long.
-fn within(what: &str, text: &str, bytes_max: usize) -> Result<(), Complaint> {
+fn check_length(what: &str, text: &str, bytes_max: usize) -> Result<(), ServedToolError> {
     if text.len() <= bytes_max {
         return Ok(());
     }
-    Err(Complaint(format!(
+    Err(ServedToolError(format!(
         "The {what} has {} bytes, and at most {bytes_max} are taken. Say it shorter.",
         text.len()
     )))

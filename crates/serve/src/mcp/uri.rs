@@ -9,7 +9,7 @@ const SCHEME: &str = "skill://";
 pub(super) const SKILL_FILE: &str = "SKILL.md";
 
 /// The URI of a file or folder of a skill.
-pub(super) fn write(path: &str, below: &str) -> String {
+pub(super) fn format_uri(path: &str, below: &str) -> String {
     let mut uri = format!("{SCHEME}{path}");
     for segment in below.split('/').filter(|segment| !segment.is_empty()) {
         uri.push('/');
@@ -26,20 +26,20 @@ pub(super) fn write(path: &str, below: &str) -> String {
 }
 
 /// Parses a URI into decoded segments; `None` if it is not valid. Ignores a trailing slash.
-pub(super) fn parse(uri: &str) -> Option<Vec<String>> {
+pub(super) fn parse_uri(uri: &str) -> Option<Vec<String>> {
     let rest = uri.strip_prefix(SCHEME).filter(|_| uri.len() <= URI_BYTES_MAX)?;
     let rest = rest.strip_suffix('/').unwrap_or(rest);
-    let segments: Option<Vec<String>> = rest.split('/').map(decode).collect();
+    let segments: Option<Vec<String>> = rest.split('/').map(decode_segment).collect();
     segments.filter(|segments| segments.len() <= URI_SEGMENTS_MAX)
 }
 
 /// Decodes a segment, if it is a valid file name.
-fn decode(segment: &str) -> Option<String> {
+fn decode_segment(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
-            b'%' => hex(rest.next()?)? << 4 | hex(rest.next()?)?,
+            b'%' => hex_digit(rest.next()?)? << 4 | hex_digit(rest.next()?)?,
             b'?' | b'#' | b'\\' => return None,
             byte => byte,
         });
@@ -49,7 +49,7 @@ fn decode(segment: &str) -> Option<String> {
     (is_name && !name.contains(['/', '\\', '\0'])).then_some(name)
 }
 
-fn hex(digit: u8) -> Option<u8> {
+fn hex_digit(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         for below in ["SKILL.md", "references/a b.md", "ü/100%.md", "a#b?c.md"] {
-            let uri = write("acme.plugin/pdf", below);
-            let segments = parse(&uri).unwrap();
+            let uri = format_uri("acme.plugin/pdf", below);
+            let segments = parse_uri(&uri).unwrap();
             assert_eq!(segments.join("/"), format!("acme.plugin/pdf/{below}"), "{uri}");
         }
-        assert_eq!(write("pdf", ""), "skill://pdf");
-        assert_eq!(parse("skill://pdf/scripts/").unwrap(), ["pdf", "scripts"]);
+        assert_eq!(format_uri("pdf", ""), "skill://pdf");
+        assert_eq!(parse_uri("skill://pdf/scripts/").unwrap(), ["pdf", "scripts"]);
     }
 
     #[test]
@@ -88,8 +88,8 @@ mod tests {
             "SKILL://x/SKILL.md",
             "",
         ] {
-            assert_eq!(parse(uri), None, "{uri}");
+            assert_eq!(parse_uri(uri), None, "{uri}");
         }
-        assert_eq!(parse(&format!("skill://{}", "a/".repeat(5000))), None);
+        assert_eq!(parse_uri(&format!("skill://{}", "a/".repeat(5000))), None);
     }
 }

@@ -2,30 +2,32 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use repertoire_serve::clients::disk::{Config, Done, FileError, Found};
-use repertoire_serve::clients::edit::{EditError, Made, Place};
-use repertoire_serve::clients::{Client, Format, all, find};
+use repertoire_serve::clients::config_file::{
+    ClientConfigFile, ConfigFileError, EntryOwner, FileChange,
+};
+use repertoire_serve::clients::entry_edit::{CreatedObjects, EntryEditError, EntryLocation};
+use repertoire_serve::clients::{ConfigFormat, McpClient, find_client, known_clients};
 use serde_json::{Value, json};
 
 const NAME: &str = "repertoire";
 
-fn entry(client: &Client) -> Value {
-    client.entry("rep", &["mcp".to_owned()])
+fn entry(client: &McpClient) -> Value {
+    client.build_entry("rep", &["mcp".to_owned()])
 }
 
-fn place(client: &Client) -> Place<'_> {
-    Place { format: client.format, keys: &client.keys, name: NAME }
+fn place(client: &McpClient) -> EntryLocation<'_> {
+    EntryLocation { format: client.format, keys: &client.keys, name: NAME }
 }
 
 /// Sets, checks what it looks like, and takes it back.
 #[track_caller]
 fn check(id: &str, before: &str, expect: &str) {
-    let client = find(id).unwrap();
-    let (after, made) = place(client).set(before, &entry(client)).unwrap().unwrap();
+    let client = find_client(id).unwrap();
+    let (after, made) = place(client).add_entry(before, &entry(client)).unwrap().unwrap();
     assert_eq!(after, expect);
-    assert_eq!(place(client).get(&after).unwrap(), Some(entry(client)));
-    assert_eq!(place(client).set(&after, &entry(client)).unwrap(), None);
-    assert_eq!(place(client).remove(&after, made).unwrap().as_deref(), Some(before));
+    assert_eq!(place(client).get_entry(&after).unwrap(), Some(entry(client)));
+    assert_eq!(place(client).add_entry(&after, &entry(client)).unwrap(), None);
+    assert_eq!(place(client).remove_entry(&after, made).unwrap().as_deref(), Some(before));
 }
 
 #[test]
@@ -108,20 +110,20 @@ fn a_table_goes_to_the_end() {
 
 #[test]
 fn a_table_is_taken_out_from_between_others() {
-    let client = find("codex").unwrap();
+    let client = find_client("codex").unwrap();
     let text = "a = 1\n\n[mcp_servers.repertoire]\ncommand = \"rep\"\nargs = [\n  \"mcp\", # x\n]\n\n[mcp_servers.repertoire.env]\nX = \"1\"\n\n[other]\nb = 2\n";
-    let left = place(client).remove(text, Made::default()).unwrap();
+    let left = place(client).remove_entry(text, CreatedObjects::default()).unwrap();
     assert_eq!(left.as_deref(), Some("a = 1\n\n[other]\nb = 2\n"));
     let close = "a = 1\n[mcp_servers.repertoire]\ncommand = \"rep\"\n[other]\n";
-    let left = place(client).remove(close, Made::default()).unwrap();
+    let left = place(client).remove_entry(close, CreatedObjects::default()).unwrap();
     assert_eq!(left.as_deref(), Some("a = 1\n[other]\n"));
 }
 
 #[test]
 fn an_entry_that_was_moved_is_still_taken_out_alone() {
-    let client = find("cursor").unwrap();
+    let client = find_client("cursor").unwrap();
     let check = |text: &str, expect: &str| {
-        let left = place(client).remove(text, Made::default()).unwrap();
+        let left = place(client).remove_entry(text, CreatedObjects::default()).unwrap();
         assert_eq!(left.as_deref(), Some(expect), "{text}");
     };
     check("{\"mcpServers\": {\"a\": 1, \"repertoire\": 2}}", "{\"mcpServers\": {\"a\": 1}}");
@@ -138,14 +140,17 @@ fn an_entry_that_was_moved_is_still_taken_out_alone() {
         "{\"mcpServers\": {\n  // c\n   \"b\": 3}}",
     );
     check("{\"mcpServers\": {\n  \"repertoire\": 2\n}}", "{\"mcpServers\": {\n}}");
-    assert_eq!(place(client).remove("{\"mcpServers\": {}}", Made::default()).unwrap(), None);
+    assert_eq!(
+        place(client).remove_entry("{\"mcpServers\": {}}", CreatedObjects::default()).unwrap(),
+        None
+    );
 }
 
 #[test]
 fn what_cannot_be_edited_is_named() {
     let check = |id: &str, text: &str, expect: &str| {
-        let client = find(id).unwrap();
-        let error = place(client).set(text, &entry(client)).unwrap_err();
+        let client = find_client(id).unwrap();
+        let error = place(client).add_entry(text, &entry(client)).unwrap_err();
         assert_eq!(error.to_string(), expect, "{text}");
     };
     check("claude", "{", "this is not JSON: Unterminated object on line 1 column 1");
@@ -172,17 +177,23 @@ fn what_cannot_be_edited_is_named() {
         "`mcp_servers.repertoire` is written in a form that cannot be changed without touching the rest",
     );
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let client = find("cursor").unwrap();
-    let error = place(client).set(&format!("{{\"a\":{deep}}}"), &entry(client)).unwrap_err();
-    assert!(matches!(error, EditError::Syntax { .. }), "{error}");
+    let client = find_client("cursor").unwrap();
+    let error = place(client).add_entry(&format!("{{\"a\":{deep}}}"), &entry(client)).unwrap_err();
+    assert!(matches!(error, EntryEditError::Syntax { .. }), "{error}");
 }
 
 /// A file in a folder of its own, and a memory.
-fn on_disk(client: &Client, before: Option<&str>) -> (tempfile::TempDir, Utf8PathBuf, Utf8PathBuf) {
+fn on_disk(
+    client: &McpClient,
+    before: Option<&str>,
+) -> (tempfile::TempDir, Utf8PathBuf, Utf8PathBuf) {
     let keep = tempfile::tempdir().unwrap();
     let dir = Utf8Path::from_path(keep.path()).unwrap().to_owned();
-    let path =
-        dir.join("home/.x").join(if client.format == Format::Toml { "c.toml" } else { "c.json" });
+    let path = dir.join("home/.x").join(if client.format == ConfigFormat::Toml {
+        "c.toml"
+    } else {
+        "c.json"
+    });
     if let Some(before) = before {
         repertoire_text::fs::write_atomic(&path, before.as_bytes()).unwrap();
     }
@@ -191,20 +202,32 @@ fn on_disk(client: &Client, before: Option<&str>) -> (tempfile::TempDir, Utf8Pat
 
 #[test]
 fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
-    for client in all() {
+    for client in known_clients() {
         let (_keep, path, memory) = on_disk(client, None);
-        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
-        assert_eq!(config.set(&entry(client)).unwrap(), Done::Made, "{}", client.id);
-        assert_eq!(config.set(&entry(client)).unwrap(), Done::Unchanged);
-        assert_eq!(config.remove().unwrap(), Done::Removed);
+        let config =
+            ClientConfigFile { path: &path, client, name: NAME, memory: &memory, project: None };
+        assert_eq!(config.add_entry(&entry(client)).unwrap(), FileChange::Made, "{}", client.id);
+        assert_eq!(config.add_entry(&entry(client)).unwrap(), FileChange::Unchanged);
+        assert_eq!(config.remove_entry().unwrap(), FileChange::Removed);
         assert!(!path.parent().unwrap().parent().unwrap().exists(), "{path}");
-        assert_eq!(config.remove().unwrap(), Done::Unchanged);
+        assert_eq!(config.remove_entry().unwrap(), FileChange::Unchanged);
 
-        for before in ["", if client.format == Format::Toml { "x = 1\n" } else { "{}" }] {
+        for before in ["", if client.format == ConfigFormat::Toml { "x = 1\n" } else { "{}" }] {
             let (_keep, path, memory) = on_disk(client, Some(before));
-            let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
-            assert_eq!(config.set(&entry(client)).unwrap(), Done::Changed, "{}", client.id);
-            assert_eq!(config.remove().unwrap(), Done::Changed);
+            let config = ClientConfigFile {
+                path: &path,
+                client,
+                name: NAME,
+                memory: &memory,
+                project: None,
+            };
+            assert_eq!(
+                config.add_entry(&entry(client)).unwrap(),
+                FileChange::Changed,
+                "{}",
+                client.id
+            );
+            assert_eq!(config.remove_entry().unwrap(), FileChange::Changed);
             assert_eq!(repertoire_text::fs::read_text(&path, 99).unwrap(), before);
         }
     }
@@ -212,21 +235,22 @@ fn a_file_that_was_made_goes_with_its_folders_and_one_that_was_there_stays() {
 
 #[test]
 fn a_made_file_that_somebody_wrote_into_stays_with_what_they_wrote() {
-    let client = find("claude").unwrap();
+    let client = find_client("claude").unwrap();
     let (_keep, path, memory) = on_disk(client, None);
-    let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
-    config.set(&entry(client)).unwrap();
+    let config =
+        ClientConfigFile { path: &path, client, name: NAME, memory: &memory, project: None };
+    config.add_entry(&entry(client)).unwrap();
     let text = repertoire_text::fs::read_text(&path, 999).unwrap();
     let text = text.replacen('{', "{\n  \"theirs\": 1,", 1);
     repertoire_text::fs::write_atomic(&path, text.as_bytes()).unwrap();
-    assert_eq!(config.remove().unwrap(), Done::Changed);
+    assert_eq!(config.remove_entry().unwrap(), FileChange::Changed);
     let left: Value =
         serde_json::from_str(&repertoire_text::fs::read_text(&path, 999).unwrap()).unwrap();
     assert_eq!(left, json!({ "theirs": 1 }));
 }
 
 /// An entry of somebody else's by our name, as people write it, in the form of a client.
-fn foreign(client: &Client) -> String {
+fn foreign(client: &McpClient) -> String {
     match client.id.as_str() {
         "codex" => "a = 1\n\n[mcp_servers.docs]\ncommand = 'd'\n\n[mcp_servers.repertoire] # mine\ncommand = 'x'\nwait = 1.5\n\n[mcp_servers.repertoire.env]\nKEY = \"é\"\n\n[z]\nb = 2\n".to_owned(),
         _ => {
@@ -238,80 +262,91 @@ fn foreign(client: &Client) -> String {
 
 #[test]
 fn an_entry_of_somebody_else_is_not_taken_out() {
-    for client in all() {
+    for client in known_clients() {
         let before = foreign(client);
         let (_keep, path, memory) = on_disk(client, Some(&before));
-        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
-        assert!(matches!(config.find().unwrap(), Found::Foreign(_)), "{}", client.id);
-        let error = config.remove().unwrap_err();
-        assert!(matches!(error, FileError::Foreign { .. }), "{error}");
-        let docs = Config { path: &path, client, name: "docs", memory: &memory, project: None };
-        assert!(matches!(docs.remove().unwrap_err(), FileError::Foreign { .. }));
+        let config =
+            ClientConfigFile { path: &path, client, name: NAME, memory: &memory, project: None };
+        assert!(matches!(config.find_owner().unwrap(), EntryOwner::Foreign(_)), "{}", client.id);
+        let error = config.remove_entry().unwrap_err();
+        assert!(matches!(error, ConfigFileError::Foreign { .. }), "{error}");
+        let docs =
+            ClientConfigFile { path: &path, client, name: "docs", memory: &memory, project: None };
+        assert!(matches!(docs.remove_entry().unwrap_err(), ConfigFileError::Foreign { .. }));
         assert_eq!(repertoire_text::fs::read_text(&path, 999).unwrap(), before);
     }
 }
 
 #[test]
 fn an_entry_that_was_replaced_comes_back_as_it_was_written() {
-    for client in all() {
+    for client in known_clients() {
         let before = foreign(client);
         let (_keep, path, memory) = on_disk(client, Some(&before));
-        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
-        assert_eq!(config.replace(&entry(client)).unwrap(), Done::Changed, "{}", client.id);
-        assert_eq!(config.find().unwrap(), Found::Ours(entry(client)));
+        let config =
+            ClientConfigFile { path: &path, client, name: NAME, memory: &memory, project: None };
+        assert_eq!(
+            config.replace_entry(&entry(client)).unwrap(),
+            FileChange::Changed,
+            "{}",
+            client.id
+        );
+        assert_eq!(config.find_owner().unwrap(), EntryOwner::Ours(entry(client)));
         // Replaced again by another of ours, the first one is still remembered.
-        let other = client.entry("wrapped", &["mcp".to_owned()]);
-        assert_eq!(config.replace(&other).unwrap(), Done::Changed);
-        assert_eq!(config.find().unwrap(), Found::Ours(other));
-        assert_eq!(config.remove().unwrap(), Done::Restored);
+        let other = client.build_entry("wrapped", &["mcp".to_owned()]);
+        assert_eq!(config.replace_entry(&other).unwrap(), FileChange::Changed);
+        assert_eq!(config.find_owner().unwrap(), EntryOwner::Ours(other));
+        assert_eq!(config.remove_entry().unwrap(), FileChange::Restored);
         assert_eq!(repertoire_text::fs::read_text(&path, 999).unwrap(), before, "{}", client.id);
-        assert!(matches!(config.remove().unwrap_err(), FileError::Foreign { .. }));
+        assert!(matches!(config.remove_entry().unwrap_err(), ConfigFileError::Foreign { .. }));
     }
 }
 
 #[test]
 fn an_entry_that_was_replaced_comes_back_into_a_file_that_has_changed() {
-    for client in all() {
+    for client in known_clients() {
         let before = foreign(client);
         let (_keep, path, memory) = on_disk(client, Some(&before));
-        let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
-        let former = config.get().unwrap();
-        config.replace(&entry(client)).unwrap();
+        let config =
+            ClientConfigFile { path: &path, client, name: NAME, memory: &memory, project: None };
+        let former = config.get_entry().unwrap();
+        config.replace_entry(&entry(client)).unwrap();
         let text = repertoire_text::fs::read_text(&path, 999).unwrap();
         // In front of it, and within what had been moved.
         let text = match client.format {
-            Format::Toml => format!("# new\n{}", text.replace("'d'", "'dd'")),
+            ConfigFormat::Toml => format!("# new\n{}", text.replace("'d'", "'dd'")),
             _ => text.replace("\"a\": 1", "\"a\": 111").replace("\"d\"", "\"dd\""),
         };
         repertoire_text::fs::write_atomic(&path, text.as_bytes()).unwrap();
-        assert_eq!(config.remove().unwrap(), Done::Restored, "{}", client.id);
-        assert_eq!(config.get().unwrap(), former);
-        let docs = Config { path: &path, client, name: "docs", memory: &memory, project: None };
-        assert!(docs.get().unwrap().unwrap().to_string().contains("dd"), "{}", client.id);
+        assert_eq!(config.remove_entry().unwrap(), FileChange::Restored, "{}", client.id);
+        assert_eq!(config.get_entry().unwrap(), former);
+        let docs =
+            ClientConfigFile { path: &path, client, name: "docs", memory: &memory, project: None };
+        assert!(docs.get_entry().unwrap().unwrap().to_string().contains("dd"), "{}", client.id);
     }
 }
 
 #[test]
 fn an_entry_by_hand_that_starts_us_is_ours_and_one_that_was_changed_since_is_not() {
-    let client = find("claude").unwrap();
+    let client = find_client("claude").unwrap();
     let text =
         "{\"mcpServers\": {\"repertoire\": {\"command\": \"/opt/rep\", \"args\": [\"mcp\"]}}}";
     let (_keep, path, memory) = on_disk(client, Some(text));
-    let config = Config { path: &path, client, name: NAME, memory: &memory, project: None };
-    assert_eq!(config.remove().unwrap(), Done::Changed);
-    config.set(&client.entry("wrapped", &["mcp".to_owned()])).unwrap();
+    let config =
+        ClientConfigFile { path: &path, client, name: NAME, memory: &memory, project: None };
+    assert_eq!(config.remove_entry().unwrap(), FileChange::Changed);
+    config.add_entry(&client.build_entry("wrapped", &["mcp".to_owned()])).unwrap();
     let text = repertoire_text::fs::read_text(&path, 999).unwrap().replace("wrapped", "theirs");
     repertoire_text::fs::write_atomic(&path, text.as_bytes()).unwrap();
-    assert!(matches!(config.remove().unwrap_err(), FileError::Foreign { .. }));
+    assert!(matches!(config.remove_entry().unwrap_err(), ConfigFileError::Foreign { .. }));
 }
 
 #[test]
 fn links_read_only_files_and_huge_ones_stay_untouched() {
     use std::os::unix::fs::PermissionsExt as _;
-    let client = find("claude").unwrap();
+    let client = find_client("claude").unwrap();
     let refused = |path: &Utf8Path, memory: &Utf8Path| {
-        let config = Config { path, client, name: NAME, memory, project: None };
-        config.set(&entry(client)).unwrap_err().to_string()
+        let config = ClientConfigFile { path, client, name: NAME, memory, project: None };
+        config.add_entry(&entry(client)).unwrap_err().to_string()
     };
     let (_keep, path, memory) = on_disk(client, Some("{}"));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
@@ -409,18 +444,18 @@ proptest! {
 
     #[test]
     fn setting_and_removing_gives_the_bytes_from_before(before in jsonc()) {
-        let client = find("cursor").unwrap();
-        match place(client).set(&before, &entry(client)) {
+        let client = find_client("cursor").unwrap();
+        match place(client).add_entry(&before, &entry(client)) {
             Ok(Some((after, made))) => {
-                prop_assert_eq!(place(client).get(&after).unwrap(), Some(entry(client)));
+                prop_assert_eq!(place(client).get_entry(&after).unwrap(), Some(entry(client)));
                 // All that was there is still there, in one or two pieces.
                 let start = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
                 let end = before.bytes().rev().zip(after.bytes().rev()).take_while(|(a, b)| a == b).count();
                 prop_assert!(start + end >= before.len(), "{before:?} {after:?}");
-                prop_assert_eq!(place(client).remove(&after, made).unwrap(), Some(before));
+                prop_assert_eq!(place(client).remove_entry(&after, made).unwrap(), Some(before));
             }
             Ok(None) => prop_assert!(false, "it cannot be there already"),
-            Err(error) => prop_assert!(matches!(error, EditError::NotAnObject { .. }), "{error}: {before}"),
+            Err(error) => prop_assert!(matches!(error, EntryEditError::NotAnObject { .. }), "{error}: {before}"),
         }
     }
 
@@ -434,19 +469,19 @@ proptest! {
         newline in prop_oneof![Just("\n"), Just("\r\n")],
         ends in any::<bool>(),
     ) {
-        let client = find("codex").unwrap();
+        let client = find_client("codex").unwrap();
         let mut before = lines.join("\n");
         if ends && !before.is_empty() {
             before.push('\n');
         }
         let before = before.replace('\n', newline);
-        match place(client).set(&before, &entry(client)) {
+        match place(client).add_entry(&before, &entry(client)) {
             Ok(Some((after, made))) => {
                 prop_assert!(after.starts_with(&before));
-                prop_assert_eq!(place(client).remove(&after, made).unwrap(), Some(before));
+                prop_assert_eq!(place(client).remove_entry(&after, made).unwrap(), Some(before));
             }
             // Keys that are there twice.
-            Err(EditError::Syntax { .. }) => {}
+            Err(EntryEditError::Syntax { .. }) => {}
             other => prop_assert!(false, "{other:?}: {before:?}"),
         }
     }

@@ -129,7 +129,7 @@ async fn a_thousand_hear(is_one_slow: bool) -> Heard {
     for number in 1..=EVENTS {
         loud.add(((number - 1) * LARGE + 1..=number * LARGE).map(large)).await;
         quiet.note(number).await;
-        assert!(hub.bytes() <= RING_BYTES_MAX, "{}", hub.bytes());
+        assert!(hub.ring_bytes() <= RING_BYTES_MAX, "{}", hub.ring_bytes());
     }
     clients.join_all().await;
     Heard { took: start.elapsed(), served, slow }
@@ -139,7 +139,8 @@ async fn a_thousand_hear(is_one_slow: bool) -> Heard {
 async fn a_slow_client_costs_the_others_nothing_and_goes_on_without_loss() {
     const { assert!(LAST > RING_EVENTS_MAX as u64 + 2_000) };
     // A machine that allows fewer files still allows these.
-    let _ = repertoire_serve::http::make_room(&repertoire_serve::limits::HttpLimits::default());
+    let _ =
+        repertoire_serve::http::raise_file_limit(&repertoire_serve::limits::HttpLimits::default());
     let alone = a_thousand_hear(false).await.took;
     let Heard { served, took, slow } = a_thousand_hear(true).await;
     // Machines have moods; whoever waited for the slow one would wait for ever.

@@ -5,7 +5,7 @@ pub(crate) mod daemon;
 
 use std::time::Duration;
 
-use repertoire_serve::http::Rules;
+use repertoire_serve::http::ClientRules;
 use repertoire_serve::http::token::{CODE_LIFE, SESSION_LIFE};
 use repertoire_serve::limits::HttpLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -120,7 +120,7 @@ async fn what_our_clients_send_gets_through() {
 
 #[tokio::test]
 async fn a_daemon_on_the_other_loopback_answers_to_that_one() {
-    let served = Served::start_at("::1".parse().unwrap(), Rules::default()).await;
+    let served = Served::start_at("::1".parse().unwrap(), ClientRules::default()).await;
     let ask = |host: &str| {
         let request = format!(
             "GET /api/v1/skills HTTP/1.1\nHost: {host}:{{port}}\nAuthorization: Bearer {{token}}\n\n"
@@ -139,7 +139,7 @@ async fn a_daemon_on_the_other_loopback_answers_to_that_one() {
 #[tokio::test]
 async fn a_name_that_was_allowed_is_answered_and_only_that() {
     let names = vec!["rep.example.com".parse().unwrap()];
-    let served = Served::start_with(Rules { names, ..Rules::default() }).await;
+    let served = Served::start_with(ClientRules { names, ..ClientRules::default() }).await;
     let ask = |host: &str, origin: &str| {
         let request = format!(
             "GET /api/v1/skills HTTP/1.1\nHost: {host}\nOrigin: {origin}\nAuthorization: Bearer {{token}}\n\n"
@@ -158,7 +158,7 @@ async fn a_name_that_was_allowed_is_answered_and_only_that() {
 #[tokio::test]
 async fn a_name_that_was_allowed_reaches_mcp_as_well() {
     let names = vec!["rep.example.com".parse().unwrap()];
-    let served = Served::start_with(Rules { names, ..Rules::default() }).await;
+    let served = Served::start_with(ClientRules { names, ..ClientRules::default() }).await;
     let (.., request) = WELCOME.iter().find(|(name, ..)| *name == "a session of MCP").unwrap();
     for (host, status) in [("rep.example.com", 200), ("{at}", 200), ("evil.com", 421)] {
         let request = request.replace("Host: {at}", &format!("Host: {host}"));
@@ -232,7 +232,7 @@ async fn skills_with(served: &Served, token: &str) -> u16 {
 #[tokio::test]
 async fn a_link_opens_one_page_which_expires() {
     let served = Served::start().await;
-    let code = served.keys.lend_code(served.now_ms()).unwrap();
+    let code = served.keys.issue_code(served.now_ms()).unwrap();
     assert_eq!(skills_with(&served, &code).await, 401);
     let session = redeem(&served, &code).await;
     assert_eq!(session.status, 200);
@@ -241,7 +241,7 @@ async fn a_link_opens_one_page_which_expires() {
     assert_eq!(redeem(&served, &code).await.status, 401);
     served.pass(SESSION_LIFE);
     assert_eq!(skills_with(&served, &session).await, 401);
-    let late = served.keys.lend_code(served.now_ms()).unwrap();
+    let late = served.keys.issue_code(served.now_ms()).unwrap();
     served.pass(CODE_LIFE);
     assert_eq!(redeem(&served, &late).await.status, 401);
 }
@@ -294,7 +294,7 @@ async fn a_head_that_is_too_large_is_refused() {
 }
 
 /// Limits that a test can wait for.
-fn hasty() -> Rules {
+fn hasty() -> ClientRules {
     let short = Duration::from_millis(300);
     let limits = HttpLimits {
         head_timeout: short,
@@ -303,7 +303,7 @@ fn hasty() -> Rules {
         stop_timeout: short,
         ..HttpLimits::default()
     };
-    Rules { limits, ..Rules::default() }
+    ClientRules { limits, ..ClientRules::default() }
 }
 
 #[tokio::test]
@@ -349,7 +349,7 @@ async fn status_of(stream: &mut tokio::net::TcpStream) -> String {
 #[tokio::test]
 async fn sockets_without_a_token_lock_no_client_out_that_has_one() {
     let limits = HttpLimits { unauthenticated_connections_max: 8, ..HttpLimits::default() };
-    let served = Served::start_with(Rules { limits, ..Rules::default() }).await;
+    let served = Served::start_with(ClientRules { limits, ..ClientRules::default() }).await;
     let mut listening = served.connect().await;
     listening.write_all(&served.fill(EVENTS)).await.unwrap();
     assert_eq!(status_of(&mut listening).await, "HTTP/1.1 200");
@@ -379,7 +379,7 @@ async fn sockets_without_a_token_lock_no_client_out_that_has_one() {
 #[tokio::test]
 async fn connections_with_a_token_beyond_the_limit_are_told_so() {
     let limits = HttpLimits { connections_max: 1, ..HttpLimits::default() };
-    let served = Served::start_with(Rules { limits, ..Rules::default() }).await;
+    let served = Served::start_with(ClientRules { limits, ..ClientRules::default() }).await;
     let mut listening = served.connect().await;
     listening.write_all(&served.fill(EVENTS)).await.unwrap();
     assert_eq!(status_of(&mut listening).await, "HTTP/1.1 200");

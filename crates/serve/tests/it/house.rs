@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::Utf8PathBuf;
-use repertoire_flow::driver::desk::MakeWorkplace;
+use repertoire_flow::driver::operations::WorkplaceFactory;
 use repertoire_journal::event::{StepOutcome, TaskRef};
-use repertoire_journal::run::Spent;
-use repertoire_journal::{Journal, NewRun, Payload, RunId, Target, Worker};
+use repertoire_journal::run::RunUsage;
+use repertoire_journal::{Journal, NewRun, Payload, QueueWorker, RunId, Target};
 use repertoire_sandbox::confinement::Sandbox;
-use repertoire_sandbox::workplace::Workplace;
-use repertoire_select::{Model, Selector, Settings};
-use repertoire_serve::House;
-use repertoire_serve::house::{Extras, Parts};
-use repertoire_serve::http::token::Keys;
-use repertoire_serve::http::{self, Daemon};
-use repertoire_skill::discover::Request;
-use repertoire_skill::library::Library;
-use repertoire_skill::profile::{Places, ProfileId};
+use repertoire_sandbox::workplace::RunWorkplace;
+use repertoire_select::{SelectionModel, SelectionSettings, SkillSelector};
+use repertoire_serve::ServeState;
+use repertoire_serve::house::{ServeExtras, ServeParts};
+use repertoire_serve::http::token::AccessKeys;
+use repertoire_serve::http::{self, HttpDaemon};
+use repertoire_skill::discover::DiscoveryRequest;
+use repertoire_skill::library::SkillLibrary;
+use repertoire_skill::profile::{ProfileId, SearchDirectories};
 use repertoire_skill::skill::Scope;
 use repertoire_text::fs::write_atomic;
 use serde_json::Value;
@@ -74,8 +74,8 @@ impl Field {
         write_atomic(&self.root.join(path), text.as_bytes()).unwrap();
     }
 
-    pub(crate) async fn house(&self) -> House {
-        let places = Places {
+    pub(crate) async fn house(&self) -> ServeState {
+        let places = SearchDirectories {
             home: self.root.join("home"),
             pack: self.root.join("pack"),
             here: self.project(),
@@ -84,16 +84,20 @@ impl Field {
         // What is shipped with us would be in the way of counting.
         let mut roots = ProfileId::Repertoire.profile().roots_at(&places);
         roots.retain(|root| root.scope != Scope::Builtin);
-        let request = Request { roots: Some(roots), ..Request::new(ProfileId::Repertoire, places) };
+        let request = DiscoveryRequest {
+            roots: Some(roots),
+            ..DiscoveryRequest::new(ProfileId::Repertoire, places)
+        };
         let clock = Arc::clone(&self.clock);
-        let clock: repertoire_journal::Clock = Arc::new(move || clock.load(Ordering::SeqCst));
+        let clock: repertoire_journal::JournalClock =
+            Arc::new(move || clock.load(Ordering::SeqCst));
         let target = Target::File(self.root.join("data/journal.db"));
-        let parts = Parts {
-            library: Arc::new(Library::open(request)),
+        let parts = ServeParts {
+            library: Arc::new(SkillLibrary::open(request)),
             make_selector: Arc::new(|catalog, settings| {
-                Selector::of(catalog, Model::embedded(), settings)
+                SkillSelector::from_catalog(catalog, SelectionModel::embedded(), settings)
             }),
-            settings: Settings::default(),
+            settings: SelectionSettings::default(),
             journal: {
                 let clock = Arc::clone(&clock);
                 Arc::new(move || {
@@ -106,7 +110,10 @@ impl Field {
             workplace: workplace(),
             clock,
         };
-        House::with(parts, Extras { person: Some("ada".into()), ..Extras::default() })
+        ServeState::with_extras(
+            parts,
+            ServeExtras { person: Some("ada".into()), ..ServeExtras::default() },
+        )
     }
 
     pub(crate) async fn serve(self) -> Served {
@@ -115,14 +122,14 @@ impl Field {
 }
 
 /// A place for programs that nothing keeps inside; no test of this crate runs any.
-pub(crate) fn workplace() -> MakeWorkplace {
-    Arc::new(|dir| Workplace::new(dir, dir.join(".spill"), Sandbox::None))
+pub(crate) fn workplace() -> WorkplaceFactory {
+    Arc::new(|dir| RunWorkplace::new(dir, dir.join(".spill"), Sandbox::None))
 }
 
 /// A daemon at work. It stops when this is dropped.
 pub(crate) struct Served {
     pub(crate) field: Field,
-    pub(crate) house: House,
+    pub(crate) house: ServeState,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     client: reqwest::Client,
@@ -136,20 +143,21 @@ impl Drop for Served {
 }
 
 impl Served {
-    pub(crate) async fn start(house: House, field: Field) -> Self {
+    pub(crate) async fn start(house: ServeState, field: Field) -> Self {
         // The clients of tests speak no TLS, but cannot be made without somebody who could.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (keys, token) = Keys::open(&field.root.join("data/serve/token")).unwrap();
-        let (listener, address) = http::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let (keys, token) =
+            AccessKeys::open_token_file(&field.root.join("data/serve/token")).unwrap();
+        let (listener, address) = http::bind_listener(([127, 0, 0, 1], 0).into()).await.unwrap();
         let stop = CancellationToken::new();
-        let daemon = Daemon {
+        let daemon = HttpDaemon {
             house: house.clone(),
             keys: Arc::new(keys),
             address,
             conformance: false,
-            rules: http::Rules::default(),
+            rules: http::ClientRules::default(),
         };
-        tokio::spawn(http::serve(listener, daemon, stop.clone()));
+        tokio::spawn(http::serve_http(listener, daemon, stop.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Served { field, house, address, token, client, stop }
     }
@@ -290,7 +298,7 @@ pub(crate) fn each<'v>(page: &'v Value, field: &str) -> Vec<&'v str> {
 /// A run in a journal that somebody works on, step by step.
 pub(crate) struct Work {
     journal: Journal,
-    pub(crate) lease: repertoire_journal::Lease,
+    pub(crate) lease: repertoire_journal::RunLease,
     pub(crate) run: RunId,
 }
 
@@ -310,7 +318,7 @@ impl Work {
             })
             .await
             .unwrap();
-        let worker = Worker {
+        let worker = QueueWorker {
             name: "w".into(),
             labels: Default::default(),
             kinds: ["plan".to_owned()].into(),
@@ -350,7 +358,7 @@ impl Work {
             outcome: StepOutcome::Ok,
             reason: None,
             head: None,
-            spent: Spent { cost_micro_usd, input_tokens: 10, ..Spent::default() },
+            spent: RunUsage { cost_micro_usd, input_tokens: 10, ..RunUsage::default() },
             result: Value::Null,
         };
         self.add([started, finished]).await;

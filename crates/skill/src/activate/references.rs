@@ -6,15 +6,17 @@ use repertoire_text::Diagnostic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cut, Request, Room, finding, fit, marker, without_invisible};
+use super::{
+    ActivationRequest, TextBudget, TextCut, fit_text, make_finding, remove_invisible, render_marker,
+};
 use crate::codes;
 use crate::limits::KEPT_CHARS_MIN;
-use crate::resources::{self, Group};
+use crate::resources::{self, ResourceGroup};
 use crate::skill::Skill;
 
 /// A reference that was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reference {
+pub struct SkillReference {
     /// The path relative to the skill's folder.
     #[schemars(with = "String")]
     pub path: Utf8PathBuf,
@@ -29,16 +31,16 @@ pub enum ReferenceState {
     /// The complete reference is in the body.
     Whole,
     /// The start of it is in the body.
-    Cut(Cut),
+    Cut(TextCut),
     /// The reference did not fit; this many characters were left.
     LeftOut(usize),
     /// The reference could not be read.
     Unreadable,
 }
 
-impl Reference {
+impl SkillReference {
     /// The limit that kept part or all of it out.
-    pub(super) fn limit(&self) -> Option<usize> {
+    pub(super) fn char_limit(&self) -> Option<usize> {
         match self.state {
             ReferenceState::Whole | ReferenceState::Unreadable => None,
             ReferenceState::Cut(cut) => Some(cut.limit),
@@ -47,42 +49,44 @@ impl Reference {
     }
 }
 
-pub(super) fn append(
+pub(super) fn append_references(
     skill: &Skill,
-    request: &Request<'_>,
-    mut room: Room,
+    request: &ActivationRequest<'_>,
+    mut room: TextBudget,
     body: &mut String,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Reference> {
-    let found = resources::list(skill, &request.limits);
-    let references = found.of_group(Group::References);
+) -> Vec<SkillReference> {
+    let found = resources::list_resources(skill, &request.limits);
+    let references = found.of_group(ResourceGroup::References);
     let mut out = Vec::new();
     for path in references.filter(|path| path.extension() == Some("md")) {
         let file = skill.origin.dir().join(path);
         let heading = format!("\n\n## Reference: {path}\n\n");
-        let least = heading.len() + marker(usize::MAX, usize::MAX, &file).len() + KEPT_CHARS_MIN;
-        let state = match resources::read(skill, path, &request.limits) {
+        let least =
+            heading.len() + render_marker(usize::MAX, usize::MAX, &file).len() + KEPT_CHARS_MIN;
+        let state = match resources::read_resource(skill, path, &request.limits) {
             Err(error) => {
                 diagnostics.push(error.to_diagnostic(&file));
                 ReferenceState::Unreadable
             }
             Ok(text) => {
-                let text = without_invisible(text.trim().to_owned(), &file, diagnostics);
-                let left = room.minus(&heading);
-                if !left.holds(&text) && room.limit() < least {
+                let text = remove_invisible(text.trim().to_owned(), &file, diagnostics);
+                let left = room.subtract_text(&heading);
+                if !left.can_hold(&text) && room.char_limit() < least {
                     let message = format!("`{path}` does not fit the budget");
-                    diagnostics.push(finding(&codes::REFERENCE_LEFT_OUT, message).in_file(&file));
-                    ReferenceState::LeftOut(room.limit())
+                    diagnostics
+                        .push(make_finding(&codes::REFERENCE_LEFT_OUT, message).in_file(&file));
+                    ReferenceState::LeftOut(room.char_limit())
                 } else {
-                    let (text, cut) = fit(text, left, &file);
-                    room = left.minus(&text);
+                    let (text, cut) = fit_text(text, left, &file);
+                    room = left.subtract_text(&text);
                     body.push_str(&heading);
                     body.push_str(&text);
                     cut.map_or(ReferenceState::Whole, ReferenceState::Cut)
                 }
             }
         };
-        out.push(Reference { path: path.to_owned(), state });
+        out.push(SkillReference { path: path.to_owned(), state });
     }
     out
 }

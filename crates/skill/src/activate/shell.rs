@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum BodyPart {
     Text(Range<usize>),
     /// A command, which its output replaces.
     Command {
@@ -17,25 +17,25 @@ pub(crate) enum Part {
 }
 
 /// Splits a body into text and commands, in order and without gaps.
-pub(crate) fn split(body: &str) -> Vec<Part> {
+pub(crate) fn split_body(body: &str) -> Vec<BodyPart> {
     let mut out = Vec::new();
     let mut done = 0;
-    for (whole, command) in commands(body) {
+    for (whole, command) in find_commands(body) {
         if whole.start > done {
-            out.push(Part::Text(done..whole.start));
+            out.push(BodyPart::Text(done..whole.start));
         }
         done = whole.end;
-        out.push(Part::Command { whole, command });
+        out.push(BodyPart::Command { whole, command });
     }
     if done < body.len() {
-        out.push(Part::Text(done..body.len()));
+        out.push(BodyPart::Text(done..body.len()));
     }
     out
 }
 
-fn commands(body: &str) -> Vec<(Range<usize>, Range<usize>)> {
+fn find_commands(body: &str) -> Vec<(Range<usize>, Range<usize>)> {
     let mut out = Vec::new();
-    let mut fence: Option<Fence> = None;
+    let mut fence: Option<CommandFence> = None;
     let mut start = 0;
     for line in body.split_inclusive('\n') {
         let end = start + line.len();
@@ -47,8 +47,8 @@ fn commands(body: &str) -> Vec<(Range<usize>, Range<usize>)> {
             }
             Some(_) => {}
             None => match opening_ticks(line) {
-                Some(ticks) => fence = Some(Fence { ticks, start, content: end }),
-                None => inline(line, start, &mut out),
+                Some(ticks) => fence = Some(CommandFence { ticks, start, content: end }),
+                None => find_inline_commands(line, start, &mut out),
             },
         }
         start = end;
@@ -57,20 +57,20 @@ fn commands(body: &str) -> Vec<(Range<usize>, Range<usize>)> {
     if let Some(open) = fence {
         let mut start = open.content;
         for line in body[open.content..].split_inclusive('\n') {
-            inline(line, start, &mut out);
+            find_inline_commands(line, start, &mut out);
             start += line.len();
         }
     }
     out
 }
 
-struct Fence {
+struct CommandFence {
     ticks: usize,
     start: usize,
     content: usize,
 }
 
-impl Fence {
+impl CommandFence {
     fn is_closed_by(&self, line: &str) -> bool {
         let line = line.trim();
         line.len() >= self.ticks && line.bytes().all(|byte| byte == b'`')
@@ -83,7 +83,7 @@ fn opening_ticks(line: &str) -> Option<usize> {
     (ticks >= 3 && &line[ticks..] == "!").then_some(ticks)
 }
 
-fn inline(line: &str, base: usize, out: &mut Vec<(Range<usize>, Range<usize>)>) {
+fn find_inline_commands(line: &str, base: usize, out: &mut Vec<(Range<usize>, Range<usize>)>) {
     let mut from = 0;
     while let Some(at) = line[from..].find("!`").map(|at| at + from) {
         let command = at + 2;
@@ -105,19 +105,19 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, expect: &[&str]) {
-        let parts = split(body);
+        let parts = split_body(body);
         let found: Vec<&str> = parts
             .iter()
             .filter_map(|part| match part {
-                Part::Command { command, .. } => Some(&body[command.clone()]),
-                Part::Text(_) => None,
+                BodyPart::Command { command, .. } => Some(&body[command.clone()]),
+                BodyPart::Text(_) => None,
             })
             .collect();
         assert_eq!(found, expect);
         let whole: String = parts
             .iter()
             .map(|part| match part {
-                Part::Command { whole, .. } | Part::Text(whole) => &body[whole.clone()],
+                BodyPart::Command { whole, .. } | BodyPart::Text(whole) => &body[whole.clone()],
             })
             .collect();
         assert_eq!(whole, body, "no byte is lost");

@@ -5,14 +5,14 @@ use super::*;
 #[track_caller]
 fn check(body: &str, arguments: &str, expect: &str) {
     let names = ["issue".to_owned(), "branch".to_owned(), "branch-name".to_owned()];
-    let values = Values {
+    let values = PlaceholderValues {
         arguments,
         names: &names,
         skill_dir: Some("/skills/pdf".into()),
         session_id: Some("s1"),
-        ..Values::default()
+        ..PlaceholderValues::default()
     };
-    assert_eq!(substitute(body, &values).text, expect);
+    assert_eq!(substitute_arguments(body, &values).text, expect);
 }
 
 #[test]
@@ -51,9 +51,12 @@ fn names_are_filled_by_order_and_the_longest_name_wins() {
 #[test]
 fn a_missing_name_becomes_nothing_and_is_reported_once() {
     let names = ["issue".to_owned()];
-    let found = substitute("a $issue b $issue", &Values { names: &names, ..Values::default() });
+    let found = substitute_arguments(
+        "a $issue b $issue",
+        &PlaceholderValues { names: &names, ..PlaceholderValues::default() },
+    );
     assert_eq!(found.text, "a  b ");
-    assert_eq!(found.missing, [Missing { name: "issue".into(), at: 2..8 }]);
+    assert_eq!(found.missing, [MissingArgument { name: "issue".into(), at: 2..8 }]);
 }
 
 #[test]
@@ -90,16 +93,22 @@ fn what_was_put_in_is_not_looked_at_again() {
 
 #[test]
 fn words_are_split_as_a_shell_does() {
-    assert_eq!(words(r#"a "b \"c\" d" 'e f'g h\ i ''"#), ["a", "b \"c\" d", "e fg", "h i", ""]);
-    assert_eq!(words(r#""a\n" it's"#), ["\"a\\n\"", "it's"]);
-    assert!(words(" \t").is_empty());
+    assert_eq!(
+        split_arguments(r#"a "b \"c\" d" 'e f'g h\ i ''"#),
+        ["a", "b \"c\" d", "e fg", "h i", ""]
+    );
+    assert_eq!(split_arguments(r#""a\n" it's"#), ["\"a\\n\"", "it's"]);
+    assert!(split_arguments(" \t").is_empty());
 }
 
 #[test]
 fn arguments_cannot_make_a_body_grow_without_bound() {
     let body = "$ARGUMENTS ".repeat(10_000);
     let given = "x".repeat(10_000);
-    let found = substitute(&body, &Values { arguments: &given, ..Values::default() });
+    let found = substitute_arguments(
+        &body,
+        &PlaceholderValues { arguments: &given, ..PlaceholderValues::default() },
+    );
     assert!(found.limited);
     assert!(found.text.len() <= body.len() + ARGUMENT_BYTES_MAX);
 }
@@ -111,14 +120,14 @@ proptest! {
         arguments in r#"(['"\\ $]|[a-cø]|.){0,20}"#,
     ) {
         let names = ["name".to_owned(), String::new(), "ø".to_owned()];
-        let values = Values { arguments: &arguments, names: &names, ..Values::default() };
-        substitute(&body, &values);
+        let values = PlaceholderValues { arguments: &arguments, names: &names, ..PlaceholderValues::default() };
+        substitute_arguments(&body, &values);
     }
 
     #[test]
     fn a_body_without_dollars_is_kept(body in "[^$]{0,60}", arguments in "[a-z ]{0,9}") {
-        let values = Values { arguments: &arguments, ..Values::default() };
-        let found = substitute(&body, &values);
+        let values = PlaceholderValues { arguments: &arguments, ..PlaceholderValues::default() };
+        let found = substitute_arguments(&body, &values);
         prop_assert!(found.text.starts_with(body.trim_end()));
     }
 }

@@ -4,12 +4,12 @@
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
-use super::{Held, Ledger};
-use crate::activate::{Activation, Cut, Reference};
+use super::{Ledger, LedgerEntry};
+use crate::activate::{Activation, SkillReference, TextCut};
 use crate::limits::{LEDGER_SKILLS_MAX, LEDGER_TTL_MS};
-use crate::resources::Resource;
-use crate::skill::{Digest, Origin, Plugin, Scope};
-use crate::trust::Trust;
+use crate::resources::ResourceFile;
+use crate::skill::{ContentDigest, PluginInfo, Scope, SkillOrigin};
+use crate::trust::TrustLevel;
 
 const VERSION: u32 = 1;
 
@@ -33,33 +33,33 @@ pub(super) struct LedgerDisk {
     #[serde(default)]
     misses: u64,
     #[serde(default)]
-    held: Vec<HeldDisk>,
+    held: Vec<LedgerEntryDisk>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct HeldDisk {
+struct LedgerEntryDisk {
     id: String,
     name: String,
     #[serde(default)]
     description: String,
-    digest: Digest,
+    digest: ContentDigest,
     #[serde(default)]
     arguments: String,
     body: String,
     #[serde(default)]
-    resources: Option<Vec<Resource>>,
+    resources: Option<Vec<ResourceFile>>,
     file: Utf8PathBuf,
     root: Utf8PathBuf,
     scope: Scope,
     #[serde(default)]
-    plugin: Option<Plugin>,
+    plugin: Option<PluginInfo>,
     /// Records without this field are not trusted.
     #[serde(default = "untrusted")]
-    trust: Trust,
+    trust: TrustLevel,
     #[serde(default)]
-    cut: Option<Cut>,
+    cut: Option<TextCut>,
     #[serde(default)]
-    references: Option<Vec<Reference>>,
+    references: Option<Vec<SkillReference>>,
     #[serde(default)]
     activated_ms: u64,
     #[serde(default)]
@@ -74,8 +74,8 @@ fn default_skills_max() -> usize {
     LEDGER_SKILLS_MAX
 }
 
-fn untrusted() -> Trust {
-    Trust::Untrusted
+fn untrusted() -> TrustLevel {
+    TrustLevel::Untrusted
 }
 
 impl From<Ledger> for LedgerDisk {
@@ -86,7 +86,7 @@ impl From<Ledger> for LedgerDisk {
             skills_max: ledger.skills_max,
             hits: ledger.hits,
             misses: ledger.misses,
-            held: ledger.held.into_iter().map(HeldDisk::from).collect(),
+            held: ledger.held.into_iter().map(LedgerEntryDisk::from).collect(),
         }
     }
 }
@@ -100,15 +100,15 @@ impl TryFrom<LedgerDisk> for Ledger {
         }
         let mut ledger = Ledger::new(disk.ttl_ms, disk.skills_max);
         (ledger.hits, ledger.misses) = (disk.hits, disk.misses);
-        ledger.held = disk.held.into_iter().map(Held::from).collect();
+        ledger.held = disk.held.into_iter().map(LedgerEntry::from).collect();
         Ok(ledger)
     }
 }
 
-impl From<Held> for HeldDisk {
-    fn from(Held { activation, activated_ms, used_ms }: Held) -> Self {
+impl From<LedgerEntry> for LedgerEntryDisk {
+    fn from(LedgerEntry { activation, activated_ms, used_ms }: LedgerEntry) -> Self {
         let origin = activation.origin;
-        HeldDisk {
+        LedgerEntryDisk {
             id: activation.id,
             name: activation.name,
             description: activation.description,
@@ -129,10 +129,14 @@ impl From<Held> for HeldDisk {
     }
 }
 
-impl From<HeldDisk> for Held {
-    fn from(disk: HeldDisk) -> Self {
-        let origin =
-            Origin { file: disk.file, root: disk.root, scope: disk.scope, plugin: disk.plugin };
+impl From<LedgerEntryDisk> for LedgerEntry {
+    fn from(disk: LedgerEntryDisk) -> Self {
+        let origin = SkillOrigin {
+            file: disk.file,
+            root: disk.root,
+            scope: disk.scope,
+            plugin: disk.plugin,
+        };
         let activation = Activation {
             id: disk.id,
             name: disk.name,
@@ -147,6 +151,6 @@ impl From<HeldDisk> for Held {
             references: disk.references,
             diagnostics: Vec::new(),
         };
-        Held { activation, activated_ms: disk.activated_ms, used_ms: disk.used_ms }
+        LedgerEntry { activation, activated_ms: disk.activated_ms, used_ms: disk.used_ms }
     }
 }

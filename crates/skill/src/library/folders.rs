@@ -12,34 +12,34 @@ use notify::event::{EventKind, ModifyKind};
 use notify::{Event, RecursiveMode};
 
 use crate::catalog::Catalog;
-use crate::discover::{Request, RootState};
-use crate::profile::Base;
+use crate::discover::{DiscoveryRequest, RootState};
+use crate::profile::RootBase;
 use crate::walk::IGNORED;
 
 /// The folders to watch, and the paths by which events refer to the roots.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Folders {
-    spots: BTreeSet<Spot>,
-    watches: BTreeMap<Utf8PathBuf, Depth>,
+pub(super) struct WatchedFolders {
+    spots: BTreeSet<WatchedPath>,
+    watches: BTreeMap<Utf8PathBuf, WatchDepth>,
 }
 
 /// Whether a folder is watched recursively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Depth {
+enum WatchDepth {
     Entries,
     Everything,
 }
 
 /// A root or a link below one: the real path, as in events, and the path that discovery uses.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Spot {
+struct WatchedPath {
     real: Utf8PathBuf,
     shown: Utf8PathBuf,
 }
 
 /// The meaning of a file system event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum WatchEventMeaning {
     /// Files at or below these paths may have changed.
     Touched(Vec<Utf8PathBuf>),
     /// A root, or a folder above one, was created, removed or renamed.
@@ -48,15 +48,16 @@ pub(super) enum Meaning {
     Lost,
 }
 
-impl Folders {
+impl WatchedFolders {
     /// Determines the folders to watch for a catalog.
-    pub(super) fn of(request: &Request, catalog: &Catalog) -> Self {
-        let mut folders = Folders::default();
+    pub(super) fn for_catalog(request: &DiscoveryRequest, catalog: &Catalog) -> Self {
+        let mut folders = WatchedFolders::default();
         for report in catalog.roots() {
             folders.add_root(&report.root.dir, report.state == RootState::Searched);
         }
         if request.roots.is_none() {
-            let caches = request.profile.roots.iter().filter(|spec| spec.base == Base::PluginCache);
+            let caches =
+                request.profile.roots.iter().filter(|spec| spec.base == RootBase::PluginCache);
             for cache in caches {
                 folders.add_root(&request.places.home.join(cache.path), true);
             }
@@ -65,7 +66,7 @@ impl Folders {
             folders.add_root(lock, false);
             folders.add_link(lock);
         }
-        for link in links(catalog) {
+        for link in find_links(catalog) {
             folders.add_link(&link);
         }
         folders.drop_covered();
@@ -75,15 +76,15 @@ impl Folders {
     /// Iterates over the folders to watch, in order.
     pub(super) fn watches(&self) -> impl Iterator<Item = (&Utf8Path, RecursiveMode)> {
         self.watches.iter().map(|(dir, depth)| match depth {
-            Depth::Entries => (dir.as_path(), RecursiveMode::NonRecursive),
-            Depth::Everything => (dir.as_path(), RecursiveMode::Recursive),
+            WatchDepth::Entries => (dir.as_path(), RecursiveMode::NonRecursive),
+            WatchDepth::Everything => (dir.as_path(), RecursiveMode::Recursive),
         })
     }
 
     /// Interprets an event; `None` if it does not concern a skill.
-    pub(super) fn meaning(&self, event: &Event) -> Option<Meaning> {
+    pub(super) fn interpret_event(&self, event: &Event) -> Option<WatchEventMeaning> {
         if event.need_rescan() {
-            return Some(Meaning::Lost);
+            return Some(WatchEventMeaning::Lost);
         }
         if event.kind.is_access() {
             return None;
@@ -92,8 +93,8 @@ impl Folders {
         for path in event.paths.iter().filter_map(|path| Utf8Path::from_path(path)) {
             for spot in &self.spots {
                 if spot.real.starts_with(path) {
-                    if comes_or_goes(event.kind) {
-                        return Some(Meaning::Moved);
+                    if is_create_or_remove(event.kind) {
+                        return Some(WatchEventMeaning::Moved);
                     }
                     touched.push(spot.shown.clone());
                 } else if let Ok(rest) = path.strip_prefix(&spot.real)
@@ -103,7 +104,7 @@ impl Folders {
                 }
             }
         }
-        (!touched.is_empty()).then_some(Meaning::Touched(touched))
+        (!touched.is_empty()).then_some(WatchEventMeaning::Touched(touched))
     }
 
     fn add_root(&mut self, shown: &Utf8Path, in_depth: bool) {
@@ -112,16 +113,16 @@ impl Folders {
             && let Ok(real) = absolute.canonicalize_utf8()
             && real.is_dir()
         {
-            self.watches.insert(real.clone(), Depth::Everything);
-            self.spots.insert(Spot { real, shown: shown.to_owned() });
+            self.watches.insert(real.clone(), WatchDepth::Everything);
+            self.spots.insert(WatchedPath { real, shown: shown.to_owned() });
         }
         let mut above = absolute.ancestors().skip(1);
         if let Some(above) = above.find(|dir| dir.is_dir())
             && let Ok(real) = above.canonicalize_utf8()
             && let Ok(rest) = absolute.strip_prefix(above)
         {
-            self.spots.insert(Spot { real: real.join(rest), shown: shown.to_owned() });
-            self.watches.entry(real).or_insert(Depth::Entries);
+            self.spots.insert(WatchedPath { real: real.join(rest), shown: shown.to_owned() });
+            self.watches.entry(real).or_insert(WatchDepth::Entries);
         }
     }
 
@@ -129,15 +130,15 @@ impl Folders {
     fn add_link(&mut self, link: &Utf8Path) {
         let Ok(real) = link.canonicalize_utf8() else { return };
         if real.is_dir() {
-            self.watches.insert(real.clone(), Depth::Everything);
+            self.watches.insert(real.clone(), WatchDepth::Everything);
         } else if let Some(dir) = real.parent() {
-            self.watches.entry(dir.to_owned()).or_insert(Depth::Entries);
+            self.watches.entry(dir.to_owned()).or_insert(WatchDepth::Entries);
         }
-        self.spots.insert(Spot { real, shown: link.to_owned() });
+        self.spots.insert(WatchedPath { real, shown: link.to_owned() });
     }
 
     fn drop_covered(&mut self) {
-        let deep = |dir: &Utf8Path| self.watches.get(dir) == Some(&Depth::Everything);
+        let deep = |dir: &Utf8Path| self.watches.get(dir) == Some(&WatchDepth::Everything);
         let is_covered = |dir: &&Utf8PathBuf| dir.ancestors().skip(1).any(deep);
         let covered: Vec<Utf8PathBuf> = self.watches.keys().filter(is_covered).cloned().collect();
         for dir in covered {
@@ -146,7 +147,7 @@ impl Folders {
     }
 }
 
-fn comes_or_goes(kind: EventKind) -> bool {
+fn is_create_or_remove(kind: EventKind) -> bool {
     match kind {
         EventKind::Any | EventKind::Create(_) | EventKind::Remove(_) => true,
         EventKind::Modify(kind) => matches!(kind, ModifyKind::Name(_)),
@@ -155,10 +156,10 @@ fn comes_or_goes(kind: EventKind) -> bool {
 }
 
 /// Finds the links that lead from a root to a skill: the file itself, or a folder on the way to it.
-fn links(catalog: &Catalog) -> BTreeSet<Utf8PathBuf> {
+fn find_links(catalog: &Catalog) -> BTreeSet<Utf8PathBuf> {
     let mut looked_at = BTreeSet::new();
     let mut links = BTreeSet::new();
-    for origin in catalog.all().map(|entry| &entry.skill.origin) {
+    for origin in catalog.all_entries().map(|entry| &entry.skill.origin) {
         let below_root = origin.file.ancestors().take_while(|path| *path != origin.root);
         for path in below_root.take_while(|path| looked_at.insert(path.to_path_buf())) {
             if path.is_symlink() {
@@ -174,25 +175,25 @@ mod tests {
     use notify::event::{AccessKind, CreateKind, DataChange, Flag, RenameMode};
 
     use super::*;
-    use crate::discover::discover;
-    use crate::profile::{Places, ProfileId};
+    use crate::discover::discover_catalog;
+    use crate::profile::{ProfileId, SearchDirectories};
 
-    fn folders() -> Folders {
-        let spot = |real: &str, shown: &str| Spot { real: real.into(), shown: shown.into() };
+    fn folders() -> WatchedFolders {
+        let spot = |real: &str, shown: &str| WatchedPath { real: real.into(), shown: shown.into() };
         let spots =
             [spot("/real/skills", "skills"), spot("/p/.claude/skills", "/p/.claude/skills")];
-        Folders { spots: spots.into(), watches: BTreeMap::new() }
+        WatchedFolders { spots: spots.into(), watches: BTreeMap::new() }
     }
 
     #[track_caller]
-    fn check(kind: EventKind, path: &str, expect: Option<Meaning>) {
-        assert_eq!(folders().meaning(&Event::new(kind).add_path(path.into())), expect);
+    fn check(kind: EventKind, path: &str, expect: Option<WatchEventMeaning>) {
+        assert_eq!(folders().interpret_event(&Event::new(kind).add_path(path.into())), expect);
     }
 
     const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
 
-    fn touched(path: &str) -> Option<Meaning> {
-        Some(Meaning::Touched(vec![path.into()]))
+    fn touched(path: &str) -> Option<WatchEventMeaning> {
+        Some(WatchEventMeaning::Touched(vec![path.into()]))
     }
 
     #[test]
@@ -215,15 +216,15 @@ mod tests {
     fn a_root_or_a_folder_above_it_that_comes_or_goes_moves_the_watch() {
         let created = EventKind::Create(CreateKind::Folder);
         let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::From));
-        check(created, "/p/.claude", Some(Meaning::Moved));
-        check(renamed, "/p/.claude/skills", Some(Meaning::Moved));
+        check(created, "/p/.claude", Some(WatchEventMeaning::Moved));
+        check(renamed, "/p/.claude/skills", Some(WatchEventMeaning::Moved));
         check(WRITTEN, "/real/skills", touched("skills"));
     }
 
     #[test]
     fn lost_events_are_told() {
         let event = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        assert_eq!(folders().meaning(&event), Some(Meaning::Lost));
+        assert_eq!(folders().interpret_event(&event), Some(WatchEventMeaning::Lost));
     }
 
     #[test]
@@ -235,12 +236,15 @@ mod tests {
         std::fs::create_dir(dir.join("outside")).unwrap();
         std::os::unix::fs::symlink(dir.join("outside"), dir.join("project/.claude/skills"))
             .unwrap();
-        let places =
-            Places { here: dir.join("project"), home: dir.join("home"), pack: dir.join("pack") };
-        let request = Request::new(ProfileId::Claude, places);
-        let folders = Folders::of(&request, &discover(&request));
+        let places = SearchDirectories {
+            here: dir.join("project"),
+            home: dir.join("home"),
+            pack: dir.join("pack"),
+        };
+        let request = DiscoveryRequest::new(ProfileId::Claude, places);
+        let folders = WatchedFolders::for_catalog(&request, &discover_catalog(&request));
         let watched: Vec<_> = folders.watches.into_iter().collect();
-        let entries = |path: &Utf8Path| (path.to_owned(), Depth::Entries);
+        let entries = |path: &Utf8Path| (path.to_owned(), WatchDepth::Entries);
         assert_eq!(watched, [entries(&dir), entries(&dir.join("project/.claude"))]);
     }
 }

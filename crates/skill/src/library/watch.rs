@@ -13,8 +13,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use notify::{Config, ErrorKind, RecommendedWatcher, Watcher as _};
 use repertoire_text::Diagnostic;
 
-use super::folders::{Folders, Meaning};
-use super::{Library, Reload, Suspects};
+use super::folders::{WatchEventMeaning, WatchedFolders};
+use super::{LibraryReload, SkillLibrary, SuspectFiles};
 use crate::codes;
 use crate::limits::{NOTICES_MAX, SETTLE_ROUNDS_MAX, SUSPECTS_MAX};
 
@@ -41,12 +41,12 @@ impl Default for WatchOptions {
 
 /// A handle that keeps a library watched until it is dropped.
 #[derive(Debug)]
-pub struct Watching {
-    line: Line,
+pub struct LibraryWatchHandle {
+    line: NoticeSender,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Library {
+impl SkillLibrary {
     /// Watches the roots, including those that do not exist yet, and reloads after changes. `on_reload` is
     /// called on the watching thread whenever the snapshot was replaced or watching failed.
     ///
@@ -55,11 +55,11 @@ impl Library {
     pub fn watch(
         self: &Arc<Self>,
         options: WatchOptions,
-        on_reload: impl Fn(&Reload) + Send + 'static,
-    ) -> Watching {
+        on_reload: impl Fn(&LibraryReload) + Send + 'static,
+    ) -> LibraryWatchHandle {
         let (sender, notices) = sync_channel(NOTICES_MAX);
-        let line = Line { sender, stop: Arc::default(), lost: Arc::default() };
-        let mut watch = Watch {
+        let line = NoticeSender { sender, stop: Arc::default(), lost: Arc::default() };
+        let mut watch = LibraryWatchLoop {
             library: Arc::clone(self),
             options,
             on_reload,
@@ -71,19 +71,20 @@ impl Library {
             told: BTreeSet::new(),
         };
         // Set up the watches before returning, so that no later change is missed.
-        let failures = watch.set_up(Folders::of(&self.request, &self.snapshot()));
+        let failures =
+            watch.watch_folders(WatchedFolders::for_catalog(&self.request, &self.snapshot()));
         let thread = thread::Builder::new()
             .name("skill-watch".to_owned())
             .spawn(move || watch.run(failures))
             .expect("a thread can be started");
-        Watching { line, thread: Some(thread) }
+        LibraryWatchHandle { line, thread: Some(thread) }
     }
 }
 
-impl Drop for Watching {
+impl Drop for LibraryWatchHandle {
     fn drop(&mut self) {
         self.line.stop.store(true, Ordering::Release);
-        self.line.send(Notice::Stop);
+        self.line.send(WatchNotice::Stop);
         let Some(thread) = self.thread.take() else { return };
         // If `on_reload` drops the handle, this is the watching thread itself, which cannot join itself.
         if thread.thread().id() != thread::current().id() {
@@ -95,8 +96,8 @@ impl Drop for Watching {
 
 /// A message to the watching thread.
 #[derive(Debug)]
-enum Notice {
-    Event(Meaning),
+enum WatchNotice {
+    Event(WatchEventMeaning),
     Failed(Diagnostic),
     Stop,
 }
@@ -104,14 +105,14 @@ enum Notice {
 /// The channel to the watching thread. Sending never blocks: if the channel is full, `lost` makes the thread
 /// read every file again.
 #[derive(Clone, Debug)]
-struct Line {
-    sender: SyncSender<Notice>,
+struct NoticeSender {
+    sender: SyncSender<WatchNotice>,
     stop: Arc<AtomicBool>,
     lost: Arc<AtomicBool>,
 }
 
-impl Line {
-    fn send(&self, notice: Notice) {
+impl NoticeSender {
+    fn send(&self, notice: WatchNotice) {
         if self.sender.try_send(notice).is_err() {
             self.lost.store(true, Ordering::Release);
         }
@@ -120,62 +121,62 @@ impl Line {
 
 /// The notices collected while waiting.
 #[derive(Debug)]
-struct Pending {
-    suspects: Suspects,
+struct PendingReload {
+    suspects: SuspectFiles,
     failures: Vec<Diagnostic>,
     has_moved: bool,
     is_rescan: bool,
 }
 
-impl Pending {
-    fn nothing() -> Self {
-        Pending {
-            suspects: Suspects::Paths(BTreeSet::new()),
+impl PendingReload {
+    fn without_changes() -> Self {
+        PendingReload {
+            suspects: SuspectFiles::Paths(BTreeSet::new()),
             failures: Vec::new(),
             has_moved: false,
             is_rescan: false,
         }
     }
 
-    fn add(&mut self, notice: Notice) {
+    fn add_notice(&mut self, notice: WatchNotice) {
         match notice {
-            Notice::Event(Meaning::Touched(paths)) => self.suspect(paths),
-            Notice::Event(Meaning::Moved) => self.has_moved = true,
-            Notice::Event(Meaning::Lost) => self.suspects = Suspects::All,
-            Notice::Failed(found) => self.failures.push(found),
-            Notice::Stop => {}
+            WatchNotice::Event(WatchEventMeaning::Touched(paths)) => self.add_suspects(paths),
+            WatchNotice::Event(WatchEventMeaning::Moved) => self.has_moved = true,
+            WatchNotice::Event(WatchEventMeaning::Lost) => self.suspects = SuspectFiles::All,
+            WatchNotice::Failed(found) => self.failures.push(found),
+            WatchNotice::Stop => {}
         }
     }
 
-    fn suspect(&mut self, paths: Vec<Utf8PathBuf>) {
-        let Suspects::Paths(known) = &mut self.suspects else { return };
+    fn add_suspects(&mut self, paths: Vec<Utf8PathBuf>) {
+        let SuspectFiles::Paths(known) = &mut self.suspects else { return };
         known.extend(paths);
         if known.len() > SUSPECTS_MAX {
-            self.suspects = Suspects::All;
+            self.suspects = SuspectFiles::All;
         }
     }
 }
 
 /// The state of the watching thread.
-struct Watch<F> {
-    library: Arc<Library>,
+struct LibraryWatchLoop<F> {
+    library: Arc<SkillLibrary>,
     options: WatchOptions,
     on_reload: F,
-    notices: Receiver<Notice>,
-    line: Line,
-    folders: Arc<Folders>,
+    notices: Receiver<WatchNotice>,
+    line: NoticeSender,
+    folders: Arc<WatchedFolders>,
     watcher: Option<RecommendedWatcher>,
     is_failing: bool,
     told: BTreeSet<String>,
 }
 
-impl<F: Fn(&Reload)> Watch<F> {
+impl<F: Fn(&LibraryReload)> LibraryWatchLoop<F> {
     fn run(mut self, failures: Vec<Diagnostic>) {
         // The first round finds what has changed since the library was opened.
-        let mut pending = Pending { failures, ..Pending::nothing() };
+        let mut pending = PendingReload { failures, ..PendingReload::without_changes() };
         loop {
-            self.catch_up(pending);
-            match self.wait() {
+            self.reload_until_settled(pending);
+            match self.wait_for_changes() {
                 Some(next) => pending = next,
                 None => return,
             }
@@ -183,26 +184,26 @@ impl<F: Fn(&Reload)> Watch<F> {
     }
 
     /// Waits for events until they stop. Returns `None` when the thread should end.
-    fn wait(&self) -> Option<Pending> {
-        let mut pending = Pending::nothing();
+    fn wait_for_changes(&self) -> Option<PendingReload> {
+        let mut pending = PendingReload::without_changes();
         match self.notices.recv_timeout(self.options.rescan) {
-            Ok(first) => self.sit_out_storm(first, &mut pending),
+            Ok(first) => self.collect_until_quiet(first, &mut pending),
             Err(_) => pending.is_rescan = true,
         }
         if self.line.lost.swap(false, Ordering::AcqRel) {
-            pending.suspects = Suspects::All;
+            pending.suspects = SuspectFiles::All;
         }
         (!self.is_stopped()).then_some(pending)
     }
 
-    fn sit_out_storm(&self, first: Notice, pending: &mut Pending) {
+    fn collect_until_quiet(&self, first: WatchNotice, pending: &mut PendingReload) {
         let end = Instant::now() + self.options.storm_max;
-        pending.add(first);
+        pending.add_notice(first);
         while !self.is_stopped() {
             let left = end.saturating_duration_since(Instant::now());
             match self.notices.recv_timeout(left.min(self.options.quiet)) {
-                Ok(notice) if !left.is_zero() => pending.add(notice),
-                Ok(notice) => return pending.add(notice),
+                Ok(notice) if !left.is_zero() => pending.add_notice(notice),
+                Ok(notice) => return pending.add_notice(notice),
                 Err(_) => return,
             }
         }
@@ -213,24 +214,27 @@ impl<F: Fn(&Reload)> Watch<F> {
     }
 
     /// Reloads, and repeats this as long as the set of folders to watch changes.
-    fn catch_up(&mut self, mut pending: Pending) {
+    fn reload_until_settled(&mut self, mut pending: PendingReload) {
         let mut is_outdated = pending.has_moved || (pending.is_rescan && self.is_failing);
         for _ in 0..SETTLE_ROUNDS_MAX {
             let reload = self.library.reload_suspecting(&pending.suspects);
             let catalog = Arc::clone(&reload.catalog);
-            self.tell(reload, pending.failures);
-            let wanted = Folders::of(&self.library.request, &catalog);
+            self.report_reload(reload, pending.failures);
+            let wanted = WatchedFolders::for_catalog(&self.library.request, &catalog);
             is_outdated |= wanted != *self.folders;
             if !is_outdated || self.is_stopped() {
                 return;
             }
             // The next round finds changes made before the new folders were watched.
-            pending = Pending { failures: self.set_up(wanted), ..Pending::nothing() };
+            pending = PendingReload {
+                failures: self.watch_folders(wanted),
+                ..PendingReload::without_changes()
+            };
             is_outdated = false;
         }
     }
 
-    fn tell(&mut self, mut reload: Reload, failures: Vec<Diagnostic>) {
+    fn report_reload(&mut self, mut reload: LibraryReload, failures: Vec<Diagnostic>) {
         let told = &mut self.told;
         let is_news = |found: &Diagnostic| told.insert(format!("{:?}", found.sort_key()));
         reload.findings.extend(failures.into_iter().filter(is_news));
@@ -241,19 +245,21 @@ impl<F: Fn(&Reload)> Watch<F> {
 
     /// Watches exactly these folders. The watcher is created anew, because watches on folders that were
     /// removed or replaced in the meantime are not reliable.
-    fn set_up(&mut self, folders: Folders) -> Vec<Diagnostic> {
+    fn watch_folders(&mut self, folders: WatchedFolders) -> Vec<Diagnostic> {
         self.watcher = None;
         self.folders = Arc::new(folders);
         let mut failures = Vec::new();
-        match watcher(Arc::clone(&self.folders), self.line.clone()) {
+        match create_watcher(Arc::clone(&self.folders), self.line.clone()) {
             Ok(mut watcher) => {
                 for (dir, mode) in self.folders.watches() {
                     let watched = watcher.watch(dir.as_std_path(), mode);
-                    failures.extend(watched.err().and_then(|error| failure(error, Some(dir))));
+                    failures.extend(
+                        watched.err().and_then(|error| failure_diagnostic(error, Some(dir))),
+                    );
                 }
                 self.watcher = Some(watcher);
             }
-            Err(error) => failures.extend(failure(error, None)),
+            Err(error) => failures.extend(failure_diagnostic(error, None)),
         }
         self.is_failing = !failures.is_empty();
         if !self.is_failing {
@@ -263,16 +269,19 @@ impl<F: Fn(&Reload)> Watch<F> {
     }
 }
 
-fn watcher(folders: Arc<Folders>, line: Line) -> notify::Result<RecommendedWatcher> {
+fn create_watcher(
+    folders: Arc<WatchedFolders>,
+    line: NoticeSender,
+) -> notify::Result<RecommendedWatcher> {
     let handle = move |event: notify::Result<notify::Event>| match event {
         Ok(event) => {
-            if let Some(meaning) = folders.meaning(&event) {
-                line.send(Notice::Event(meaning));
+            if let Some(meaning) = folders.interpret_event(&event) {
+                line.send(WatchNotice::Event(meaning));
             }
         }
         Err(error) => {
-            if let Some(found) = failure(error, None) {
-                line.send(Notice::Failed(found));
+            if let Some(found) = failure_diagnostic(error, None) {
+                line.send(WatchNotice::Failed(found));
             }
         }
     };
@@ -281,7 +290,7 @@ fn watcher(folders: Arc<Folders>, line: Line) -> notify::Result<RecommendedWatch
 
 /// Converts an error into a diagnostic. Returns `None` for a folder that no longer exists, because the next
 /// round notices that by itself.
-fn failure(mut error: notify::Error, dir: Option<&Utf8Path>) -> Option<Diagnostic> {
+fn failure_diagnostic(mut error: notify::Error, dir: Option<&Utf8Path>) -> Option<Diagnostic> {
     if matches!(error.kind, ErrorKind::PathNotFound | ErrorKind::WatchNotFound) {
         return None;
     }
@@ -301,29 +310,31 @@ mod tests {
     fn a_failure_names_the_folder_and_one_that_has_gone_is_none() {
         let dir = Utf8Path::new("/p");
         let limit = notify::Error::new(ErrorKind::MaxFilesWatch).add_path("/p/deep".into());
-        let found = failure(limit, Some(dir)).unwrap();
+        let found = failure_diagnostic(limit, Some(dir)).unwrap();
         assert_eq!((found.code.id, found.path.as_deref()), ("RS317", Some(dir)));
         assert_eq!(found.message, "changes cannot be watched: OS file watch limit reached.");
-        assert!(failure(notify::Error::path_not_found(), Some(dir)).is_none());
+        assert!(failure_diagnostic(notify::Error::path_not_found(), Some(dir)).is_none());
     }
 
     #[test]
     fn more_suspects_than_can_be_remembered_are_all_files() {
-        let mut pending = Pending::nothing();
+        let mut pending = PendingReload::without_changes();
         let path = |number: usize| vec![Utf8PathBuf::from(number.to_string())];
-        (0..SUSPECTS_MAX).for_each(|n| pending.add(Notice::Event(Meaning::Touched(path(n)))));
-        assert_ne!(pending.suspects, Suspects::All);
-        pending.add(Notice::Event(Meaning::Touched(path(SUSPECTS_MAX))));
-        assert_eq!(pending.suspects, Suspects::All);
+        (0..SUSPECTS_MAX).for_each(|n| {
+            pending.add_notice(WatchNotice::Event(WatchEventMeaning::Touched(path(n))))
+        });
+        assert_ne!(pending.suspects, SuspectFiles::All);
+        pending.add_notice(WatchNotice::Event(WatchEventMeaning::Touched(path(SUSPECTS_MAX))));
+        assert_eq!(pending.suspects, SuspectFiles::All);
     }
 
     #[test]
     fn what_does_not_fit_is_remembered_as_lost() {
         let (sender, _notices) = sync_channel(1);
-        let line = Line { sender, stop: Arc::default(), lost: Arc::default() };
-        line.send(Notice::Event(Meaning::Moved));
+        let line = NoticeSender { sender, stop: Arc::default(), lost: Arc::default() };
+        line.send(WatchNotice::Event(WatchEventMeaning::Moved));
         assert!(!line.lost.load(Ordering::Acquire));
-        line.send(Notice::Event(Meaning::Moved));
+        line.send(WatchNotice::Event(WatchEventMeaning::Moved));
         assert!(line.lost.load(Ordering::Acquire));
     }
 }

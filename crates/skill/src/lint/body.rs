@@ -9,7 +9,7 @@ use repertoire_text::Span;
 use crate::skill::Skill;
 
 /// The result of scanning a body.
-pub(crate) struct Body<'a> {
+pub(crate) struct BodyScan<'a> {
     /// The whole text of the file, so that spans are positions in the file.
     pub(crate) text: &'a str,
     /// The span of the body within the text.
@@ -22,11 +22,16 @@ pub(crate) struct Body<'a> {
     fences: Vec<Span>,
 }
 
-impl<'a> Body<'a> {
+impl<'a> BodyScan<'a> {
     pub(crate) fn scan(skill: &'a Skill) -> Self {
         let text = skill.text();
-        let mut body =
-            Body { text, span: skill.body, open_fence: None, fence_lines: 0, fences: Vec::new() };
+        let mut body = BodyScan {
+            text,
+            span: skill.body,
+            open_fence: None,
+            fence_lines: 0,
+            fences: Vec::new(),
+        };
         body.find_fences();
         body
     }
@@ -36,14 +41,14 @@ impl<'a> Body<'a> {
     }
 
     /// The number of lines, including a last one without a line break.
-    pub(crate) fn lines(&self) -> usize {
+    pub(crate) fn count_lines(&self) -> usize {
         let body = self.as_str();
         memchr::memchr_iter(b'\n', body.as_bytes()).count() + usize::from(!body.ends_with('\n'))
     }
 
     /// Iterates over the targets of what looks like a Markdown link, with their spans. Links in code are
     /// included; callers check [`Body::is_code`] for the few that matter.
-    pub(crate) fn links(&self) -> impl Iterator<Item = (&'a str, Span)> {
+    pub(crate) fn find_links(&self) -> impl Iterator<Item = (&'a str, Span)> {
         let base = self.span.start as usize;
         let body = self.as_str();
         LINK.find_iter(body.as_bytes()).filter_map(move |at| {

@@ -1,6 +1,6 @@
 //! The list of rules. A new rule is a new file and one line here.
 
-use super::Rule;
+use super::LintRule;
 
 mod body_size;
 mod code_fence;
@@ -15,7 +15,7 @@ mod shell_substitution;
 mod tools;
 pub(super) mod trigger_duplicate;
 
-pub(super) static ALL: &[&Rule] = &[
+pub(super) static ALL: &[&LintRule] = &[
     &name::FORMAT,
     &name::FOLDER,
     &description::LENGTH,
@@ -40,14 +40,14 @@ pub(super) static ALL: &[&Rule] = &[
 /// Helpers for the tests of the rules: format the findings about a text, one per line.
 #[cfg(test)]
 pub(super) mod testing {
-    use crate::lint::{RuleSet, check_skill};
-    use crate::load::load;
-    use crate::skill::Origin;
+    use crate::lint::{LintRuleSet, check_skill};
+    use crate::load::load_skill;
+    use crate::skill::SkillOrigin;
     use repertoire_text::{Limits, Source};
 
     /// Formats every finding of the given code about a `SKILL.md` in folder `a` as `3:7 message`.
     pub(crate) fn findings(code: &str, text: &str) -> Vec<String> {
-        findings_at(code, "a/SKILL.md", text, &["SKILL.md".to_owned()], RuleSet::Repertoire)
+        findings_at(code, "a/SKILL.md", text, &["SKILL.md".to_owned()], LintRuleSet::Repertoire)
     }
 
     pub(crate) fn findings_at(
@@ -55,9 +55,10 @@ pub(super) mod testing {
         path: &str,
         text: &str,
         siblings: &[String],
-        rules: RuleSet,
+        rules: LintRuleSet,
     ) -> Vec<String> {
-        let loaded = load(Source::new(path, text), Origin::file(path), &Limits::default());
+        let loaded =
+            load_skill(Source::new(path, text), SkillOrigin::from_file(path), &Limits::default());
         let skill = loaded.skill.expect("the fixture must load");
         check_skill(&skill, siblings, rules)
             .iter()

@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use camino::{Utf8Path, Utf8PathBuf};
 use rayon::prelude::*;
 use repertoire_text::diagnostic::apply_edits;
-use repertoire_text::{Diagnostic, Edit, Severity, Source, Text, fs};
+use repertoire_text::{Diagnostic, Severity, SharedText, Source, SpanEdit, fs};
 
 use semver::Version;
 
-use super::{RuleSet, check_reference, check_skill, check_together};
-use crate::catalog::{Catalog, Entry};
-use crate::depend::Known;
+use super::{LintRuleSet, check_reference, check_skill, check_together};
+use crate::catalog::{Catalog, CatalogEntry};
+use crate::dependencies::KnownSkills;
 use crate::dialect::is_skill_file;
-use crate::discover::{Boundary, looks_like_a_skill, read_candidate};
-use crate::hidden;
-use crate::limits::{Limits, WalkLimits};
-use crate::load::{Loaded, load};
+use crate::discover::{ReadBoundary, looks_like_a_skill, read_candidate};
+use crate::hidden_text;
+use crate::limits::{SkillLimits, WalkLimits};
+use crate::load::{SkillLoadResult, load_skill};
 use crate::name;
-use crate::skill::{Origin, Skill};
-use crate::trust::Trust;
-use crate::walk::{Candidate, WalkOptions, walk};
+use crate::skill::{Skill, SkillOrigin};
+use crate::trust::TrustLevel;
+use crate::walk::{SkillCandidate, WalkOptions, walk_folder};
 
 /// A folder named on the command line is searched deeper and longer than a root.
 const WALK: WalkLimits = WalkLimits { depth_max: 32, entries_max: 1_000_000 };
@@ -31,26 +31,26 @@ const WALK: WalkLimits = WalkLimits { depth_max: 32, entries_max: 1_000_000 };
 pub struct LintRequest<'a> {
     /// Files and folders.
     pub paths: &'a [Utf8PathBuf],
-    pub rules: RuleSet,
-    pub limits: Limits,
+    pub rules: LintRuleSet,
+    pub limits: SkillLimits,
     /// Returns the folder that links in a searched folder must not leave; `None` if they may lead anywhere.
     pub links_beneath: &'a (dyn Fn(&Utf8Path) -> Option<Utf8PathBuf> + Sync),
     /// Returns the skills that may satisfy dependencies. It is only called if the linted files themselves do
     /// not satisfy them all.
     pub environment: &'a (dyn Fn() -> Catalog + Sync),
     /// An additional check over all skills together, supplied by a crate that depends on this one.
-    pub comparison: Option<Comparison<'a>>,
+    pub comparison: Option<SkillComparison<'a>>,
     /// An additional check of a skill's folder, supplied by a crate that depends on this one. It gets the
     /// skill and the names beside its file, and may also report on the skill's own file.
-    pub companions: Option<&'a Companions<'a>>,
+    pub companions: Option<&'a CompanionCheck<'a>>,
 }
 
 /// Checks other files of a skill's folder.
-pub type Companions<'a> = dyn Fn(&Skill, &[String]) -> Vec<FileReport> + Sync + 'a;
+pub type CompanionCheck<'a> = dyn Fn(&Skill, &[String]) -> Vec<FileReport> + Sync + 'a;
 
 /// A check that compares all skills.
 #[derive(Clone, Copy)]
-pub struct Comparison<'a> {
+pub struct SkillComparison<'a> {
     /// The maximum number of skills; with more, the comparison is skipped and the report says so.
     pub skills_max: usize,
     /// Returns findings about the skills, which are sorted by path and without duplicates.
@@ -65,7 +65,7 @@ pub struct FileReport {
     pub name: Option<String>,
     /// The text that fixes refer to, if there are any. Otherwise it is not kept, because thousands of files
     /// are checked at once and few are shown.
-    pub text: Option<Text>,
+    pub text: Option<SharedText>,
     /// The findings in file order.
     pub diagnostics: Vec<Diagnostic>,
     /// True if the file was reached through a link, and so may not belong to the linted folder.
@@ -74,7 +74,7 @@ pub struct FileReport {
 
 /// The result of a lint run.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct LintReport {
     /// The reports on all files, sorted by path.
     pub files: Vec<FileReport>,
     /// The number of skills, if it exceeded the limit for the comparison.
@@ -93,7 +93,7 @@ pub struct Report {
     serde::Deserialize,
     schemars::JsonSchema,
 )]
-pub struct Summary {
+pub struct LintSummary {
     /// The number of files that were checked.
     pub files: usize,
     /// The number of files without a finding.
@@ -110,16 +110,17 @@ pub struct Summary {
 
 impl FileReport {
     /// Returns the text to show findings in: the one that was checked, or the file as it is now.
-    pub fn shown_text(&self, limits: &Limits) -> Option<Text> {
-        let read = || fs::read_text(&self.path, limits.text.file_bytes_max).ok().map(Text::from);
+    pub fn shown_text(&self, limits: &SkillLimits) -> Option<SharedText> {
+        let read =
+            || fs::read_text(&self.path, limits.text.file_bytes_max).ok().map(SharedText::from);
         self.text.clone().or_else(read)
     }
 }
 
-impl Report {
+impl LintReport {
     /// Counts the findings.
-    pub fn summary(&self) -> Summary {
-        let mut out = Summary { files: self.files.len(), ..Summary::default() };
+    pub fn count_findings(&self) -> LintSummary {
+        let mut out = LintSummary { files: self.files.len(), ..LintSummary::default() };
         for file in &self.files {
             out.clean += usize::from(file.diagnostics.is_empty());
             for found in &file.diagnostics {
@@ -135,7 +136,7 @@ impl Report {
     }
 }
 
-struct Checked {
+struct LintedFile {
     report: FileReport,
     /// Reports on other files of the skill's folder.
     companions: Vec<FileReport>,
@@ -148,32 +149,32 @@ struct Checked {
 }
 
 /// Lints files and folders.
-pub fn lint(request: &LintRequest<'_>) -> Report {
+pub fn lint_paths(request: &LintRequest<'_>) -> LintReport {
     let mut reports = Vec::new();
     let mut candidates = Vec::new();
     for path in request.paths {
         if path.is_dir() {
             let beneath = (request.links_beneath)(path);
-            let walked = walk(path, &walk_options(beneath.as_deref()));
-            let boundary = beneath.and_then(|beneath| Boundary::open_above(&beneath, path));
+            let walked = walk_folder(path, &walk_options(beneath.as_deref()));
+            let boundary = beneath.and_then(|beneath| ReadBoundary::open_above(&beneath, path));
             candidates.extend(walked.candidates.into_iter().map(|found| (found, boundary.clone())));
-            reports.extend(walked.diagnostics.into_iter().map(about_a_path));
+            reports.extend(walked.diagnostics.into_iter().map(report_on_path));
         } else {
-            candidates.push((named_file(path), None));
+            candidates.push((candidate_for_file(path), None));
         }
     }
     candidates.sort_by(|(a, _), (b, _)| a.path.as_str().cmp(b.path.as_str()));
     candidates.dedup_by(|(a, _), (b, _)| a.path.as_str() == b.path.as_str());
-    let room = Room::new(request);
-    let check = |(candidate, boundary): &(Candidate, Option<Boundary>)| {
+    let room = ComparisonQuota::new(request);
+    let check = |(candidate, boundary): &(SkillCandidate, Option<ReadBoundary>)| {
         check_file((candidate, boundary.as_ref()), request, &room)
     };
-    let checked: Vec<Checked> = candidates.par_iter().filter_map(check).collect();
+    let checked: Vec<LintedFile> = candidates.par_iter().filter_map(check).collect();
     let mut together = Vec::new();
     let mut not_compared = None;
-    if request.rules != RuleSet::AgentSkills {
-        together = check_all(&checked, request);
-        match compare(&checked, request) {
+    if request.rules != LintRuleSet::AgentSkills {
+        together = check_all_together(&checked, request);
+        match compare_skills(&checked, request) {
             Ok(found) => together.extend(found),
             Err(skills) => not_compared = Some(skills),
         }
@@ -183,7 +184,7 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
         reports.extend(checked.companions);
     }
     reports.sort_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
-    merge_reports_of_one_file(&mut reports);
+    merge_reports_by_file(&mut reports);
     for found in together {
         let at = found.path.as_ref().and_then(|path| {
             reports.binary_search_by(|report| report.path.as_str().cmp(path.as_str())).ok()
@@ -193,20 +194,20 @@ pub fn lint(request: &LintRequest<'_>) -> Report {
         }
     }
     // The order of the reference validator's findings is part of the output that we reproduce.
-    if request.rules != RuleSet::AgentSkills {
+    if request.rules != LintRuleSet::AgentSkills {
         for report in &mut reports {
             report.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         }
     }
-    Report { files: reports, not_compared }
+    LintReport { files: reports, not_compared }
 }
 
 /// Applies every safe fix, except through a link. Returns the files that changed.
-pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::Error)> {
+pub fn apply_fixes(report: &LintReport) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::Error)> {
     let mut changed = Vec::new();
     for file in &report.files {
         let Some(text) = file.text.as_ref().filter(|_| !file.linked) else { continue };
-        let edits: Vec<&Edit> = file
+        let edits: Vec<&SpanEdit> = file
             .diagnostics
             .iter()
             .filter_map(|found| found.fix.as_ref())
@@ -224,7 +225,7 @@ pub fn fix(report: &Report) -> Result<Vec<Utf8PathBuf>, (Utf8PathBuf, std::io::E
 
 /// Merges the reports on one file, which may be a skill of its own and a resource of the skill around it. The
 /// reports must be sorted by path.
-fn merge_reports_of_one_file(reports: &mut Vec<FileReport>) {
+fn merge_reports_by_file(reports: &mut Vec<FileReport>) {
     reports.dedup_by(|later, first| {
         let is_same = later.path.as_str() == first.path.as_str();
         if is_same {
@@ -253,12 +254,12 @@ fn walk_options(links_beneath: Option<&Utf8Path>) -> WalkOptions<'_> {
     }
 }
 
-fn about_a_path(found: Diagnostic) -> FileReport {
+fn report_on_path(found: Diagnostic) -> FileReport {
     let path = found.path.clone().unwrap_or_default();
     FileReport { path, name: None, text: None, diagnostics: vec![found], linked: false }
 }
 
-fn named_file(path: &Utf8Path) -> Candidate {
+fn candidate_for_file(path: &Utf8Path) -> SkillCandidate {
     let is_folder = path.file_name().is_some_and(is_skill_file);
     let parent = path.parent().filter(|dir| *dir != "").unwrap_or(Utf8Path::new("."));
     let mut siblings: Vec<String> = match parent.read_dir_utf8() {
@@ -270,22 +271,28 @@ fn named_file(path: &Utf8Path) -> Candidate {
     siblings.sort();
     // A link named on the command line is followed on purpose.
     let target = path.canonicalize_utf8().ok();
-    Candidate { path: path.to_owned(), target, linked: false, siblings }
+    SkillCandidate { path: path.to_owned(), target, linked: false, siblings }
 }
 
 /// Checks one file. Returns `None` for a Markdown file that is not a skill.
 fn check_file(
-    (candidate, boundary): (&Candidate, Option<&Boundary>),
+    (candidate, boundary): (&SkillCandidate, Option<&ReadBoundary>),
     request: &LintRequest<'_>,
-    room: &Room,
-) -> Option<Checked> {
+    room: &ComparisonQuota,
+) -> Option<LintedFile> {
     let path = &candidate.path;
     let text = match read_candidate(candidate, boundary, request.limits.text.file_bytes_max) {
         Ok((text, _)) => text,
         Err(error) => {
-            let report = about_a_path(error.to_diagnostic(path));
+            let report = report_on_path(error.to_diagnostic(path));
             let companions = Vec::new();
-            return Some(Checked { report, companions, skill: None, compared: None, known: None });
+            return Some(LintedFile {
+                report,
+                companions,
+                skill: None,
+                compared: None,
+                known: None,
+            });
         }
     };
     let is_flat = !path.file_name().is_some_and(is_skill_file);
@@ -294,10 +301,13 @@ fn check_file(
     }
     let source = Source::new(path.clone(), text);
     let (skill, diagnostics) = match request.rules {
-        RuleSet::AgentSkills => (None, check_reference(&source, &folder_name(path))),
+        LintRuleSet::AgentSkills => (None, check_reference(&source, &folder_name(path))),
         rules => {
-            let Loaded { skill, mut diagnostics } =
-                load(source.clone(), Origin::file(path.clone()), &request.limits.text);
+            let SkillLoadResult { skill, mut diagnostics } = load_skill(
+                source.clone(),
+                SkillOrigin::from_file(path.clone()),
+                &request.limits.text,
+            );
             if let Some(skill) = &skill {
                 diagnostics.extend(check_skill(skill, &candidate.siblings, rules));
             }
@@ -309,7 +319,7 @@ fn check_file(
         _ => Vec::new(),
     };
     if let Some(skill) = &skill {
-        looked.extend(hidden_in_resources(skill, candidate, request));
+        looked.extend(report_hidden_text(skill, candidate, request));
     }
     let (own, companions): (Vec<_>, Vec<_>) =
         looked.into_iter().partition(|report| report.path == *path);
@@ -324,15 +334,15 @@ fn check_file(
     };
     let known = skill.as_ref().map(|skill| (skill.name.clone(), skill.version.clone()));
     let skill = skill.map(Arc::new);
-    let compared = skill.clone().filter(|_| room.take());
-    let skill = skill.filter(|skill| concerns_others(skill));
-    Some(Checked { report, companions, skill, compared, known })
+    let compared = skill.clone().filter(|_| room.take_slot());
+    let skill = skill.filter(|skill| affects_others(skill));
+    Some(LintedFile { report, companions, skill, compared, known })
 }
 
 /// Reports invisible characters in the other files of a skill's folder.
-fn hidden_in_resources(
+fn report_hidden_text(
     skill: &Skill,
-    candidate: &Candidate,
+    candidate: &SkillCandidate,
     request: &LintRequest<'_>,
 ) -> Vec<FileReport> {
     let own = candidate.path.file_name().unwrap_or_default();
@@ -340,23 +350,23 @@ fn hidden_in_resources(
     if !has_resources || candidate.linked {
         return Vec::new();
     }
-    let found = hidden::find_in_resources(skill, &request.limits.resources);
-    found.into_iter().map(|found| about_a_path(found.diagnostic)).collect()
+    let found = hidden_text::find_in_resources(skill, &request.limits.resources);
+    found.into_iter().map(|found| report_on_path(found.diagnostic)).collect()
 }
 
 /// The number of skills that may still be kept for the comparison, so that a run over too many skills does
 /// not hold them all in memory.
-struct Room {
+struct ComparisonQuota {
     left: AtomicUsize,
 }
 
-impl Room {
+impl ComparisonQuota {
     fn new(request: &LintRequest<'_>) -> Self {
         let skills_max = request.comparison.map_or(0, |comparison| comparison.skills_max);
-        Room { left: AtomicUsize::new(skills_max) }
+        ComparisonQuota { left: AtomicUsize::new(skills_max) }
     }
 
-    fn take(&self) -> bool {
+    fn take_slot(&self) -> bool {
         let taken = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -365,17 +375,20 @@ impl Room {
 }
 
 /// Runs the comparison. Returns the number of skills as an error if there are too many.
-fn compare(checked: &[Checked], request: &LintRequest<'_>) -> Result<Vec<Diagnostic>, usize> {
+fn compare_skills(
+    checked: &[LintedFile],
+    request: &LintRequest<'_>,
+) -> Result<Vec<Diagnostic>, usize> {
     let Some(comparison) = &request.comparison else { return Ok(Vec::new()) };
     let loaded = checked.iter().filter(|checked| checked.known.is_some()).count();
     if loaded > comparison.skills_max {
         return Err(loaded);
     }
     // A file and a link to it are the same skill; the file itself takes precedence, whatever its path.
-    let (linked, own): (Vec<&Checked>, Vec<&Checked>) =
+    let (linked, own): (Vec<&LintedFile>, Vec<&LintedFile>) =
         checked.iter().partition(|checked| checked.report.linked);
     let mut seen = BTreeSet::new();
-    let is_new = |checked: &&Checked| {
+    let is_new = |checked: &&LintedFile| {
         linked.is_empty()
             || checked.report.path.canonicalize_utf8().is_ok_and(|real| seen.insert(real))
     };
@@ -390,7 +403,7 @@ fn compare(checked: &[Checked], request: &LintRequest<'_>) -> Result<Vec<Diagnos
     Ok((comparison.check)(&skills))
 }
 
-fn concerns_others(skill: &Skill) -> bool {
+fn affects_others(skill: &Skill) -> bool {
     let triggers = &skill.triggers;
     !skill.execution.dependencies.is_empty()
         || !triggers.keywords.is_empty()
@@ -409,24 +422,30 @@ fn folder_name(path: &Utf8Path) -> String {
     }
 }
 
-fn check_all(checked: &[Checked], request: &LintRequest<'_>) -> Vec<Diagnostic> {
+fn check_all_together(checked: &[LintedFile], request: &LintRequest<'_>) -> Vec<Diagnostic> {
     let skills = || checked.iter().filter_map(|checked| checked.skill.as_ref());
     if skills().next().is_none() {
         return Vec::new();
     }
-    let mut known: Known = checked.iter().filter_map(|checked| checked.known.clone()).collect();
-    let unmet =
-        skills().flat_map(|skill| &skill.execution.dependencies).any(|need| !known.meets(need));
+    let mut known: KnownSkills =
+        checked.iter().filter_map(|checked| checked.known.clone()).collect();
+    let unmet = skills()
+        .flat_map(|skill| &skill.execution.dependencies)
+        .any(|need| !known.can_satisfy(need));
     if unmet {
-        known.add((request.environment)().entries());
+        known.add_entries((request.environment)().entries());
     }
-    let mut entries: Vec<Entry> = skills().map(entry_of).collect();
+    let mut entries: Vec<CatalogEntry> = skills().map(entry_for_skill).collect();
     entries.sort_by(|a, b| {
         (&a.id, a.skill.origin.file.as_str()).cmp(&(&b.id, b.skill.origin.file.as_str()))
     });
     check_together(&entries, &known)
 }
 
-fn entry_of(skill: &Arc<Skill>) -> Entry {
-    Entry { id: name::normalise(&skill.name), skill: Arc::clone(skill), trust: Trust::Untrusted }
+fn entry_for_skill(skill: &Arc<Skill>) -> CatalogEntry {
+    CatalogEntry {
+        id: name::normalise_name(&skill.name),
+        skill: Arc::clone(skill),
+        trust: TrustLevel::Untrusted,
+    }
 }

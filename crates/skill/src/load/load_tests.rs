@@ -1,9 +1,9 @@
 use super::*;
 use crate::skill::Dialect;
-use repertoire_text::terminal::{Colour, render};
+use repertoire_text::terminal::{TerminalColour, render_diagnostic};
 
-fn load_at(path: &str, text: &str) -> Loaded {
-    load(Source::new(path, text), Origin::file(path), &Limits::default())
+fn load_at(path: &str, text: &str) -> SkillLoadResult {
+    load_skill(Source::new(path, text), SkillOrigin::from_file(path), &Limits::default())
 }
 
 fn skill_at(path: &str, text: &str) -> Skill {
@@ -14,7 +14,11 @@ fn skill_at(path: &str, text: &str) -> Skill {
 /// Formats the diagnostics that a user sees about a text.
 fn shown(path: &str, text: &str) -> String {
     let loaded = load_at(path, text);
-    loaded.diagnostics.iter().map(|found| render(found, Some(text), Colour::Never)).collect()
+    loaded
+        .diagnostics
+        .iter()
+        .map(|found| render_diagnostic(found, Some(text), TerminalColour::Never))
+        .collect()
 }
 
 #[test]
@@ -29,7 +33,7 @@ fn every_field_of_claude_code_is_understood() {
     assert!(skill.claude.disable_model_invocation && skill.claude.hidden_from_user);
     assert_eq!(skill.spec.allowed_tools, ["Bash(git log:*)", "Read"]);
     assert_eq!(skill.execution.disallowed_tools, ["Write", "Edit"]);
-    assert_eq!(skill.claude.context, Context::Fork);
+    assert_eq!(skill.claude.context, InvocationContext::Fork);
     assert_eq!(skill.claude.agent.as_deref(), Some("Explore"));
     assert_eq!(skill.triggers.paths, ["src/**", "*.md"]);
     assert_eq!(skill.hooks().unwrap().to_json(), serde_json::json!({"PreToolUse": "x"}));
@@ -47,7 +51,7 @@ fn the_flat_dialect_has_its_defaults() {
         ("recovery-plan", "Recovery Plan")
     );
     assert_eq!(skill.triggers.events, ["error_detected"]);
-    assert_eq!(skill.execution, Execution::default());
+    assert_eq!(skill.execution, ExecutionSettings::default());
 }
 
 #[test]
@@ -168,15 +172,15 @@ fn fields_of_the_wrong_kind_are_reported_and_passed_over() {
             "RS105 `model` is a list, but should be text",
         ]
     );
-    assert_eq!(loaded.skill.unwrap().execution, Execution::default());
+    assert_eq!(loaded.skill.unwrap().execution, ExecutionSettings::default());
 }
 
 #[test]
 fn the_first_paragraph_can_stand_in_for_a_description() {
     let load = |text: &str| {
         let limits = Limits::default();
-        let origin = Origin::file("a/SKILL.md");
-        load_with(
+        let origin = SkillOrigin::from_file("a/SKILL.md");
+        load_skill_with(
             Source::new("a/SKILL.md", text),
             origin,
             &limits,

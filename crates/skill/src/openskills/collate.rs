@@ -19,15 +19,15 @@ const ACCENTS: &str =
 
 /// The key by which names are compared: letters first, then accents, then case.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SortKey {
-    letters: Vec<Weight>,
-    accents: Vec<Weight>,
+pub(super) struct NameSortKey {
+    letters: Vec<CollationWeight>,
+    accents: Vec<CollationWeight>,
     capitals: Vec<bool>,
 }
 
 /// Ordered by variant first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum CollationWeight {
     None,
     Listed(usize),
     Symbol(char),
@@ -36,16 +36,16 @@ enum Weight {
 }
 
 /// Computes the sort key of a name.
-pub(super) fn sort_key(name: &str) -> SortKey {
-    let mut key = SortKey::default();
+pub(super) fn sort_key(name: &str) -> NameSortKey {
+    let mut key = NameSortKey::default();
     for c in name.nfd().filter(|c| !is_ignored(*c)) {
         if is_combining_mark(c) {
-            key.accents.push(listed(ACCENTS, c).unwrap_or(Weight::Letter(c)));
+            key.accents.push(listed_weight(ACCENTS, c).unwrap_or(CollationWeight::Letter(c)));
             continue;
         }
         let small = c.to_lowercase().next().unwrap_or(c);
-        key.letters.push(weight(small));
-        key.accents.push(Weight::None);
+        key.letters.push(char_weight(small));
+        key.accents.push(CollationWeight::None);
         key.capitals.push(small != c);
     }
     key
@@ -55,16 +55,16 @@ fn is_ignored(c: char) -> bool {
     c.is_control() && !matches!(c, '\t'..='\r' | '\u{85}')
 }
 
-fn weight(c: char) -> Weight {
+fn char_weight(c: char) -> CollationWeight {
     match c {
-        '$' => Weight::Dollar,
-        c if c.is_alphanumeric() => Weight::Letter(c),
-        c => listed(PUNCTUATION, c).unwrap_or(Weight::Symbol(c)),
+        '$' => CollationWeight::Dollar,
+        c if c.is_alphanumeric() => CollationWeight::Letter(c),
+        c => listed_weight(PUNCTUATION, c).unwrap_or(CollationWeight::Symbol(c)),
     }
 }
 
-fn listed(list: &str, c: char) -> Option<Weight> {
-    list.chars().position(|other| other == c).map(Weight::Listed)
+fn listed_weight(list: &str, c: char) -> Option<CollationWeight> {
+    list.chars().position(|other| other == c).map(CollationWeight::Listed)
 }
 
 #[cfg(test)]

@@ -12,49 +12,53 @@ use memchr::memmem;
 use repertoire_text::fs::{ReadError, is_beneath, read_bytes_beneath, read_text};
 use repertoire_text::{Diagnostic, Limits};
 
-use super::entry::{Entry, Location};
+use super::entry::{OpenSkillsEntry, SkillLocation};
 use super::js::{is_line_end, is_whitespace, path_join};
 
 const FILE_NAME: &str = "SKILL.md";
 
 /// A skill as OpenSkills sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct OpenSkillsSkill {
     /// The name of the folder, or the name that was requested.
     pub name: String,
     /// The text after the first `description:` at the start of a line, anywhere in the file.
     pub description: String,
     /// `project` if the root's path contains the project's path, which is always so in the home folder.
-    pub location: Location,
+    pub location: SkillLocation,
     /// The skill's folder as joined from root and name: not resolved, not canonical.
     pub dir: Utf8PathBuf,
     /// The path of its `SKILL.md`.
     pub file: Utf8PathBuf,
 }
 
-impl Found {
+impl OpenSkillsSkill {
     /// Returns the skill in the form that the renderers take.
-    pub fn entry(&self) -> Entry<'_> {
-        Entry { name: &self.name, description: &self.description, location: self.location }
+    pub fn to_entry(&self) -> OpenSkillsEntry<'_> {
+        OpenSkillsEntry {
+            name: &self.name,
+            description: &self.description,
+            location: self.location,
+        }
     }
 
     /// Reads its `SKILL.md`. Bytes that are not UTF-8 become U+FFFD, as in Node.
-    pub fn content(&self) -> Result<String, ReadError> {
+    pub fn read_content(&self) -> Result<String, ReadError> {
         read_skill_file(&self.dir)
     }
 }
 
 /// Finds all skills of a project and a home folder in OpenSkills' order: by root, then in byte order.
-pub fn find_all(project: &Utf8Path, home: &Utf8Path) -> Vec<Found> {
-    scan(project, home).0
+pub fn find_all_skills(project: &Utf8Path, home: &Utf8Path) -> Vec<OpenSkillsSkill> {
+    scan_skills(project, home).0
 }
 
 /// Like [`find_all`], with diagnostics about the files that could not be read.
-pub fn scan(project: &Utf8Path, home: &Utf8Path) -> (Vec<Found>, Vec<Diagnostic>) {
+pub fn scan_skills(project: &Utf8Path, home: &Utf8Path) -> (Vec<OpenSkillsSkill>, Vec<Diagnostic>) {
     let mut skills = Vec::new();
     let mut diagnostics = Vec::new();
     let mut seen = BTreeSet::new();
-    for root in roots(project, home) {
+    for root in search_roots(project, home) {
         let names = folders_in(&root.dir).unwrap_or_else(|error| {
             diagnostics.push(ReadError::Io(error).to_diagnostic(&root.dir));
             Vec::new()
@@ -63,7 +67,7 @@ pub fn scan(project: &Utf8Path, home: &Utf8Path) -> (Vec<Found>, Vec<Diagnostic>
             if seen.contains(&name) {
                 continue;
             }
-            match root.open(&name) {
+            match root.open_skill(&name) {
                 Ok(found) => {
                     seen.insert(name);
                     skills.push(found);
@@ -81,47 +85,56 @@ pub fn scan(project: &Utf8Path, home: &Utf8Path) -> (Vec<Found>, Vec<Diagnostic>
 
 /// Finds the skill that OpenSkills would read for a name. The name is a path below a root, such as
 /// `group/nested`; one that leaves the four roots is not found, however it is written.
-pub fn find(name: &str, project: &Utf8Path, home: &Utf8Path) -> Option<Found> {
-    let roots = roots(project, home);
-    let is_inside = |dir: &Utf8Path| roots.iter().any(|root| root.holds(dir));
+pub fn find(name: &str, project: &Utf8Path, home: &Utf8Path) -> Option<OpenSkillsSkill> {
+    let roots = search_roots(project, home);
+    let is_inside = |dir: &Utf8Path| roots.iter().any(|root| root.contains_path(dir));
     roots
         .iter()
         .filter(|root| is_inside(&path_join(&[root.dir.as_str(), name])))
-        .find_map(|root| root.open(name).ok())
+        .find_map(|root| root.open_skill(name).ok())
 }
 
-struct Root {
+struct OpenSkillsRoot {
     dir: Utf8PathBuf,
-    location: Location,
+    location: SkillLocation,
 }
 
-impl Root {
+impl OpenSkillsRoot {
     fn new(base: &Utf8Path, folder: &str, project: &Utf8Path) -> Self {
         let dir = path_join(&[base.as_str(), folder]);
         let is_project = dir.as_str().contains(project.as_str());
-        Root { dir, location: if is_project { Location::Project } else { Location::Global } }
+        OpenSkillsRoot {
+            dir,
+            location: if is_project { SkillLocation::Project } else { SkillLocation::Global },
+        }
     }
 
     /// Returns true if a joined path is the root or below it. Joining has resolved `..` between slashes; this
     /// also rejects any other form of parent component.
-    fn holds(&self, dir: &Utf8Path) -> bool {
+    fn contains_path(&self, dir: &Utf8Path) -> bool {
         dir.strip_prefix(&self.dir).is_ok_and(|rest| rest == "" || is_beneath(rest))
     }
 
-    fn open(&self, name: &str) -> Result<Found, ReadError> {
+    fn open_skill(&self, name: &str) -> Result<OpenSkillsSkill, ReadError> {
         let dir = path_join(&[self.dir.as_str(), name]);
-        let description = description(&read_skill_file(&dir)?).to_owned();
+        let description = extract_description(&read_skill_file(&dir)?).to_owned();
         let file = dir.join(FILE_NAME);
-        Ok(Found { name: name.to_owned(), description, location: self.location, dir, file })
+        Ok(OpenSkillsSkill {
+            name: name.to_owned(),
+            description,
+            location: self.location,
+            dir,
+            file,
+        })
     }
 }
 
-fn roots(project: &Utf8Path, home: &Utf8Path) -> [Root; 4] {
+fn search_roots(project: &Utf8Path, home: &Utf8Path) -> [OpenSkillsRoot; 4] {
     [
-        Root::new(project, ".agent/skills", project),
-        Root::new(home, ".agent/skills", project),
-        Root::new(project, ".claude/skills", project),
-        Root::new(home, ".claude/skills", project),
+        OpenSkillsRoot::new(project, ".agent/skills", project),
+        OpenSkillsRoot::new(home, ".agent/skills", project),
+        OpenSkillsRoot::new(project, ".claude/skills", project),
+        OpenSkillsRoot::new(home, ".claude/skills", project),
     ]
 }
 
@@ -167,7 +180,7 @@ fn is_absence(error: &ReadError) -> bool {
 /// Matches `/^description:\s*(.+?)$/m` over the whole file, and trims the result. `\s*` crosses lines, so an
 /// empty value takes the next text. Therefore the first key decides: the pattern only fails if nothing but
 /// white space follows, which gives the same empty text.
-fn description(content: &str) -> &str {
+fn extract_description(content: &str) -> &str {
     const KEY: &str = "description:";
     let mut places = memmem::find_iter(content.as_bytes(), KEY);
     let Some(key) = places.find(|at| content[..*at].chars().next_back().is_none_or(is_line_end))

@@ -20,12 +20,12 @@ impl Tree {
     }
 
     fn all(&self) -> String {
-        let line = |found: &Found| {
+        let line = |found: &OpenSkillsSkill| {
             assert_eq!(found.file, found.dir.join("SKILL.md"));
             let dir = found.dir.strip_prefix(&self.root).unwrap();
             format!("{} {:?} {dir}: {}\n", found.name, found.location, found.description)
         };
-        find_all(&self.project, &self.home).iter().map(line).collect()
+        find_all_skills(&self.project, &self.home).iter().map(line).collect()
     }
 
     fn find(&self, name: &str) -> Option<String> {
@@ -39,7 +39,7 @@ impl Tree {
 fn descriptions_are_read_as_its_regex_reads_them() {
     #[track_caller]
     fn check(content: &str, expect: &str) {
-        assert_eq!(description(content), expect);
+        assert_eq!(extract_description(content), expect);
     }
     check("---\nname: a\ndescription: Plain text. \n---\n", "Plain text.");
     check("---\r\ndescription: CRLF\r\n---\r\n", "CRLF");
@@ -82,16 +82,16 @@ fn roots_are_searched_in_turn_and_the_first_name_wins() {
 #[test]
 fn in_the_home_folder_everything_is_of_the_project() {
     let tree = Tree::new(&[("home/.claude/skills/a/SKILL.md", "description: a\n")]);
-    let found = find_all(&tree.home, &tree.home);
+    let found = find_all_skills(&tree.home, &tree.home);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].location, Location::Project);
-    assert_eq!(find_all(&tree.root, &tree.home)[0].location, Location::Project);
+    assert_eq!(found[0].location, SkillLocation::Project);
+    assert_eq!(find_all_skills(&tree.root, &tree.home)[0].location, SkillLocation::Project);
 }
 
 #[test]
 fn missing_roots_hold_no_skills_and_a_file_is_reported() {
     let tree = Tree::new(&[("proj/.agent/skills", "a file\n")]);
-    let (skills, diagnostics) = scan(&tree.project, &tree.home);
+    let (skills, diagnostics) = scan_skills(&tree.project, &tree.home);
     assert!(skills.is_empty());
     assert_eq!(diagnostics.len(), 1);
     assert_eq!(diagnostics[0].path, Some(tree.project.join(".agent/skills")));
@@ -137,8 +137,11 @@ fn content_is_whole_and_lossy() {
     write_atomic(&file, b"\xef\xbb\xbfdescription: x\r\ndescription: caf\xe9\n").unwrap();
     let found = find("a", &tree.project, &tree.home).unwrap();
     assert_eq!(found.description, "caf\u{fffd}");
-    assert_eq!(found.content().unwrap(), "\u{feff}description: x\r\ndescription: caf\u{fffd}\n");
-    assert_eq!(found.entry().name, "a");
+    assert_eq!(
+        found.read_content().unwrap(),
+        "\u{feff}description: x\r\ndescription: caf\u{fffd}\n"
+    );
+    assert_eq!(found.to_entry().name, "a");
 }
 
 #[cfg(unix)]
@@ -167,7 +170,7 @@ fn linked_folders_are_followed_and_linked_files_stay_inside() {
     linked Project proj/.agent/skills/linked: one
     ");
     assert_eq!(tree.find("outer"), None);
-    let messages: Vec<_> = scan(&tree.project, &tree.home).1;
+    let messages: Vec<_> = scan_skills(&tree.project, &tree.home).1;
     let messages: Vec<_> = messages.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
     insta::assert_snapshot!(messages.join("\n"), @r"
     the file has 3145728 bytes; the limit is 2097152

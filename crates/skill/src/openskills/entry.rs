@@ -2,34 +2,34 @@
 
 /// The place where a skill was found, in OpenSkills' terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Location {
+pub enum SkillLocation {
     /// The project's folder.
     Project,
     /// The home folder.
     Global,
 }
 
-impl Location {
+impl SkillLocation {
     pub fn as_str(self) -> &'static str {
         match self {
-            Location::Project => "project",
-            Location::Global => "global",
+            SkillLocation::Project => "project",
+            SkillLocation::Global => "global",
         }
     }
 }
 
 /// A skill as it is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct OpenSkillsEntry<'a> {
     pub name: &'a str,
     /// Empty if the skill has no description.
     pub description: &'a str,
-    pub location: Location,
+    pub location: SkillLocation,
 }
 
 /// The rules that a rendered text follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum OpenSkillsStyle {
     /// OpenSkills to the byte, bugs included.
     Compat,
     /// The same format, but escaped, with each entry on one line, and with our commands.
@@ -37,7 +37,7 @@ pub enum Style {
 }
 
 /// Joins a text into one line: runs of white space and control characters become one space.
-pub(super) fn fold(text: &str) -> String {
+pub(super) fn fold_whitespace(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_folded_text_is_one_clean_line() {
-        assert_eq!(fold("\u{feff} a\r\n\tb \u{1b}[31mc\n"), "\u{feff} a b [31mc");
-        assert_eq!(fold(" \n "), "");
+        assert_eq!(fold_whitespace("\u{feff} a\r\n\tb \u{1b}[31mc\n"), "\u{feff} a b [31mc");
+        assert_eq!(fold_whitespace(" \n "), "");
     }
 }

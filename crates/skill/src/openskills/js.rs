@@ -23,7 +23,13 @@ pub(super) fn pad_end(text: &str, width: usize) -> String {
 /// Appends the replacement that `replace` puts in place of `matched`: in a template, `$$`, `$&`, `` $` `` and
 /// `$'` stand for a dollar, the match, and the text before and after it. `$1` is literal, because there are
 /// no groups.
-pub(super) fn expand(template: &str, before: &str, matched: &str, after: &str, out: &mut String) {
+pub(super) fn expand_template(
+    template: &str,
+    before: &str,
+    matched: &str,
+    after: &str,
+    out: &mut String,
+) {
     let mut rest = template;
     while let Some(dollar) = rest.find('$') {
         out.push_str(&rest[..dollar]);
@@ -70,7 +76,7 @@ mod tests {
         #[track_caller]
         fn check(template: &str, expect: &str) {
             let mut out = String::new();
-            expand(template, "<", "M", ">", &mut out);
+            expand_template(template, "<", "M", ">", &mut out);
             assert_eq!(out, expect);
         }
         check("a", "a");

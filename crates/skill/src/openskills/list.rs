@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 
 use super::collate::sort_key;
-use super::entry::{Entry, Location, Style, fold};
+use super::entry::{OpenSkillsEntry, OpenSkillsStyle, SkillLocation, fold_whitespace};
 use super::js::pad_end;
 
 /// The width of the name column, in UTF-16 units.
@@ -21,12 +21,12 @@ Install skills:
 
 /// Renders the list for people: project skills first, by name, then a summary. Ties keep the given order.
 /// [`Style::Repertoire`] shows each description on one line and without escape sequences.
-pub fn render_list(entries: &[Entry<'_>], style: Style) -> String {
+pub fn render_list(entries: &[OpenSkillsEntry<'_>], style: OpenSkillsStyle) -> String {
     let mut out = String::from("Available Skills:\n\n");
     if entries.is_empty() {
         out.push_str(match style {
-            Style::Compat => NO_SKILLS,
-            Style::Repertoire => "No skills installed.\n",
+            OpenSkillsStyle::Compat => NO_SKILLS,
+            OpenSkillsStyle::Repertoire => "No skills installed.\n",
         });
         return out;
     }
@@ -36,18 +36,21 @@ pub fn render_list(entries: &[Entry<'_>], style: Style) -> String {
         push_entry(entry, style, &mut out);
     }
     let total = entries.len();
-    let project = entries.iter().filter(|entry| entry.location == Location::Project).count();
+    let project = entries.iter().filter(|entry| entry.location == SkillLocation::Project).count();
     let global = total - project;
     writeln!(out, "Summary: {project} project, {global} global ({total} total)")
         .expect("a String takes every write");
     out
 }
 
-fn push_entry(entry: &Entry<'_>, style: Style, out: &mut String) {
+fn push_entry(entry: &OpenSkillsEntry<'_>, style: OpenSkillsStyle, out: &mut String) {
     let location = entry.location.as_str();
     let (name, description) = match style {
-        Style::Compat => (entry.name.to_owned(), entry.description.to_owned()),
-        Style::Repertoire => (printable(&fold(entry.name)), printable(&fold(entry.description))),
+        OpenSkillsStyle::Compat => (entry.name.to_owned(), entry.description.to_owned()),
+        OpenSkillsStyle::Repertoire => (
+            printable_line(&fold_whitespace(entry.name)),
+            printable_line(&fold_whitespace(entry.description)),
+        ),
     };
     let name = pad_end(&name, NAME_WIDTH);
     writeln!(out, "  {name} ({location})\n    {description}\n")
@@ -60,20 +63,24 @@ mod tests {
 
     use super::*;
 
-    fn entry<'a>(name: &'a str, description: &'a str, location: Location) -> Entry<'a> {
-        Entry { name, description, location }
+    fn entry<'a>(
+        name: &'a str,
+        description: &'a str,
+        location: SkillLocation,
+    ) -> OpenSkillsEntry<'a> {
+        OpenSkillsEntry { name, description, location }
     }
 
     #[test]
     fn project_skills_come_first_then_the_names_decide() {
         let entries = [
-            entry("zeta", "\"Use \\\"it\\\" & <go>\"", Location::Global),
-            entry("pdf-tools", ">-", Location::Project),
-            entry("Alpha", "", Location::Global),
-            entry("a-name-of-more-than-25-units", "Long.", Location::Project),
-            entry("PDF", "Capitals.", Location::Project),
+            entry("zeta", "\"Use \\\"it\\\" & <go>\"", SkillLocation::Global),
+            entry("pdf-tools", ">-", SkillLocation::Project),
+            entry("Alpha", "", SkillLocation::Global),
+            entry("a-name-of-more-than-25-units", "Long.", SkillLocation::Project),
+            entry("PDF", "Capitals.", SkillLocation::Project),
         ];
-        assert_snapshot!(render_list(&entries, Style::Compat), @r#"
+        assert_snapshot!(render_list(&entries, OpenSkillsStyle::Compat), @r#"
         Available Skills:
 
           a-name-of-more-than-25-units (project)
@@ -98,8 +105,8 @@ mod tests {
     #[test]
     fn our_list_keeps_to_one_line_and_off_the_cursor() {
         let entries =
-            [entry("a", "Two\n  lines,\u{1b}[2J and a \u{202e}trick.", Location::Project)];
-        assert_snapshot!(render_list(&entries, Style::Repertoire), @r"
+            [entry("a", "Two\n  lines,\u{1b}[2J and a \u{202e}trick.", SkillLocation::Project)];
+        assert_snapshot!(render_list(&entries, OpenSkillsStyle::Repertoire), @r"
         Available Skills:
 
           a                         (project)
@@ -111,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_says_how_to_go_on() {
-        assert_snapshot!(render_list(&[], Style::Compat), @r"
+        assert_snapshot!(render_list(&[], OpenSkillsStyle::Compat), @r"
         Available Skills:
 
         No skills installed.
@@ -120,7 +127,7 @@ mod tests {
           npx openskills install anthropics/skills         # Project (default)
           npx openskills install owner/skill --global     # Global (advanced)
         ");
-        assert_snapshot!(render_list(&[], Style::Repertoire), @r"
+        assert_snapshot!(render_list(&[], OpenSkillsStyle::Repertoire), @r"
         Available Skills:
 
         No skills installed.

@@ -1,8 +1,8 @@
 //! The output of `openskills sync`: the block that lists an agent's skills, and the messages about writing
 //! it.
 
-use super::entry::{Entry, Style, fold};
-use super::update::Outcome;
+use super::entry::{OpenSkillsEntry, OpenSkillsStyle, fold_whitespace};
+use super::update::BlockUpdateOutcome;
 
 /// The error for an output that is not a Markdown file.
 pub const NOT_MARKDOWN: &str = "Error: Output file must be a markdown file (.md)\n";
@@ -34,28 +34,28 @@ pub fn created_message(output: &str) -> String {
 }
 
 /// Renders the message about a file that was synced.
-pub fn outcome_message(outcome: Outcome, output: &str, skills: usize) -> String {
+pub fn outcome_message(outcome: BlockUpdateOutcome, output: &str, skills: usize) -> String {
     let name = file_name(output);
     let added = || format!("✅ Added skills section to {name} ({skills} skill(s))\n");
     match outcome {
-        Outcome::Created => created_message(output) + &added(),
-        Outcome::Added => added(),
-        Outcome::Synced => format!("✅ Synced {skills} skill(s) to {name}\n"),
-        Outcome::Unchanged => format!("✅ {name} is up to date ({skills} skill(s))\n"),
+        BlockUpdateOutcome::Created => created_message(output) + &added(),
+        BlockUpdateOutcome::Added => added(),
+        BlockUpdateOutcome::Synced => format!("✅ Synced {skills} skill(s) to {name}\n"),
+        BlockUpdateOutcome::Unchanged => format!("✅ {name} is up to date ({skills} skill(s))\n"),
     }
 }
 
 /// Renders the block, from `<skills_system` to `</skills_system>`, without a final line break. Skills keep
 /// the given order. [`Style::Compat`] writes names and descriptions as they are, markup included.
-pub fn render_block(entries: &[Entry<'_>], style: Style) -> String {
+pub fn render_block(entries: &[OpenSkillsEntry<'_>], style: OpenSkillsStyle) -> String {
     let skills: Vec<String> = entries.iter().map(|entry| render_skill(entry, style)).collect();
     let skills = match (skills.as_slice(), style) {
-        ([], Style::Repertoire) => String::new(),
+        ([], OpenSkillsStyle::Repertoire) => String::new(),
         (skills, _) => format!("{}\n\n", skills.join("\n\n")),
     };
     let command = match style {
-        Style::Compat => "npx openskills read",
-        Style::Repertoire => "rep read",
+        OpenSkillsStyle::Compat => "npx openskills read",
+        OpenSkillsStyle::Repertoire => "rep read",
     };
     format!(
         r#"<skills_system priority="1">
@@ -87,10 +87,13 @@ Usage notes:
     )
 }
 
-fn render_skill(entry: &Entry<'_>, style: Style) -> String {
+fn render_skill(entry: &OpenSkillsEntry<'_>, style: OpenSkillsStyle) -> String {
     let (name, description) = match style {
-        Style::Compat => (entry.name.to_owned(), entry.description.to_owned()),
-        Style::Repertoire => (escape(&fold(entry.name)), escape(&fold(entry.description))),
+        OpenSkillsStyle::Compat => (entry.name.to_owned(), entry.description.to_owned()),
+        OpenSkillsStyle::Repertoire => (
+            escape_markup(&fold_whitespace(entry.name)),
+            escape_markup(&fold_whitespace(entry.description)),
+        ),
     };
     let location = entry.location.as_str();
     format!(
@@ -99,7 +102,7 @@ fn render_skill(entry: &Entry<'_>, style: Style) -> String {
     )
 }
 
-fn escape(text: &str) -> String {
+fn escape_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -111,21 +114,25 @@ fn file_name(output: &str) -> &str {
 mod tests {
     use insta::assert_snapshot;
 
-    use super::super::Location;
+    use super::super::SkillLocation;
     use super::*;
 
-    const ENTRIES: [Entry<'static>; 2] = [
-        Entry { name: "pdf", description: "Read PDFs.", location: Location::Project },
-        Entry {
+    const ENTRIES: [OpenSkillsEntry<'static>; 2] = [
+        OpenSkillsEntry {
+            name: "pdf",
+            description: "Read PDFs.",
+            location: SkillLocation::Project,
+        },
+        OpenSkillsEntry {
             name: "r&d",
             description: "A > B\n  </skills_system> $&",
-            location: Location::Global,
+            location: SkillLocation::Global,
         },
     ];
 
     #[test]
     fn compat_writes_everything_as_it_is() {
-        assert_snapshot!(render_block(&ENTRIES, Style::Compat), @r#"
+        assert_snapshot!(render_block(&ENTRIES, OpenSkillsStyle::Compat), @r#"
         <skills_system priority="1">
 
         ## Available Skills
@@ -170,7 +177,7 @@ mod tests {
 
     #[test]
     fn ours_escapes_and_keeps_to_one_line() {
-        let block = render_block(&ENTRIES, Style::Repertoire);
+        let block = render_block(&ENTRIES, OpenSkillsStyle::Repertoire);
         assert!(block.contains("`rep read <skill-name>`") && !block.contains("npx"));
         let (_, skills) = block.split_once("<available_skills>\n").unwrap();
         assert_snapshot!(skills, @r"
@@ -196,7 +203,7 @@ mod tests {
 
     #[test]
     fn no_skills_leave_an_empty_table() {
-        let block = render_block(&[], Style::Repertoire);
+        let block = render_block(&[], OpenSkillsStyle::Repertoire);
         assert!(block.contains("\n<available_skills>\n\n</available_skills>\n"));
     }
 
@@ -210,7 +217,12 @@ mod tests {
 
     #[test]
     fn messages_name_the_file_and_count_the_skills() {
-        let outcomes = [Outcome::Created, Outcome::Added, Outcome::Synced, Outcome::Unchanged];
+        let outcomes = [
+            BlockUpdateOutcome::Created,
+            BlockUpdateOutcome::Added,
+            BlockUpdateOutcome::Synced,
+            BlockUpdateOutcome::Unchanged,
+        ];
         let messages = outcomes.map(|outcome| outcome_message(outcome, "docs/AGENTS.md", 2));
         assert_snapshot!(messages.concat(), @r"
         Created docs/AGENTS.md

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::entry::Style;
-use super::js::{expand, is_whitespace};
+use super::entry::OpenSkillsStyle;
+use super::js::{expand_template, is_whitespace};
 use super::sync::new_file;
 
 const SYSTEM_START: &str = "<skills_system";
@@ -23,14 +23,14 @@ static SYSTEM_TAGS: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A file after the block was inserted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Updated {
+pub struct UpdatedSkillsFile {
     pub text: String,
-    pub outcome: Outcome,
+    pub outcome: BlockUpdateOutcome,
 }
 
 /// The change that was made to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum BlockUpdateOutcome {
     /// The file did not exist; it now has a heading and the block.
     Created,
     /// The block was added at the end.
@@ -83,27 +83,28 @@ pub enum MarkerError {
 ///
 /// In [`Style::Repertoire`] a marker right after a backtick is prose, and the block takes the line ending of
 /// the file's first line. [`Style::Compat`] never fails.
-pub fn update(
+pub fn update_block(
     existing: Option<&str>,
     file_stem: &str,
     block: &str,
-    style: Style,
-) -> Result<Updated, MarkerError> {
+    style: OpenSkillsStyle,
+) -> Result<UpdatedSkillsFile, MarkerError> {
     match (existing, style) {
-        (None, Style::Compat) => {
+        (None, OpenSkillsStyle::Compat) => {
             let text = replace_section(&new_file(file_stem), block);
-            Ok(Updated { text, outcome: Outcome::Created })
+            Ok(UpdatedSkillsFile { text, outcome: BlockUpdateOutcome::Created })
         }
-        (None, Style::Repertoire) => {
+        (None, OpenSkillsStyle::Repertoire) => {
             let text = format!("{}{block}\n", new_file(file_stem));
-            Ok(Updated { text, outcome: Outcome::Created })
+            Ok(UpdatedSkillsFile { text, outcome: BlockUpdateOutcome::Created })
         }
-        (Some(existing), Style::Compat) => {
+        (Some(existing), OpenSkillsStyle::Compat) => {
             let has_markers = existing.contains(SYSTEM_START) || existing.contains(TABLE_START);
-            let outcome = if has_markers { Outcome::Synced } else { Outcome::Added };
-            Ok(Updated { text: replace_section(existing, block), outcome })
+            let outcome =
+                if has_markers { BlockUpdateOutcome::Synced } else { BlockUpdateOutcome::Added };
+            Ok(UpdatedSkillsFile { text: replace_section(existing, block), outcome })
         }
-        (Some(existing), Style::Repertoire) => put_in_place(existing, block),
+        (Some(existing), OpenSkillsStyle::Repertoire) => insert_or_replace(existing, block),
     }
 }
 
@@ -150,22 +151,22 @@ fn replace_by_template(content: &str, ranges: &[Range<usize>], template: &str) -
     for range in ranges {
         out.push_str(&content[from..range.start]);
         let (before, after) = (&content[..range.start], &content[range.end..]);
-        expand(template, before, &content[range.clone()], after, &mut out);
+        expand_template(template, before, &content[range.clone()], after, &mut out);
         from = range.end;
     }
     out.push_str(&content[from..]);
     out
 }
 
-fn put_in_place(existing: &str, block: &str) -> Result<Updated, MarkerError> {
+fn insert_or_replace(existing: &str, block: &str) -> Result<UpdatedSkillsFile, MarkerError> {
     let line_break = line_break_of(existing);
     let block = block.replace("\r\n", "\n").replace('\n', line_break);
-    if let Some(range) = section(existing, SYSTEM_START, SYSTEM_END)? {
-        return Ok(spliced(existing, range, &block));
+    if let Some(range) = find_section(existing, SYSTEM_START, SYSTEM_END)? {
+        return Ok(splice_section(existing, range, &block));
     }
     // If the user kept only the inner markers, insert only the table.
-    if let Some(range) = section(existing, TABLE_START, TABLE_END)? {
-        return Ok(spliced(existing, range, table_of(&block)));
+    if let Some(range) = find_section(existing, TABLE_START, TABLE_END)? {
+        return Ok(splice_section(existing, range, extract_table(&block)));
     }
     let gap = match existing {
         "" => String::new(),
@@ -174,17 +175,20 @@ fn put_in_place(existing: &str, block: &str) -> Result<Updated, MarkerError> {
         _ => line_break.repeat(2),
     };
     let text = format!("{existing}{gap}{block}{line_break}");
-    Ok(Updated { text, outcome: Outcome::Added })
+    Ok(UpdatedSkillsFile { text, outcome: BlockUpdateOutcome::Added })
 }
 
-fn spliced(existing: &str, range: Range<usize>, section: &str) -> Updated {
-    let outcome =
-        if &existing[range.clone()] == section { Outcome::Unchanged } else { Outcome::Synced };
+fn splice_section(existing: &str, range: Range<usize>, section: &str) -> UpdatedSkillsFile {
+    let outcome = if &existing[range.clone()] == section {
+        BlockUpdateOutcome::Unchanged
+    } else {
+        BlockUpdateOutcome::Synced
+    };
     let text = [&existing[..range.start], section, &existing[range.end..]].concat();
-    Updated { text, outcome }
+    UpdatedSkillsFile { text, outcome }
 }
 
-fn table_of(block: &str) -> &str {
+fn extract_table(block: &str) -> &str {
     match (block.find(TABLE_START), block.rfind(TABLE_END)) {
         (Some(start), Some(end)) if start < end => &block[start..end + TABLE_END.len()],
         _ => block,
@@ -199,13 +203,13 @@ fn line_break_of(text: &str) -> &'static str {
 }
 
 /// Returns the only section between two markers, if there is any.
-fn section(
+fn find_section(
     text: &str,
     start: &'static str,
     end: &'static str,
 ) -> Result<Option<Range<usize>>, MarkerError> {
-    let starts = markers(text, start);
-    let ends = markers(text, end);
+    let starts = find_markers(text, start);
+    let ends = find_markers(text, end);
     match (starts.as_slice(), ends.as_slice()) {
         ([], []) => Ok(None),
         ([first, second, ..], _) => Err(MarkerError::Several {
@@ -233,7 +237,7 @@ fn line_at(text: &str, at: usize) -> usize {
 }
 
 /// Returns the positions of a marker, except in a code span or as the beginning of a longer word.
-fn markers(text: &str, marker: &str) -> Vec<usize> {
+fn find_markers(text: &str, marker: &str) -> Vec<usize> {
     let stands = |at: &usize| {
         let next = text[at + marker.len()..].chars().next();
         let is_whole =

@@ -1,33 +1,38 @@
 use proptest::prelude::*;
 
-use super::super::{Entry, Location, render_block};
+use super::super::{OpenSkillsEntry, SkillLocation, render_block};
 use super::*;
 
 const BLOCK: &str = "<skills_system priority=\"1\">\n<!-- SKILLS_TABLE_START -->\nnew\n\
                      <!-- SKILLS_TABLE_END -->\n</skills_system>";
 
-fn compat(existing: Option<&str>, block: &str) -> Updated {
-    update(existing, "AGENTS", block, Style::Compat).unwrap()
+fn compat(existing: Option<&str>, block: &str) -> UpdatedSkillsFile {
+    update_block(existing, "AGENTS", block, OpenSkillsStyle::Compat).unwrap()
 }
 
-fn ours(existing: &str) -> Result<Updated, MarkerError> {
-    update(Some(existing), "AGENTS", BLOCK, Style::Repertoire)
+fn ours(existing: &str) -> Result<UpdatedSkillsFile, MarkerError> {
+    update_block(Some(existing), "AGENTS", BLOCK, OpenSkillsStyle::Repertoire)
 }
 
 #[track_caller]
-fn check_compat(existing: Option<&str>, block: &str, expect: &str, outcome: Outcome) {
+fn check_compat(existing: Option<&str>, block: &str, expect: &str, outcome: BlockUpdateOutcome) {
     let updated = compat(existing, block);
     assert_eq!((updated.text.as_str(), updated.outcome), (expect, outcome));
 }
 
 #[test]
 fn compat_creates_adds_and_replaces() {
-    check_compat(None, "B", "# AGENTS\n\nB\n", Outcome::Created);
-    check_compat(Some("text \n\n\u{feff}"), "B", "text\n\nB\n", Outcome::Added);
-    check_compat(Some(""), "B", "\n\nB\n", Outcome::Added);
+    check_compat(None, "B", "# AGENTS\n\nB\n", BlockUpdateOutcome::Created);
+    check_compat(Some("text \n\n\u{feff}"), "B", "text\n\nB\n", BlockUpdateOutcome::Added);
+    check_compat(Some(""), "B", "\n\nB\n", BlockUpdateOutcome::Added);
     let two = "a<skills_system x\n>1</skills_system>b<skills_system>2</skills_system>";
-    check_compat(Some(two), "B", "aBb<skills_system>2</skills_system>", Outcome::Synced);
-    check_compat(Some("<skills_system>open"), "B", "<skills_system>open", Outcome::Synced);
+    check_compat(Some(two), "B", "aBb<skills_system>2</skills_system>", BlockUpdateOutcome::Synced);
+    check_compat(
+        Some("<skills_system>open"),
+        "B",
+        "<skills_system>open",
+        BlockUpdateOutcome::Synced,
+    );
 }
 
 #[test]
@@ -37,7 +42,7 @@ fn compat_takes_dollars_for_a_template() {
         Some(old),
         "[$& $1 $$ $` $']",
         "a[<skills_system>1</skills_system> $1 $ a b]b",
-        Outcome::Synced,
+        BlockUpdateOutcome::Synced,
     );
 }
 
@@ -45,7 +50,7 @@ fn compat_takes_dollars_for_a_template() {
 fn compat_wraps_html_markers_in_themselves() {
     let old = "a\n<!-- SKILLS_TABLE_START -->old<!-- SKILLS_TABLE_END -->\nb";
     let updated = compat(Some(old), BLOCK);
-    assert_eq!(updated.outcome, Outcome::Synced);
+    assert_eq!(updated.outcome, BlockUpdateOutcome::Synced);
     insta::assert_snapshot!(updated.text, @r"
     a
     <!-- SKILLS_TABLE_START -->
@@ -58,7 +63,7 @@ fn compat_wraps_html_markers_in_themselves() {
     b
     ");
     let open = "<!-- SKILLS_TABLE_START -->open";
-    check_compat(Some(open), "B", open, Outcome::Synced);
+    check_compat(Some(open), "B", open, BlockUpdateOutcome::Synced);
 }
 
 #[test]
@@ -67,7 +72,7 @@ fn ours_adds_after_a_blank_line_and_keeps_what_is_there() {
     fn check(existing: &str, gap: &str) {
         let updated = ours(existing).unwrap();
         assert_eq!(updated.text, format!("{existing}{gap}{BLOCK}\n"));
-        assert_eq!(updated.outcome, Outcome::Added);
+        assert_eq!(updated.outcome, BlockUpdateOutcome::Added);
     }
     check("", "");
     check("text", "\n\n");
@@ -82,9 +87,12 @@ fn ours_replaces_only_the_block_and_settles() {
     let old = "# A  \n\n<skills_system priority=\"0\">\nold $&\n</skills_system> tail\n\n\n";
     let updated = ours(old).unwrap();
     assert_eq!(updated.text, format!("# A  \n\n{BLOCK} tail\n\n\n"));
-    assert_eq!(updated.outcome, Outcome::Synced);
+    assert_eq!(updated.outcome, BlockUpdateOutcome::Synced);
     let again = ours(&updated.text).unwrap();
-    assert_eq!(again, Updated { text: updated.text, outcome: Outcome::Unchanged });
+    assert_eq!(
+        again,
+        UpdatedSkillsFile { text: updated.text, outcome: BlockUpdateOutcome::Unchanged }
+    );
 }
 
 #[test]
@@ -97,14 +105,14 @@ fn ours_keeps_inner_markers_without_wrapping_them() {
     <!-- SKILLS_TABLE_END -->
     b
     ");
-    assert_eq!(ours(&updated.text).unwrap().outcome, Outcome::Unchanged);
+    assert_eq!(ours(&updated.text).unwrap().outcome, BlockUpdateOutcome::Unchanged);
 }
 
 #[test]
 fn ours_keeps_windows_line_breaks() {
     let added = ours("# A\r\n").unwrap().text;
     assert_eq!(added, format!("# A\r\n\r\n{}\r\n", BLOCK.replace('\n', "\r\n")));
-    assert_eq!(ours(&added).unwrap().outcome, Outcome::Unchanged);
+    assert_eq!(ours(&added).unwrap().outcome, BlockUpdateOutcome::Unchanged);
     let replaced = ours("# A\r\n<skills_system>\n</skills_system>\r\n").unwrap().text;
     assert_eq!(replaced, format!("# A\r\n{}\r\n", BLOCK.replace('\n', "\r\n")));
 }
@@ -153,11 +161,15 @@ fn any_block() -> impl Strategy<Value = String> {
     let text =
         "[a-z$&`'<>/\\r\\n é]{0,12}|</skills_system>|<!-- SKILLS_TABLE_END -->|<skills_system";
     proptest::collection::vec((text, text), 0..4).prop_map(|skills| {
-        let entries: Vec<Entry<'_>> = skills
+        let entries: Vec<OpenSkillsEntry<'_>> = skills
             .iter()
-            .map(|(name, description)| Entry { name, description, location: Location::Project })
+            .map(|(name, description)| OpenSkillsEntry {
+                name,
+                description,
+                location: SkillLocation::Project,
+            })
             .collect();
-        render_block(&entries, Style::Repertoire)
+        render_block(&entries, OpenSkillsStyle::Repertoire)
     })
 }
 
@@ -175,8 +187,8 @@ fn any_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-fn put(existing: &str, block: &str) -> Result<Updated, MarkerError> {
-    update(Some(existing), "A", block, Style::Repertoire)
+fn put(existing: &str, block: &str) -> Result<UpdatedSkillsFile, MarkerError> {
+    update_block(Some(existing), "A", block, OpenSkillsStyle::Repertoire)
 }
 
 proptest! {
@@ -185,8 +197,8 @@ proptest! {
         if let Ok(once) = put(&text, &block) {
             let twice = put(&once.text, &block).unwrap();
             prop_assert_eq!(&twice.text, &once.text);
-            prop_assert_eq!(twice.outcome, Outcome::Unchanged);
-            prop_assert_eq!(once.outcome == Outcome::Unchanged, once.text == text);
+            prop_assert_eq!(twice.outcome, BlockUpdateOutcome::Unchanged);
+            prop_assert_eq!(once.outcome == BlockUpdateOutcome::Unchanged, once.text == text);
         }
     }
 

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{described, escape, one_line};
-use crate::catalog::Entry;
+use super::{describe_skill, escape_xml, join_lines};
+use crate::catalog::CatalogEntry;
 
 const OPEN: &str = "<available_skills>\n";
 const CLOSE: &str = "</available_skills>\n";
@@ -33,68 +33,68 @@ pub struct CatalogText {
 }
 
 /// Returns true if a model may choose a skill, so that it is listed.
-pub fn is_offered(entry: &Entry) -> bool {
+pub fn is_offered(entry: &CatalogEntry) -> bool {
     entry.skill.is_offered()
 }
 
 /// Renders a catalog in at most `chars_max` characters. `winners` are the ids of the skills that fit the
 /// task, best first.
-pub fn catalog(entries: &[Entry], winners: &[&str], chars_max: usize) -> CatalogText {
-    let mut lines = in_order(entries, winners);
+pub fn render_catalog(entries: &[CatalogEntry], winners: &[&str], chars_max: usize) -> CatalogText {
+    let mut lines = order_lines(entries, winners);
     let Some(room) = chars_max.checked_sub(OPEN.len() + CLOSE.len()).filter(|_| !lines.is_empty())
     else {
         return CatalogText { counted: lines.len(), ..CatalogText::default() };
     };
-    if lines.iter().map(Line::chars_full).sum::<usize>() <= room {
-        lines.iter_mut().for_each(|line| line.shown = Shown::Full);
-        return write(&lines);
+    if lines.iter().map(CatalogLine::chars_full).sum::<usize>() <= room {
+        lines.iter_mut().for_each(|line| line.shown = DescriptionDetail::Full);
+        return write_lines(&lines);
     }
     let Some(after_count) = room.checked_sub(count_line(lines.len()).chars().count()) else {
         return CatalogText { counted: lines.len(), ..CatalogText::default() };
     };
     let left = show_winners(&mut lines, after_count);
-    let mut rest: Vec<&mut Line<'_>> =
-        lines.iter_mut().filter(|line| line.shown == Shown::Counted).collect();
+    let mut rest: Vec<&mut CatalogLine<'_>> =
+        lines.iter_mut().filter(|line| line.shown == DescriptionDetail::Counted).collect();
     let names: usize = rest.iter().map(|line| line.chars_name()).sum();
     // If every name fits, no count line is needed, so its characters are free as well.
     match (left + room - after_count).checked_sub(names) {
         Some(left) => show_shortened(&mut rest, left),
         None => show_names(&mut rest, left),
     }
-    write(&lines)
+    write_lines(&lines)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum DescriptionDetail {
     Counted,
     Name,
     Shortened(usize),
     Full,
 }
 
-struct Line<'a> {
+struct CatalogLine<'a> {
     name: Cow<'a, str>,
     description: String,
     name_chars: usize,
     description_chars: usize,
     is_winner: bool,
-    shown: Shown,
+    shown: DescriptionDetail,
 }
 
-impl<'a> Line<'a> {
-    fn new(entry: &'a Entry, is_winner: bool) -> Self {
-        let mut description = described(entry);
+impl<'a> CatalogLine<'a> {
+    fn new(entry: &'a CatalogEntry, is_winner: bool) -> Self {
+        let mut description = describe_skill(entry);
         if let Some(when) = &entry.skill.claude.when_to_use {
-            description = format!("{description} {}", one_line(when));
+            description = format!("{description} {}", join_lines(when));
         }
-        let name = escape(&entry.id);
-        Line {
+        let name = escape_xml(&entry.id);
+        CatalogLine {
             name_chars: name.chars().count(),
-            description_chars: escape(&description).chars().count(),
+            description_chars: escape_xml(&description).chars().count(),
             name,
             description,
             is_winner,
-            shown: Shown::Counted,
+            shown: DescriptionDetail::Counted,
         }
     }
 
@@ -112,56 +112,56 @@ impl<'a> Line<'a> {
 }
 
 /// Returns the winners in their order, then the other skills in catalog order.
-fn in_order<'a>(entries: &'a [Entry], winners: &[&str]) -> Vec<Line<'a>> {
+fn order_lines<'a>(entries: &'a [CatalogEntry], winners: &[&str]) -> Vec<CatalogLine<'a>> {
     let offered = || entries.iter().filter(|entry| is_offered(entry));
     let mut lines = Vec::new();
     for (at, id) in winners.iter().enumerate() {
         if !winners[..at].contains(id) {
             let named = offered().filter(|entry| entry.id == *id);
-            lines.extend(named.map(|entry| Line::new(entry, true)));
+            lines.extend(named.map(|entry| CatalogLine::new(entry, true)));
         }
     }
     let others = offered().filter(|entry| !winners.contains(&entry.id.as_str()));
-    lines.extend(others.map(|entry| Line::new(entry, false)));
+    lines.extend(others.map(|entry| CatalogLine::new(entry, false)));
     lines
 }
 
 /// Shows winners in full as long as they fit. Returns the remaining room.
-fn show_winners(lines: &mut [Line<'_>], mut room: usize) -> usize {
+fn show_winners(lines: &mut [CatalogLine<'_>], mut room: usize) -> usize {
     for line in lines.iter_mut().filter(|line| line.is_winner) {
         if let Some(left) = room.checked_sub(line.chars_full()) {
-            line.shown = Shown::Full;
+            line.shown = DescriptionDetail::Full;
             room = left;
         }
     }
     room
 }
 
-fn show_names(lines: &mut [&mut Line<'_>], mut room: usize) {
+fn show_names(lines: &mut [&mut CatalogLine<'_>], mut room: usize) {
     for line in lines {
         if let Some(left) = room.checked_sub(line.chars_name()) {
-            line.shown = Shown::Name;
+            line.shown = DescriptionDetail::Name;
             room = left;
         }
     }
 }
 
 /// Shows every name, with descriptions up to the greatest common length that fits.
-fn show_shortened(lines: &mut [&mut Line<'_>], room: usize) {
-    let level = level(lines.iter().map(|line| line.chars_description()).collect(), room);
+fn show_shortened(lines: &mut [&mut CatalogLine<'_>], room: usize) {
+    let level = fair_level(lines.iter().map(|line| line.chars_description()).collect(), room);
     for line in lines {
         let shortened = level.saturating_sub(DESCRIPTION_TAGS_CHARS);
         line.shown = match line.chars_description() {
-            needed if needed <= level => Shown::Full,
-            _ if shortened >= DESCRIPTION_CHARS_MIN => Shown::Shortened(shortened),
-            _ => Shown::Name,
+            needed if needed <= level => DescriptionDetail::Full,
+            _ if shortened >= DESCRIPTION_CHARS_MIN => DescriptionDetail::Shortened(shortened),
+            _ => DescriptionDetail::Name,
         };
     }
 }
 
 /// Returns the greatest level such that all needs, each capped at the level, fit into the room. What small
 /// needs leave over goes to the large ones.
-pub(crate) fn level(mut needs: Vec<usize>, mut room: usize) -> usize {
+pub(crate) fn fair_level(mut needs: Vec<usize>, mut room: usize) -> usize {
     needs.sort_unstable();
     let count = needs.len();
     for (at, need) in needs.into_iter().enumerate() {
@@ -178,19 +178,20 @@ fn count_line(count: usize) -> String {
     format!("… and {count} more; search for them\n")
 }
 
-fn write(lines: &[Line<'_>]) -> CatalogText {
+fn write_lines(lines: &[CatalogLine<'_>]) -> CatalogText {
     let mut out = CatalogText { text: OPEN.to_owned(), ..CatalogText::default() };
     for line in lines {
         let (count, description) = match line.shown {
-            Shown::Counted => {
+            DescriptionDetail::Counted => {
                 out.counted += 1;
                 continue;
             }
-            Shown::Name => (&mut out.names_only, None),
-            Shown::Shortened(chars_max) => {
-                (&mut out.shortened, Some(Cow::Owned(shorten(&line.description, chars_max))))
-            }
-            Shown::Full => (&mut out.full, Some(escape(&line.description))),
+            DescriptionDetail::Name => (&mut out.names_only, None),
+            DescriptionDetail::Shortened(chars_max) => (
+                &mut out.shortened,
+                Some(Cow::Owned(shorten_description(&line.description, chars_max))),
+            ),
+            DescriptionDetail::Full => (&mut out.full, Some(escape_xml(&line.description))),
         };
         *count += 1;
         let _ = write!(out.text, "<skill><name>{}</name>", line.name);
@@ -208,11 +209,11 @@ fn write(lines: &[Line<'_>]) -> CatalogText {
 
 /// Returns the escaped start of a text, in at most `chars_max` characters including the ellipsis. It ends at
 /// a word boundary if there is one nearby.
-fn shorten(text: &str, chars_max: usize) -> String {
+fn shorten_description(text: &str, chars_max: usize) -> String {
     let mut used = 1;
     let mut end = 0;
     for (at, c) in text.char_indices() {
-        used += escape(c.encode_utf8(&mut [0; 4])).chars().count();
+        used += escape_xml(c.encode_utf8(&mut [0; 4])).chars().count();
         if used > chars_max {
             break;
         }
@@ -222,32 +223,32 @@ fn shorten(text: &str, chars_max: usize) -> String {
     let ends_word = text[end..].starts_with(' ');
     let at_word = kept.rfind(' ').filter(|at| !ends_word && *at >= end - end / 3);
     let kept = at_word.map_or(kept, |at| &kept[..at]);
-    format!("{}…", escape(kept.trim_end_matches([' ', ',', '.', ';', ':'])))
+    format!("{}…", escape_xml(kept.trim_end_matches([' ', ',', '.', ';', ':'])))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{described, entry};
+    use crate::testing::{make_described_entry, make_entry};
     use proptest::prelude::*;
 
-    fn some() -> Vec<Entry> {
+    fn some() -> Vec<CatalogEntry> {
         vec![
-            described(
+            make_described_entry(
                 "forms",
                 "Fills forms & <fields> in documents. Use when a form comes in.",
                 "",
                 "x",
             ),
-            entry("hidden", "disable-model-invocation: true\n", "x"),
-            described("notes", "Short.", "when_to_use: For notes.\n", "x"),
-            described(
+            make_entry("hidden", "disable-model-invocation: true\n", "x"),
+            make_described_entry("notes", "Short.", "when_to_use: For notes.\n", "x"),
+            make_described_entry(
                 "pdf",
                 "Reads and writes PDF files of every kind. Use when a task names a PDF.",
                 "",
                 "x",
             ),
-            described(
+            make_described_entry(
                 "tender",
                 "Checks Danish public tenders for compliance. Use for udbud.",
                 "",
@@ -258,7 +259,7 @@ mod tests {
 
     #[track_caller]
     fn check(winners: &[&str], chars_max: usize) -> String {
-        let found = catalog(&some(), winners, chars_max);
+        let found = render_catalog(&some(), winners, chars_max);
         assert!(found.text.chars().count() <= chars_max);
         let CatalogText { text, full, shortened, names_only, counted } = found;
         assert_eq!(full + shortened + names_only + counted, 4);
@@ -324,8 +325,8 @@ mod tests {
 
     #[test]
     fn no_skills_or_no_room_give_no_text() {
-        assert_eq!(catalog(&[], &[], 100), CatalogText::default());
-        let none = catalog(&some(), &[], 10);
+        assert_eq!(render_catalog(&[], &[], 100), CatalogText::default());
+        let none = render_catalog(&some(), &[], 10);
         assert_eq!((none.text.as_str(), none.counted), ("", 4));
     }
 
@@ -336,18 +337,18 @@ mod tests {
             winner in 0..12usize,
             chars_max in 0..900usize,
         ) {
-            let entries: Vec<Entry> = descriptions
+            let entries: Vec<CatalogEntry> = descriptions
                 .iter()
                 .enumerate()
-                .map(|(at, text)| described(&format!("skill-{at}"), text, "", "x"))
+                .map(|(at, text)| make_described_entry(&format!("skill-{at}"), text, "", "x"))
                 .collect();
             let winner = format!("skill-{winner}");
-            let found = catalog(&entries, &[&winner], chars_max);
+            let found = render_catalog(&entries, &[&winner], chars_max);
             prop_assert!(found.text.chars().count() <= chars_max);
             let shown = found.full + found.shortened + found.names_only;
             prop_assert_eq!(shown + found.counted, entries.len());
             prop_assert_eq!(found.text.matches("<skill>").count(), shown);
-            prop_assert_eq!(&found, &catalog(&entries, &[&winner], chars_max));
+            prop_assert_eq!(&found, &render_catalog(&entries, &[&winner], chars_max));
         }
     }
 }

@@ -3,15 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_text::{Position, yaml};
+use repertoire_text::{TextPosition, yaml};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::catalog::Entry;
-use crate::resources::Resource;
-use crate::skill::{Context, Dialect, Digest, Execution, Plugin, Priority, Scope, Skill, Triggers};
-use crate::trust::Trust;
+use crate::catalog::CatalogEntry;
+use crate::resources::ResourceFile;
+use crate::skill::{
+    ContentDigest, Dialect, ExecutionSettings, InvocationContext, PluginInfo, Scope, Skill,
+    SkillPriority, SkillTriggers,
+};
+use crate::trust::TrustLevel;
 
 /// Everything known of a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,14 +34,14 @@ pub struct SkillJson {
     /// The scope of the root.
     pub scope: Scope,
     /// The plugin that it came with.
-    pub plugin: Option<Plugin>,
+    pub plugin: Option<PluginInfo>,
     /// The trust in the skill, which decides whether it may be given capabilities.
-    pub trust: Trust,
+    pub trust: TrustLevel,
     /// The dialect of the file.
     pub dialect: Dialect,
     /// The digest of the file.
     #[schemars(with = "String")]
-    pub digest: Digest,
+    pub digest: ContentDigest,
     /// The `type` field.
     pub kind: String,
     /// The semantic version.
@@ -56,9 +59,9 @@ pub struct SkillJson {
     /// The capabilities of a sub-agent.
     pub capabilities: Vec<String>,
     /// The triggers that select the skill.
-    pub triggers: Triggers,
+    pub triggers: SkillTriggers,
     /// The tools that the skill allows, requires and disallows.
-    pub tools: ToolsJson,
+    pub tools: SkillToolsJson,
     /// The skills that it depends on, as `name` or `name@requirement`.
     pub dependencies: Vec<String>,
     /// The execution settings.
@@ -68,16 +71,16 @@ pub struct SkillJson {
     /// Fields that no dialect knows, in file order.
     pub unknown_fields: serde_json::Map<String, Value>,
     /// The position of each frontmatter field in the file.
-    pub fields: BTreeMap<String, PlaceJson>,
+    pub fields: BTreeMap<String, FieldPositionJson>,
     /// The number of characters of the body.
     pub body_chars: usize,
     /// The files of the skill's folder; `null` if they were not requested.
-    pub resources: Option<Vec<Resource>>,
+    pub resources: Option<Vec<ResourceFile>>,
 }
 
 /// The tools that a skill names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ToolsJson {
+pub struct SkillToolsJson {
     /// Tools that may be used without asking.
     pub allowed: Vec<String>,
     /// Tools that must be available.
@@ -96,7 +99,7 @@ pub struct ExecutionJson {
     /// The timeout of one execution, in milliseconds.
     pub timeout_ms: u64,
     /// The priority among several skills that match.
-    pub priority: Priority,
+    pub priority: SkillPriority,
     /// The maximum number of concurrent executions.
     pub max_concurrent: Option<u32>,
 }
@@ -119,7 +122,7 @@ pub struct ClaudeJson {
     /// The reasoning effort.
     pub effort: Option<String>,
     /// Whether the skill runs in the conversation or in a sub-agent.
-    pub context: Context,
+    pub context: InvocationContext,
     /// The sub-agent to run in.
     pub agent: Option<String>,
     /// The `hooks` field, as it was written.
@@ -130,7 +133,7 @@ pub struct ClaudeJson {
 
 /// A position in a file; both numbers count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PlaceJson {
+pub struct FieldPositionJson {
     /// The line.
     pub line: u32,
     /// The column, in characters.
@@ -139,7 +142,7 @@ pub struct PlaceJson {
 
 impl SkillJson {
     /// Converts an entry of a catalog, with its resources if they were listed.
-    pub fn new(entry: &Entry, resources: Option<&[Resource]>) -> Self {
+    pub fn new(entry: &CatalogEntry, resources: Option<&[ResourceFile]>) -> Self {
         let skill = &*entry.skill;
         SkillJson {
             id: entry.id.clone(),
@@ -158,24 +161,24 @@ impl SkillJson {
             author: skill.author.clone(),
             license: skill.spec.license.clone(),
             compatibility: skill.spec.compatibility.clone(),
-            metadata: skill.metadata().map(yaml::Node::to_json),
+            metadata: skill.metadata().map(yaml::YamlNode::to_json),
             tags: skill.tags.clone(),
             capabilities: skill.capabilities.clone(),
             triggers: skill.triggers.clone(),
-            tools: tools(skill),
+            tools: skill_tools(skill),
             dependencies: skill.execution.dependencies.iter().map(ToString::to_string).collect(),
             execution: ExecutionJson::from(&skill.execution),
             claude: ClaudeJson::from(skill),
             unknown_fields: unknown_fields(skill),
-            fields: fields(skill),
+            fields: field_positions(skill),
             body_chars: skill.body().chars().count(),
-            resources: resources.map(<[Resource]>::to_vec),
+            resources: resources.map(<[ResourceFile]>::to_vec),
         }
     }
 }
 
-fn tools(skill: &Skill) -> ToolsJson {
-    ToolsJson {
+fn skill_tools(skill: &Skill) -> SkillToolsJson {
+    SkillToolsJson {
         allowed: skill.spec.allowed_tools.clone(),
         required: skill.execution.required_tools.clone(),
         disallowed: skill.execution.disallowed_tools.clone(),
@@ -186,17 +189,17 @@ fn unknown_fields(skill: &Skill) -> serde_json::Map<String, Value> {
     skill.unknown_fields().map(|field| (field.key.clone(), field.value.to_json())).collect()
 }
 
-fn fields(skill: &Skill) -> BTreeMap<String, PlaceJson> {
-    let place = |field: &yaml::Entry| {
-        let Position { line, column } =
-            Position::of(skill.source.text(), field.key_span.start as usize);
-        (field.key.clone(), PlaceJson { line, column })
+fn field_positions(skill: &Skill) -> BTreeMap<String, FieldPositionJson> {
+    let place = |field: &yaml::YamlEntry| {
+        let TextPosition { line, column } =
+            TextPosition::of_offset(skill.source.text(), field.key_span.start as usize);
+        (field.key.clone(), FieldPositionJson { line, column })
     };
     skill.frontmatter.entries.iter().map(place).collect()
 }
 
-impl From<&Execution> for ExecutionJson {
-    fn from(execution: &Execution) -> Self {
+impl From<&ExecutionSettings> for ExecutionJson {
+    fn from(execution: &ExecutionSettings) -> Self {
         ExecutionJson {
             cacheable: execution.cacheable,
             max_retries: execution.max_retries,
@@ -220,7 +223,7 @@ impl From<&Skill> for ClaudeJson {
             effort: claude.effort.clone(),
             context: claude.context,
             agent: claude.agent.clone(),
-            hooks: skill.hooks().map(yaml::Node::to_json),
+            hooks: skill.hooks().map(yaml::YamlNode::to_json),
             shell: claude.shell.clone(),
         }
     }
@@ -229,14 +232,15 @@ impl From<&Skill> for ClaudeJson {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{entry, resource};
+    use crate::testing::{make_entry, make_resource};
 
     const FIELDS: &str = "zeta: {b: 1, a: [x]}\nversion: 1.2.0\ntags: [forms]\n\
         dependencies: [base@^1.2]\narguments: file\ntriggers:\n  keywords: [form]\nalpha: yes\n";
 
     #[test]
     fn everything_known_of_a_skill_is_there() {
-        let found = SkillJson::new(&entry("pdf", FIELDS, "Fill it."), Some(&[resource("a.md")]));
+        let found =
+            SkillJson::new(&make_entry("pdf", FIELDS, "Fill it."), Some(&[make_resource("a.md")]));
         insta::assert_snapshot!(serde_json::to_string_pretty(&found).unwrap(), @r#"
         {
           "id": "pdf",
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn it_reads_back_as_it_was_written() {
-        let found = SkillJson::new(&entry("pdf", FIELDS, "Fill it."), None);
+        let found = SkillJson::new(&make_entry("pdf", FIELDS, "Fill it."), None);
         let text = serde_json::to_string(&found).unwrap();
         assert_eq!(serde_json::from_str::<SkillJson>(&text).unwrap(), found);
     }
@@ -364,7 +368,8 @@ mod tests {
     #[test]
     fn its_schema_names_every_field() {
         let schema = schemars::schema_for!(SkillJson);
-        let value = serde_json::to_value(SkillJson::new(&entry("pdf", "", "x"), None)).unwrap();
+        let value =
+            serde_json::to_value(SkillJson::new(&make_entry("pdf", "", "x"), None)).unwrap();
         for key in value.as_object().unwrap().keys() {
             assert!(schema.as_value()["properties"].get(key).is_some(), "{key}");
         }

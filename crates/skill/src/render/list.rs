@@ -5,11 +5,11 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::catalog::{Broken, Catalog, Entry, RootReport};
+use crate::catalog::{BrokenSkill, Catalog, CatalogEntry, RootReport};
 use crate::discover::RootState;
-use crate::profile::Holds;
-use crate::skill::{Dialect, Plugin, Scope};
-use crate::trust::Trust;
+use crate::profile::RootContents;
+use crate::skill::{Dialect, PluginInfo, Scope};
+use crate::trust::TrustLevel;
 
 /// A skill in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -32,14 +32,14 @@ pub struct SkillRow {
     #[serde(rename = "type")]
     pub kind: String,
     /// The trust in the skill, which decides whether it may be given capabilities.
-    pub trust: Trust,
+    pub trust: TrustLevel,
     /// The plugin that it came with.
-    pub plugin: Option<Plugin>,
+    pub plugin: Option<PluginInfo>,
 }
 
 impl SkillRow {
     /// Converts an entry. `shadowed_by` is the file of the skill that shadows it.
-    pub fn of(entry: &Entry, shadowed_by: Option<&Utf8Path>) -> Self {
+    pub fn from_entry(entry: &CatalogEntry, shadowed_by: Option<&Utf8Path>) -> Self {
         let skill = &entry.skill;
         SkillRow {
             name: entry.id.clone(),
@@ -68,7 +68,7 @@ pub struct BrokenJson {
 }
 
 impl BrokenJson {
-    pub fn of(broken: &Broken) -> Self {
+    pub fn from_broken(broken: &BrokenSkill) -> Self {
         BrokenJson {
             path: broken.path.to_string(),
             scope: broken.scope,
@@ -85,7 +85,7 @@ pub struct RootJson {
     /// The scope of the root.
     pub scope: Scope,
     /// The contents of the root.
-    pub holds: Holds,
+    pub holds: RootContents,
     /// The result of examining the root.
     pub state: RootState,
     /// The number of files that may be skills.
@@ -93,7 +93,7 @@ pub struct RootJson {
 }
 
 impl RootJson {
-    pub fn of(report: &RootReport) -> Self {
+    pub fn from_report(report: &RootReport) -> Self {
         RootJson {
             path: report.root.dir.to_string(),
             scope: report.root.scope,
@@ -119,7 +119,7 @@ pub struct ListSummary {
 
 impl ListSummary {
     /// Counts the skills of a catalog.
-    pub fn of(catalog: &Catalog) -> Self {
+    pub fn from_catalog(catalog: &Catalog) -> Self {
         let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent()).count();
         ListSummary {
             skills: catalog.entries().len() - agents,

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::properties::{read_with_file_name, skill_md_missing};
-use super::validate::{Finding, skill_dir};
+use super::validate::{SpecFinding, skill_dir};
 
 /// A skill of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn to_prompt<'a>(skills: impl IntoIterator<Item = PromptSkill<'a>>) -> Strin
 
 /// Renders the block for the skills at some paths, folders or `SKILL.md` files. The first invalid one fails
 /// the whole call.
-pub fn prompt_of_paths<P: AsRef<Utf8Path>>(paths: &[P]) -> Result<String, Finding> {
+pub fn prompt_of_paths<P: AsRef<Utf8Path>>(paths: &[P]) -> Result<String, SpecFinding> {
     let mut skills = Vec::with_capacity(paths.len());
     for path in paths {
         let dir = real_dir(skill_dir(path.as_ref()))?;
@@ -48,7 +48,7 @@ pub fn prompt_of_paths<P: AsRef<Utf8Path>>(paths: &[P]) -> Result<String, Findin
     })))
 }
 
-fn real_dir(dir: &Utf8Path) -> Result<Utf8PathBuf, Finding> {
+fn real_dir(dir: &Utf8Path) -> Result<Utf8PathBuf, SpecFinding> {
     dir.canonicalize_utf8().map_err(|_| skill_md_missing(dir))
 }
 

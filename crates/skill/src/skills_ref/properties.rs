@@ -7,62 +7,65 @@ use std::sync::LazyLock;
 use camino::Utf8Path;
 use regex::Regex;
 use repertoire_text::fs;
-use repertoire_text::yaml::{Mapping, Node, Value};
+use repertoire_text::yaml::{Value, YamlMapping, YamlNode};
 
 use super::frontmatter::parse_frontmatter;
 use super::validate::{
-    Field, Finding, FindingKind, entry, missing, read_skill_md, required_text, shown_path,
-    skill_dir, unreadable,
+    Field, SpecFinding, SpecFindingKind, find_field, missing_field, read_skill_md, required_text,
+    shown_path, skill_dir, unreadable_finding,
 };
 
 /// The fields of a skill that skills-ref knows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Properties {
+pub struct SkillProperties {
     /// The name, trimmed.
     pub name: String,
     /// The description, trimmed.
     pub description: String,
     /// The field `license`, of any shape.
-    pub license: Option<Node>,
+    pub license: Option<YamlNode>,
     /// The field `compatibility`, of any shape.
-    pub compatibility: Option<Node>,
+    pub compatibility: Option<YamlNode>,
     /// The field `allowed-tools`, of any shape.
-    pub allowed_tools: Option<Node>,
+    pub allowed_tools: Option<YamlNode>,
     /// The field `metadata`, of any shape.
-    pub metadata: Option<Node>,
+    pub metadata: Option<YamlNode>,
 }
 
 /// Reads the skill at a path, its folder or its `SKILL.md`, with the checks that skills-ref makes.
-pub fn read_properties(path: &Utf8Path) -> Result<Properties, Finding> {
+pub fn read_properties(path: &Utf8Path) -> Result<SkillProperties, SpecFinding> {
     read_with_file_name(skill_dir(path)).map(|(properties, _)| properties)
 }
 
 /// Returns the properties of the skill in a folder, and whether its file is `SKILL.md` or `skill.md`.
-pub(super) fn read_with_file_name(dir: &Utf8Path) -> Result<(Properties, &'static str), Finding> {
+pub(super) fn read_with_file_name(
+    dir: &Utf8Path,
+) -> Result<(SkillProperties, &'static str), SpecFinding> {
     let (text, file_name) = match read_skill_md(dir) {
         Ok(found) => found,
         Err(fs::ReadError::NotFound) => return Err(skill_md_missing(dir)),
         Err(_) if !dir.is_dir() => return Err(skill_md_missing(dir)),
-        Err(error) => return Err(unreadable(&error)),
+        Err(error) => return Err(unreadable_finding(&error)),
     };
-    Ok((Properties::parse(&text)?, file_name))
+    Ok((SkillProperties::parse(&text)?, file_name))
 }
 
 /// The message of `read-properties` about a folder without a skill.
-pub(super) fn skill_md_missing(dir: &Utf8Path) -> Finding {
+pub(super) fn skill_md_missing(dir: &Utf8Path) -> SpecFinding {
     let message = format!("SKILL.md not found in {}", shown_path(dir));
-    Finding::new(FindingKind::SkillMdMissing, message)
+    SpecFinding::new(SpecFindingKind::SkillMdMissing, message)
 }
 
-impl Properties {
+impl SkillProperties {
     /// Parses the text of a `SKILL.md`. Returns only the first problem, as skills-ref does.
-    pub fn parse(text: &str) -> Result<Self, Finding> {
+    pub fn parse(text: &str) -> Result<Self, SpecFinding> {
         let fields = parse_frontmatter(text)?.fields;
-        let find = |field: Field| entry(&fields, field.as_str()).ok_or_else(|| missing(field));
+        let find =
+            |field: Field| find_field(&fields, field.as_str()).ok_or_else(|| missing_field(field));
         let (name, description) = (find(Field::Name)?, find(Field::Description)?);
         let name = required_text(name, Field::Name)?.to_owned();
         let description = required_text(description, Field::Description)?.to_owned();
-        Ok(Properties {
+        Ok(SkillProperties {
             name,
             description,
             license: fields.get("license").cloned(),
@@ -96,7 +99,7 @@ impl Properties {
             }
         }
         match &self.metadata {
-            Some(Node { value: Value::Mapping(mapping), .. }) => {
+            Some(YamlNode { value: Value::Mapping(mapping), .. }) => {
                 field("metadata", &|out| write_flat_mapping(out, mapping));
             }
             Some(node) if node.as_str() != Some("") => {
@@ -110,7 +113,7 @@ impl Properties {
 }
 
 /// Writes the entries of `metadata`, converting every value to text as Python's `str()` does.
-fn write_flat_mapping(out: &mut String, mapping: &Mapping) {
+fn write_flat_mapping(out: &mut String, mapping: &YamlMapping) {
     write_json_items(out, ['{', '}'], 1, mapping.entries.iter(), |out, entry| {
         write_json_text(out, &entry.key);
         out.push_str(": ");
@@ -119,7 +122,7 @@ fn write_flat_mapping(out: &mut String, mapping: &Mapping) {
 }
 
 /// Python's `json.dumps(value, indent=2)`.
-fn write_json(out: &mut String, node: &Node, depth: usize) {
+fn write_json(out: &mut String, node: &YamlNode, depth: usize) {
     match &node.value {
         Value::Scalar(scalar) => write_json_text(out, &scalar.text),
         Value::Sequence(items, _) => {
@@ -147,15 +150,15 @@ fn write_json_items<T>(
     out.push(open);
     for (index, item) in items.enumerate() {
         out.push_str(if index == 0 { "\n" } else { ",\n" });
-        indent(out, depth + 1);
+        write_indent(out, depth + 1);
         write_item(out, item);
     }
     out.push('\n');
-    indent(out, depth);
+    write_indent(out, depth);
     out.push(close);
 }
 
-fn indent(out: &mut String, depth: usize) {
+fn write_indent(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
@@ -183,18 +186,18 @@ fn write_json_text(out: &mut String, text: &str) {
 }
 
 /// Python's `str()`: strings as they are, anything else as its `repr`.
-fn python_str(node: &Node) -> Cow<'_, str> {
+fn python_str(node: &YamlNode) -> Cow<'_, str> {
     node.as_str().map_or_else(|| Cow::Owned(python_repr(node)), Cow::Borrowed)
 }
 
 /// Python's `repr` of nested dictionaries, lists and strings.
-fn python_repr(node: &Node) -> String {
+fn python_repr(node: &YamlNode) -> String {
     let mut out = String::new();
     write_repr(&mut out, node);
     out
 }
 
-fn write_repr(out: &mut String, node: &Node) {
+fn write_repr(out: &mut String, node: &YamlNode) {
     match &node.value {
         Value::Scalar(scalar) => write_repr_text(out, &scalar.text),
         Value::Sequence(items, _) => {
@@ -263,12 +266,12 @@ mod tests {
     use super::*;
 
     fn json(frontmatter: &str) -> String {
-        Properties::parse(&format!("---\n{frontmatter}\n---\nBody\n")).unwrap().to_json()
+        SkillProperties::parse(&format!("---\n{frontmatter}\n---\nBody\n")).unwrap().to_json()
     }
 
     #[track_caller]
     fn check_error(text: &str, expect: &str) {
-        assert_eq!(Properties::parse(text).unwrap_err().message, expect);
+        assert_eq!(SkillProperties::parse(text).unwrap_err().message, expect);
     }
 
     #[test]

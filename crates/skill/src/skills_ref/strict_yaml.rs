@@ -9,7 +9,7 @@
 //! Brackets, anchors, aliases, tags and directives are not implemented, because they are always rejected.
 
 use repertoire_text::Span;
-use repertoire_text::yaml::{Limits, Node};
+use repertoire_text::yaml::{Limits, YamlNode};
 
 mod scalar;
 mod scanner;
@@ -17,32 +17,36 @@ mod tree;
 
 /// The reason why a text is not strict YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct StrictYamlError {
     /// The message, in our own wording.
     pub(super) message: String,
     /// The byte offset in the given text.
     pub(super) at: usize,
 }
 
-impl Refusal {
+impl StrictYamlError {
     fn new(at: usize, message: impl Into<String>) -> Self {
-        Refusal { message: message.into(), at }
+        StrictYamlError { message: message.into(), at }
     }
 }
 
 /// Parses the YAML under `span` of `text`. Spans in the result are offsets into the whole text.
-pub(super) fn load(text: &str, span: Span, limits: &Limits) -> Result<Node, Refusal> {
+pub(super) fn parse_strict_yaml(
+    text: &str,
+    span: Span,
+    limits: &Limits,
+) -> Result<YamlNode, StrictYamlError> {
     let base = span.start as usize;
     let yaml = span.slice(text);
-    let located = |refusal: Refusal| Refusal { at: base + refusal.at, ..refusal };
+    let located = |refusal: StrictYamlError| StrictYamlError { at: base + refusal.at, ..refusal };
     refuse_unprintable(yaml).map_err(located)?;
-    let mut tokens = scanner::scan(yaml).map_err(located)?;
-    tree::build(&mut tokens, base, limits).map_err(located)
+    let mut tokens = scanner::scan_tokens(yaml).map_err(located)?;
+    tree::build_tree(&mut tokens, base, limits).map_err(located)
 }
 
 /// Rejects control characters and noncharacters, which ruamel's reader does before anything else. (skills-ref
 /// itself then crashes, because the error lacks an attribute that strictyaml expects.)
-fn refuse_unprintable(yaml: &str) -> Result<(), Refusal> {
+fn refuse_unprintable(yaml: &str) -> Result<(), StrictYamlError> {
     // The bytes that unprintable characters are or start with; most texts have none.
     let suspicious = |byte: u8| byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xef);
     if !yaml.bytes().any(|byte| suspicious(byte) && !matches!(byte, b'\t' | b'\n' | b'\r')) {
@@ -52,7 +56,7 @@ fn refuse_unprintable(yaml: &str) -> Result<(), Refusal> {
         None => Ok(()),
         Some((at, c)) => {
             let code = u32::from(c);
-            Err(Refusal::new(at, format!("the character U+{code:04X} is not allowed")))
+            Err(StrictYamlError::new(at, format!("the character U+{code:04X} is not allowed")))
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use regex::Regex;
-use repertoire_text::yaml::{Entry, Mapping};
-use repertoire_text::{Code, Diagnostic, Limits, Source, Span, fs};
+use repertoire_text::yaml::{YamlEntry, YamlMapping};
+use repertoire_text::{Diagnostic, DiagnosticCode, Limits, Source, Span, fs};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 use super::frontmatter::parse_frontmatter;
@@ -25,11 +25,11 @@ const ALLOWED_FIELDS: [&str; 6] =
 
 /// A problem that skills-ref reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SpecFinding {
     /// The message of skills-ref.
     pub message: String,
     /// The rule that is violated.
-    pub kind: FindingKind,
+    pub kind: SpecFindingKind,
     /// The field that the rule is about, if any.
     pub field: Option<Field>,
     /// The position in the file, if there is one.
@@ -46,7 +46,7 @@ pub enum Field {
 
 /// The rules of skills-ref, in the order in which they are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FindingKind {
+pub enum SpecFindingKind {
     /// The path does not exist.
     PathMissing,
     /// The path is not a folder.
@@ -83,30 +83,30 @@ pub enum FindingKind {
     CompatibilityTooLong,
 }
 
-impl FindingKind {
+impl SpecFindingKind {
     /// The code of the corresponding diagnostic.
-    pub fn code(self) -> &'static Code {
+    pub fn code(self) -> &'static DiagnosticCode {
         match self {
-            FindingKind::PathMissing => &codes::SPEC_PATH_MISSING,
-            FindingKind::NotAFolder => &codes::SPEC_NOT_A_FOLDER,
-            FindingKind::SkillMdMissing => &codes::SPEC_SKILL_MD_MISSING,
-            FindingKind::Unreadable => &codes::SPEC_UNREADABLE,
-            FindingKind::FrontmatterMissing => &codes::SPEC_FRONTMATTER_MISSING,
-            FindingKind::FrontmatterNotClosed => &codes::SPEC_FRONTMATTER_NOT_CLOSED,
-            FindingKind::Yaml => &codes::SPEC_YAML,
-            FindingKind::NotAMapping => &codes::SPEC_NOT_A_MAPPING,
-            FindingKind::UnexpectedFields => &codes::SPEC_UNEXPECTED_FIELDS,
-            FindingKind::FieldMissing => &codes::SPEC_FIELD_MISSING,
-            FindingKind::FieldEmpty => &codes::SPEC_FIELD_EMPTY,
-            FindingKind::NameTooLong => &codes::SPEC_NAME_TOO_LONG,
-            FindingKind::NameNotLowercase => &codes::SPEC_NAME_LOWERCASE,
-            FindingKind::NameEdgeHyphen => &codes::SPEC_NAME_EDGE_HYPHEN,
-            FindingKind::NameDoubleHyphen => &codes::SPEC_NAME_DOUBLE_HYPHEN,
-            FindingKind::NameCharacters => &codes::SPEC_NAME_CHARACTERS,
-            FindingKind::NameNotFolder => &codes::SPEC_NAME_FOLDER,
-            FindingKind::DescriptionTooLong => &codes::SPEC_DESCRIPTION_TOO_LONG,
-            FindingKind::CompatibilityNotText => &codes::SPEC_COMPATIBILITY_NOT_TEXT,
-            FindingKind::CompatibilityTooLong => &codes::SPEC_COMPATIBILITY_TOO_LONG,
+            SpecFindingKind::PathMissing => &codes::SPEC_PATH_MISSING,
+            SpecFindingKind::NotAFolder => &codes::SPEC_NOT_A_FOLDER,
+            SpecFindingKind::SkillMdMissing => &codes::SPEC_SKILL_MD_MISSING,
+            SpecFindingKind::Unreadable => &codes::SPEC_UNREADABLE,
+            SpecFindingKind::FrontmatterMissing => &codes::SPEC_FRONTMATTER_MISSING,
+            SpecFindingKind::FrontmatterNotClosed => &codes::SPEC_FRONTMATTER_NOT_CLOSED,
+            SpecFindingKind::Yaml => &codes::SPEC_YAML,
+            SpecFindingKind::NotAMapping => &codes::SPEC_NOT_A_MAPPING,
+            SpecFindingKind::UnexpectedFields => &codes::SPEC_UNEXPECTED_FIELDS,
+            SpecFindingKind::FieldMissing => &codes::SPEC_FIELD_MISSING,
+            SpecFindingKind::FieldEmpty => &codes::SPEC_FIELD_EMPTY,
+            SpecFindingKind::NameTooLong => &codes::SPEC_NAME_TOO_LONG,
+            SpecFindingKind::NameNotLowercase => &codes::SPEC_NAME_LOWERCASE,
+            SpecFindingKind::NameEdgeHyphen => &codes::SPEC_NAME_EDGE_HYPHEN,
+            SpecFindingKind::NameDoubleHyphen => &codes::SPEC_NAME_DOUBLE_HYPHEN,
+            SpecFindingKind::NameCharacters => &codes::SPEC_NAME_CHARACTERS,
+            SpecFindingKind::NameNotFolder => &codes::SPEC_NAME_FOLDER,
+            SpecFindingKind::DescriptionTooLong => &codes::SPEC_DESCRIPTION_TOO_LONG,
+            SpecFindingKind::CompatibilityNotText => &codes::SPEC_COMPATIBILITY_NOT_TEXT,
+            SpecFindingKind::CompatibilityTooLong => &codes::SPEC_COMPATIBILITY_TOO_LONG,
         }
     }
 }
@@ -122,22 +122,22 @@ impl Field {
     }
 }
 
-impl Finding {
+impl SpecFinding {
     /// Creates a finding without a position.
-    pub(super) fn new(kind: FindingKind, message: impl Into<String>) -> Self {
-        Finding { message: message.into(), kind, field: None, span: None }
+    pub(super) fn new(kind: SpecFindingKind, message: impl Into<String>) -> Self {
+        SpecFinding { message: message.into(), kind, field: None, span: None }
     }
 
     /// Creates a finding about a field, with its position if the field is present.
-    pub(super) fn about(
-        kind: FindingKind,
+    pub(super) fn about_field(
+        kind: SpecFindingKind,
         field: Field,
-        entry: Option<&Entry>,
+        entry: Option<&YamlEntry>,
         message: impl Into<String>,
     ) -> Self {
         let span =
             entry.map(|entry| Span { start: entry.key_span.start, end: entry.value.span.end });
-        Finding { message: message.into(), kind, field: Some(field), span }
+        SpecFinding { message: message.into(), kind, field: Some(field), span }
     }
 
     /// Sets the position.
@@ -158,7 +158,7 @@ impl Finding {
 }
 
 /// Validates the text of a `SKILL.md` in a folder named `dir_name`, like skills-ref.
-pub fn validate(text: &str, dir_name: &str) -> Vec<Finding> {
+pub fn validate(text: &str, dir_name: &str) -> Vec<SpecFinding> {
     match parse_frontmatter(text) {
         Ok(metadata) => validate_fields(&metadata.fields, dir_name),
         Err(finding) => vec![finding],
@@ -166,13 +166,13 @@ pub fn validate(text: &str, dir_name: &str) -> Vec<Finding> {
 }
 
 /// Validates a path like `agentskills validate`: a skill's folder or its `SKILL.md`.
-pub fn validate_path(path: &Utf8Path) -> Vec<Finding> {
+pub fn validate_path(path: &Utf8Path) -> Vec<SpecFinding> {
     let dir = skill_dir(path);
     let text = match read_skill_md(dir) {
         Ok((text, _)) => text,
         Err(fs::ReadError::NotFound) => return vec![explain_missing(dir)],
         Err(_) if !dir.is_dir() => return vec![explain_missing(dir)],
-        Err(error) => return vec![unreadable(&error)],
+        Err(error) => return vec![unreadable_finding(&error)],
     };
     validate(&text, &dir_name(dir))
 }
@@ -215,19 +215,22 @@ fn read_in_folder(dir: &Utf8Path, name: &str) -> Result<String, fs::ReadError> {
 }
 
 /// The finding about a file that exists but cannot be read.
-pub(super) fn unreadable(error: &fs::ReadError) -> Finding {
-    Finding::new(FindingKind::Unreadable, format!("SKILL.md cannot be read: {error}"))
+pub(super) fn unreadable_finding(error: &fs::ReadError) -> SpecFinding {
+    SpecFinding::new(SpecFindingKind::Unreadable, format!("SKILL.md cannot be read: {error}"))
 }
 
-fn explain_missing(dir: &Utf8Path) -> Finding {
+fn explain_missing(dir: &Utf8Path) -> SpecFinding {
     let shown = shown_path(dir);
     if !dir.exists() {
-        return Finding::new(FindingKind::PathMissing, format!("Path does not exist: {shown}"));
+        return SpecFinding::new(
+            SpecFindingKind::PathMissing,
+            format!("Path does not exist: {shown}"),
+        );
     }
     if !dir.is_dir() {
-        return Finding::new(FindingKind::NotAFolder, format!("Not a directory: {shown}"));
+        return SpecFinding::new(SpecFindingKind::NotAFolder, format!("Not a directory: {shown}"));
     }
-    Finding::new(FindingKind::SkillMdMissing, "Missing required file: SKILL.md")
+    SpecFinding::new(SpecFindingKind::SkillMdMissing, "Missing required file: SKILL.md")
 }
 
 /// Returns the folder's name as given, or its real name if the path has no last component.
@@ -239,47 +242,47 @@ fn dir_name(dir: &Utf8Path) -> Cow<'_, str> {
     Cow::Owned(real.as_deref().and_then(Utf8Path::file_name).unwrap_or("").to_owned())
 }
 
-fn validate_fields(fields: &Mapping, dir_name: &str) -> Vec<Finding> {
+fn validate_fields(fields: &YamlMapping, dir_name: &str) -> Vec<SpecFinding> {
     let mut findings = Vec::new();
     findings.extend(unexpected_fields(fields));
-    match entry(fields, "name") {
+    match find_field(fields, "name") {
         Some(found) => validate_name(found, dir_name, &mut findings),
-        None => findings.push(missing(Field::Name)),
+        None => findings.push(missing_field(Field::Name)),
     }
-    match entry(fields, "description") {
+    match find_field(fields, "description") {
         Some(found) => findings.extend(validate_description(found)),
-        None => findings.push(missing(Field::Description)),
+        None => findings.push(missing_field(Field::Description)),
     }
-    if let Some(found) = entry(fields, "compatibility") {
+    if let Some(found) = find_field(fields, "compatibility") {
         findings.extend(validate_compatibility(found));
     }
     findings
 }
 
 /// Looks up a field.
-pub(super) fn entry<'a>(fields: &'a Mapping, name: &str) -> Option<&'a Entry> {
+pub(super) fn find_field<'a>(fields: &'a YamlMapping, name: &str) -> Option<&'a YamlEntry> {
     fields.entries.iter().find(|entry| entry.key == name)
 }
 
 /// The finding about a missing required field.
-pub(super) fn missing(field: Field) -> Finding {
+pub(super) fn missing_field(field: Field) -> SpecFinding {
     let message = format!("Missing required field in frontmatter: {}", field.as_str());
-    Finding::about(FindingKind::FieldMissing, field, None, message)
+    SpecFinding::about_field(SpecFindingKind::FieldMissing, field, None, message)
 }
 
 /// Returns the trimmed text of a required field, or the finding about its absence.
-pub(super) fn required_text(entry: &Entry, field: Field) -> Result<&str, Finding> {
-    match entry.value.as_str().map(strip) {
+pub(super) fn required_text(entry: &YamlEntry, field: Field) -> Result<&str, SpecFinding> {
+    match entry.value.as_str().map(python_strip) {
         Some(text) if !text.is_empty() => Ok(text),
         _ => {
             let message = format!("Field '{}' must be a non-empty string", field.as_str());
-            Err(Finding::about(FindingKind::FieldEmpty, field, Some(entry), message))
+            Err(SpecFinding::about_field(SpecFindingKind::FieldEmpty, field, Some(entry), message))
         }
     }
 }
 
-fn unexpected_fields(fields: &Mapping) -> Option<Finding> {
-    let is_extra = |entry: &&Entry| !ALLOWED_FIELDS.contains(&entry.key.as_str());
+fn unexpected_fields(fields: &YamlMapping) -> Option<SpecFinding> {
+    let is_extra = |entry: &&YamlEntry| !ALLOWED_FIELDS.contains(&entry.key.as_str());
     let first = fields.entries.iter().find(is_extra)?;
     let mut names: Vec<&str> =
         fields.entries.iter().filter(is_extra).map(|entry| entry.key.as_str()).collect();
@@ -289,15 +292,15 @@ fn unexpected_fields(fields: &Mapping) -> Option<Finding> {
         names.join(", "),
         ALLOWED_FIELDS.join("', '")
     );
-    Some(Finding::new(FindingKind::UnexpectedFields, message).at(first.key_span))
+    Some(SpecFinding::new(SpecFindingKind::UnexpectedFields, message).at(first.key_span))
 }
 
-fn validate_name(entry: &Entry, dir_name: &str, findings: &mut Vec<Finding>) {
+fn validate_name(entry: &YamlEntry, dir_name: &str, findings: &mut Vec<SpecFinding>) {
     let mut find = |kind, message: String| {
-        findings.push(Finding::about(kind, Field::Name, Some(entry), message));
+        findings.push(SpecFinding::about_field(kind, Field::Name, Some(entry), message));
     };
     let name = match required_text(entry, Field::Name) {
-        Ok(text) => nfkc(text),
+        Ok(text) => normalise_nfkc(text),
         Err(finding) => return findings.push(finding),
     };
     let chars = name.chars().count();
@@ -305,54 +308,59 @@ fn validate_name(entry: &Entry, dir_name: &str, findings: &mut Vec<Finding>) {
         let limit = NAME_CHARS_MAX;
         let message =
             format!("Skill name '{name}' exceeds {limit} character limit ({chars} chars)");
-        find(FindingKind::NameTooLong, message);
+        find(SpecFindingKind::NameTooLong, message);
     }
     if !is_lowercase(&name) {
-        find(FindingKind::NameNotLowercase, format!("Skill name '{name}' must be lowercase"));
+        find(SpecFindingKind::NameNotLowercase, format!("Skill name '{name}' must be lowercase"));
     }
     if name.starts_with('-') || name.ends_with('-') {
         let message = "Skill name cannot start or end with a hyphen";
-        find(FindingKind::NameEdgeHyphen, message.to_owned());
+        find(SpecFindingKind::NameEdgeHyphen, message.to_owned());
     }
     if name.contains("--") {
         let message = "Skill name cannot contain consecutive hyphens";
-        find(FindingKind::NameDoubleHyphen, message.to_owned());
+        find(SpecFindingKind::NameDoubleHyphen, message.to_owned());
     }
     if !name.chars().all(|c| c == '-' || is_alphanumeric(c)) {
         let message = format!(
             "Skill name '{name}' contains invalid characters. \
              Only letters, digits, and hyphens are allowed."
         );
-        find(FindingKind::NameCharacters, message);
+        find(SpecFindingKind::NameCharacters, message);
     }
-    if nfkc(dir_name) != name {
+    if normalise_nfkc(dir_name) != name {
         let message = format!("Directory name '{dir_name}' must match skill name '{name}'");
-        find(FindingKind::NameNotFolder, message);
+        find(SpecFindingKind::NameNotFolder, message);
     }
 }
 
-fn validate_description(entry: &Entry) -> Option<Finding> {
+fn validate_description(entry: &YamlEntry) -> Option<SpecFinding> {
     if let Err(finding) = required_text(entry, Field::Description) {
         return Some(finding);
     }
     let chars = chars_over(entry.value.as_str()?, DESCRIPTION_CHARS_MAX)?;
     let limit = DESCRIPTION_CHARS_MAX;
     let message = format!("Description exceeds {limit} character limit ({chars} chars)");
-    Some(Finding::about(FindingKind::DescriptionTooLong, Field::Description, Some(entry), message))
+    Some(SpecFinding::about_field(
+        SpecFindingKind::DescriptionTooLong,
+        Field::Description,
+        Some(entry),
+        message,
+    ))
 }
 
-fn validate_compatibility(entry: &Entry) -> Option<Finding> {
+fn validate_compatibility(entry: &YamlEntry) -> Option<SpecFinding> {
     let find = |kind, message: String| {
-        Some(Finding::about(kind, Field::Compatibility, Some(entry), message))
+        Some(SpecFinding::about_field(kind, Field::Compatibility, Some(entry), message))
     };
     let Some(text) = entry.value.as_str() else {
         let message = "Field 'compatibility' must be a string";
-        return find(FindingKind::CompatibilityNotText, message.to_owned());
+        return find(SpecFindingKind::CompatibilityNotText, message.to_owned());
     };
     let chars = chars_over(text, COMPATIBILITY_CHARS_MAX)?;
     let limit = COMPATIBILITY_CHARS_MAX;
     let message = format!("Compatibility exceeds {limit} character limit ({chars} chars)");
-    find(FindingKind::CompatibilityTooLong, message)
+    find(SpecFindingKind::CompatibilityTooLong, message)
 }
 
 /// Returns the number of characters if it exceeds the limit.
@@ -362,12 +370,12 @@ fn chars_over(text: &str, limit: usize) -> Option<usize> {
 }
 
 /// Python's `str.strip`, which also treats the four ASCII separators as whitespace.
-fn strip(text: &str) -> &str {
+fn python_strip(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
 
 /// Python's `unicodedata.normalize("NFKC", …)`.
-fn nfkc(text: &str) -> Cow<'_, str> {
+fn normalise_nfkc(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {
         return Cow::Borrowed(text);
     }

@@ -9,7 +9,7 @@ fn check(text: &str, dir_name: &str, expect: &[&str]) {
     let messages: Vec<&str> = findings
         .iter()
         .map(|finding| match finding.kind {
-            FindingKind::Yaml => finding.message.split_inclusive(": ").next().unwrap(),
+            SpecFindingKind::Yaml => finding.message.split_inclusive(": ").next().unwrap(),
             _ => finding.message.as_str(),
         })
         .collect();
@@ -218,7 +218,7 @@ mod paths {
         let skill = folder("SKILL.md", b"---\nname: x\ndescription: caf\xe9\n---\n");
         let expect = "SKILL.md cannot be read: the file is not UTF-8: byte 28 is wrong";
         check_path(&skill.path, &[expect]);
-        assert_eq!(validate_path(&skill.path)[0].kind, FindingKind::Unreadable);
+        assert_eq!(validate_path(&skill.path)[0].kind, SpecFindingKind::Unreadable);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::skill::Digest;
+use crate::skill::ContentDigest;
 
 /// The first line of the digested text, so that no other text of the program has the same digest.
 const DIGEST_LABEL: &str = "repertoire acting settings 1\n";
@@ -51,19 +51,19 @@ impl ActingSettings {
 
     /// Returns the settings of some keys and everything beneath them: `plan.checks` includes
     /// `plan.checks.test.command`.
-    pub fn part(&self, keys: &[&str]) -> ActingSettings {
+    pub fn select_keys(&self, keys: &[&str]) -> ActingSettings {
         let wanted = |full: &str| keys.iter().any(|key| is_beneath(full, key));
         self.iter().filter(|(full, _)| wanted(full)).collect()
     }
 
     /// Computes the digest of all keys and values.
-    pub fn digest(&self) -> Digest {
+    pub fn digest(&self) -> ContentDigest {
         let mut text = DIGEST_LABEL.to_owned();
         for (key, value) in self.iter() {
             // The lengths make the text unambiguous: different settings never give the same text.
             text.push_str(&format!("{}:{key}={}:{value}\n", key.len(), value.len()));
         }
-        Digest::of(text.as_bytes())
+        ContentDigest::hash_bytes(text.as_bytes())
     }
 
     /// Compares with the settings that were agreed to, and returns every key of either, sorted.
@@ -102,19 +102,20 @@ impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for ActingSettings {
 #[serde(deny_unknown_fields)]
 pub(super) struct PinnedSettings {
     /// The digest that has to match.
-    pub(super) digest: Digest,
+    pub(super) digest: ContentDigest,
     /// The settings, so that changes can be shown.
     pub(super) settings: ActingSettings,
 }
 
 impl PinnedSettings {
-    pub(super) fn of(settings: &ActingSettings) -> Self {
+    pub(super) fn from_settings(settings: &ActingSettings) -> Self {
         PinnedSettings { digest: settings.digest(), settings: settings.clone() }
     }
 
     /// Returns true if the settings of these keys are those that were agreed to.
     pub(super) fn covers(&self, settings: &ActingSettings, keys: &[&str]) -> bool {
-        self.digest == self.settings.digest() && self.settings.part(keys) == settings.part(keys)
+        self.digest == self.settings.digest()
+            && self.settings.select_keys(keys) == settings.select_keys(keys)
     }
 }
 

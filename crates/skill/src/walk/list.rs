@@ -9,7 +9,7 @@ use repertoire_text::fs::{self, EntryKind, FolderEntry};
 use repertoire_text::invisible;
 use repertoire_text::{Diagnostic, codes as text_codes};
 
-use super::{Candidate, WalkOptions};
+use super::{SkillCandidate, WalkOptions};
 use crate::codes;
 use crate::dialect::is_skill_file;
 
@@ -29,7 +29,7 @@ const RESOURCE_FOLDERS: &[&str] = &[
 ];
 
 /// A folder to list.
-pub(super) struct Folder {
+pub(super) struct WalkFolder {
     pub(super) dir: Utf8PathBuf,
     pub(super) in_skill: bool,
     /// The real path of the folder, if it is a link.
@@ -38,15 +38,15 @@ pub(super) struct Folder {
     linked: bool,
 }
 
-impl Folder {
-    pub(super) fn root(dir: &Utf8Path) -> Self {
-        Folder { dir: dir.to_owned(), in_skill: false, behind_link: None, linked: false }
+impl WalkFolder {
+    pub(super) fn for_root(dir: &Utf8Path) -> Self {
+        WalkFolder { dir: dir.to_owned(), in_skill: false, behind_link: None, linked: false }
     }
 }
 
 /// How much of a folder is read.
 #[derive(Clone, Copy)]
-pub(super) enum Take<'a> {
+pub(super) enum ReadQuota<'a> {
     /// Entries from a budget that all folders of a level share.
     Shared(&'a AtomicUsize),
     /// At most this many entries; if there are more, the listing is discarded.
@@ -57,9 +57,9 @@ pub(super) enum Take<'a> {
 
 /// The contents of one folder.
 #[derive(Default)]
-pub(super) struct Listing {
-    pub(super) candidates: Vec<Candidate>,
-    pub(super) folders: Vec<Folder>,
+pub(super) struct FolderListing {
+    pub(super) candidates: Vec<SkillCandidate>,
+    pub(super) folders: Vec<WalkFolder>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The number of entries that were read, and how many of them were examined.
     pub(super) read: usize,
@@ -73,33 +73,33 @@ pub(super) struct Listing {
 }
 
 /// The data that all listings of a walk share.
-pub(super) struct Lister<'a> {
+pub(super) struct FolderLister<'a> {
     pub(super) options: &'a WalkOptions<'a>,
     real_root: Utf8PathBuf,
     links_beneath: Option<Utf8PathBuf>,
 }
 
 /// The location of a link.
-struct Place<'a> {
-    folder: &'a Folder,
+struct LinkPosition<'a> {
+    folder: &'a WalkFolder,
     real_dir: Option<&'a Utf8Path>,
     in_skill: bool,
 }
 
 /// An entry of a folder.
-struct Found {
+struct NamedEntry {
     name: String,
     kind: EntryKind,
 }
 
-impl<'a> Lister<'a> {
+impl<'a> FolderLister<'a> {
     pub(super) fn new(root: &Utf8Path, options: &'a WalkOptions<'a>) -> Self {
         let links_beneath = options.links_beneath.map(real_path);
-        Lister { options, real_root: real_path(root), links_beneath }
+        FolderLister { options, real_root: real_path(root), links_beneath }
     }
 
-    pub(super) fn list(&self, folder: &Folder, take: Take<'_>) -> Listing {
-        let mut out = Listing::default();
+    pub(super) fn list_folder(&self, folder: &WalkFolder, take: ReadQuota<'_>) -> FolderListing {
+        let mut out = FolderListing::default();
         let mut entries = match read_entries(&folder.dir, take, &mut out) {
             Ok(entries) => entries,
             // A folder that vanished after it was found is not an error.
@@ -112,21 +112,26 @@ impl<'a> Lister<'a> {
                 return out;
             }
         };
-        if out.cut && matches!(take, Take::AtMost(_)) {
+        if out.cut && matches!(take, ReadQuota::AtMost(_)) {
             return out;
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        if let Take::Useful { kept_max, .. } = take {
+        if let ReadQuota::Useful { kept_max, .. } = take {
             entries.truncate(kept_max);
         }
         out.kept = entries.len();
-        self.sort_out(folder, &entries, &mut out);
-        out.diagnostics.extend(refused_names(&folder.dir, &out.refused_names));
-        out.diagnostics.extend(refused_links(&out.refused_links));
+        self.classify_entries(folder, &entries, &mut out);
+        out.diagnostics.extend(refused_names_diagnostic(&folder.dir, &out.refused_names));
+        out.diagnostics.extend(refused_links_diagnostic(&out.refused_links));
         out
     }
 
-    fn sort_out(&self, folder: &Folder, entries: &[Found], out: &mut Listing) {
+    fn classify_entries(
+        &self,
+        folder: &WalkFolder,
+        entries: &[NamedEntry],
+        out: &mut FolderListing,
+    ) {
         let skill_files: Vec<&str> =
             entries.iter().map(|entry| entry.name.as_str()).filter(|n| is_skill_file(n)).collect();
         let in_skill = folder.in_skill || !skill_files.is_empty();
@@ -138,13 +143,13 @@ impl<'a> Lister<'a> {
                 let siblings = entries.iter().map(|entry| entry.name.clone()).collect();
                 self.push_file(out, folder, path, entry.kind, siblings);
             } else if skill_files.contains(&entry.name.as_str()) {
-                out.diagnostics.push(second_file(&path, skill_files[0]));
+                out.diagnostics.push(second_file_diagnostic(&path, skill_files[0]));
             } else if entry.kind == EntryKind::Folder {
                 self.push_folder(out, folder, path, in_skill);
             } else if self.options.flat_files && !in_skill && is_flat_name(&entry.name) {
                 self.push_file(out, folder, path, entry.kind, Vec::new());
             } else if entry.kind == EntryKind::Link && (!in_skill || path.is_dir()) {
-                let place = Place { folder, real_dir: real_dir.as_deref(), in_skill };
+                let place = LinkPosition { folder, real_dir: real_dir.as_deref(), in_skill };
                 self.push_link(out, &place, path);
             }
         }
@@ -152,8 +157,8 @@ impl<'a> Lister<'a> {
 
     fn push_file(
         &self,
-        out: &mut Listing,
-        folder: &Folder,
+        out: &mut FolderListing,
+        folder: &WalkFolder,
         path: Utf8PathBuf,
         kind: EntryKind,
         siblings: Vec<String>,
@@ -163,13 +168,24 @@ impl<'a> Lister<'a> {
             out.refused_links.push(path);
         } else {
             let linked = folder.linked || target.is_some();
-            out.candidates.push(Candidate { path, target, linked, siblings });
+            out.candidates.push(SkillCandidate { path, target, linked, siblings });
         }
     }
 
-    fn push_folder(&self, out: &mut Listing, folder: &Folder, dir: Utf8PathBuf, in_skill: bool) {
+    fn push_folder(
+        &self,
+        out: &mut FolderListing,
+        folder: &WalkFolder,
+        dir: Utf8PathBuf,
+        in_skill: bool,
+    ) {
         if self.is_of_interest(&dir, in_skill) {
-            out.folders.push(Folder { dir, in_skill, behind_link: None, linked: folder.linked });
+            out.folders.push(WalkFolder {
+                dir,
+                in_skill,
+                behind_link: None,
+                linked: folder.linked,
+            });
         }
     }
 
@@ -180,12 +196,12 @@ impl<'a> Lister<'a> {
         !IGNORED.contains(&name) && !resources
     }
 
-    fn push_link(&self, out: &mut Listing, place: &Place<'_>, path: Utf8PathBuf) {
+    fn push_link(&self, out: &mut FolderListing, place: &LinkPosition<'_>, path: Utf8PathBuf) {
         let in_skill = place.in_skill;
         if !self.is_of_interest(&path, in_skill) {
             return;
         }
-        let Some(target) = self.target_of(&mut out.link_targets, &path) else {
+        let Some(target) = self.cached_target(&mut out.link_targets, &path) else {
             out.refused_links.push(path);
             return;
         };
@@ -200,11 +216,11 @@ impl<'a> Lister<'a> {
             self.options.limits.depth_max > 1 && target.starts_with(&self.real_root);
         if !found_already && target.is_dir() {
             let behind_link = Some(target);
-            out.folders.push(Folder { dir: path, in_skill, behind_link, linked: true });
+            out.folders.push(WalkFolder { dir: path, in_skill, behind_link, linked: true });
         }
     }
 
-    fn target_of(
+    fn cached_target(
         &self,
         known: &mut BTreeMap<Utf8PathBuf, Option<Utf8PathBuf>>,
         link: &Utf8Path,
@@ -236,20 +252,24 @@ fn is_flat_name(name: &str) -> bool {
     name.ends_with(".md") && !is_skill_file(name) && !name.starts_with('.')
 }
 
-fn read_entries(dir: &Utf8Path, take: Take<'_>, out: &mut Listing) -> std::io::Result<Vec<Found>> {
+fn read_entries(
+    dir: &Utf8Path,
+    take: ReadQuota<'_>,
+    out: &mut FolderListing,
+) -> std::io::Result<Vec<NamedEntry>> {
     let mut entries = Vec::new();
-    for entry in fs::entries(dir)? {
+    for entry in fs::list_entries(dir)? {
         let FolderEntry { name, kind } = entry?;
         if !may_read(take, out.read) {
             out.cut = true;
             break;
         }
         out.read += 1;
-        if matches!(take, Take::Useful { .. }) && is_useless(&name, kind) {
+        if matches!(take, ReadQuota::Useful { .. }) && is_useless(&name, kind) {
             continue;
         }
         match name.into_string() {
-            Ok(name) if !is_refused_name(&name) => entries.push(Found { kind, name }),
+            Ok(name) if !is_refused_name(&name) => entries.push(NamedEntry { kind, name }),
             Ok(name) => out.refused_names.push(name),
             Err(name) => out.refused_names.push(name.to_string_lossy().into_owned()),
         }
@@ -257,14 +277,14 @@ fn read_entries(dir: &Utf8Path, take: Take<'_>, out: &mut Listing) -> std::io::R
     Ok(entries)
 }
 
-fn may_read(take: Take<'_>, read: usize) -> bool {
+fn may_read(take: ReadQuota<'_>, read: usize) -> bool {
     match take {
-        Take::Shared(left) => {
+        ReadQuota::Shared(left) => {
             let taken =
                 left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
             taken.is_ok()
         }
-        Take::AtMost(most) | Take::Useful { read_max: most, .. } => read < most,
+        ReadQuota::AtMost(most) | ReadQuota::Useful { read_max: most, .. } => read < most,
     }
 }
 
@@ -274,32 +294,32 @@ fn is_useless(name: &OsStr, kind: EntryKind) -> bool {
 }
 
 /// Formats the number of further items.
-fn and_more(count: usize, what: &str) -> String {
+fn format_more(count: usize, what: &str) -> String {
     match count {
         0 | 1 => String::new(),
         _ => format!(" (and {} more {what})", count - 1),
     }
 }
 
-fn refused_links(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
+fn refused_links_diagnostic(links: &[Utf8PathBuf]) -> Option<Diagnostic> {
     let first = links.first()?;
     let code = &text_codes::LINK_LEAVES;
-    let more = and_more(links.len(), "links beside it");
+    let more = format_more(links.len(), "links beside it");
     let message = format!(
         "the symbolic link is broken, circular or leads out of the project; it was not followed{more}"
     );
     Some(Diagnostic::new(code, message).in_file(first).help(code.remedy))
 }
 
-fn refused_names(dir: &Utf8Path, names: &[String]) -> Option<Diagnostic> {
-    let first = repertoire_text::terminal::printable(names.iter().min()?);
+fn refused_names_diagnostic(dir: &Utf8Path, names: &[String]) -> Option<Diagnostic> {
+    let first = repertoire_text::terminal::printable_line(names.iter().min()?);
     let code = &codes::NAME_ON_DISK;
-    let more = and_more(names.len(), "here");
+    let more = format_more(names.len(), "here");
     let message = format!("`{first}` was passed over because of its name{more}");
     Some(Diagnostic::new(code, message).in_file(dir).help(code.remedy))
 }
 
-fn second_file(path: &Utf8Path, first: &str) -> Diagnostic {
+fn second_file_diagnostic(path: &Utf8Path, first: &str) -> Diagnostic {
     let code = &codes::SHADOWED;
     let name = path.file_name().unwrap_or("");
     let message = format!("`{name}` is passed over, because `{first}` stands beside it");

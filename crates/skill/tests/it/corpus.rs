@@ -1,8 +1,8 @@
 //! Files as people have them, broken in every place: cut off at every byte, and with single bytes changed.
 
-use repertoire_skill::load::{MissingDescription, load_with};
+use repertoire_skill::load::{MissingDescription, load_skill_with};
 use repertoire_skill::pack;
-use repertoire_skill::skill::Origin;
+use repertoire_skill::skill::SkillOrigin;
 use repertoire_text::diagnostic::apply_edits;
 use repertoire_text::{Limits, Source};
 
@@ -29,7 +29,8 @@ fn check(text: &str) {
         ("agents/a.md", MissingDescription::FirstParagraph),
     ] {
         let source = Source::new(path, text);
-        let loaded = load_with(source, Origin::file(path), &Limits::default(), missing);
+        let loaded =
+            load_skill_with(source, SkillOrigin::from_file(path), &Limits::default(), missing);
         for found in &loaded.diagnostics {
             let place = found.span.unwrap_or_default();
             assert!(text.get(place.range()).is_some(), "{found:?} in {text:?}");
@@ -43,9 +44,9 @@ fn check(text: &str) {
 }
 
 fn pack_texts() -> Vec<Vec<u8>> {
-    pack::files()
+    pack::list_pack_files()
         .iter()
-        .filter_map(|path| pack::read(path))
+        .filter_map(|path| pack::read_pack_file(path))
         .map(|bytes| bytes.into_owned())
         .collect()
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::discover::{Request, discover};
-use repertoire_skill::profile::{Places, ProfileId, Root};
+use repertoire_skill::discover::{DiscoveryRequest, discover_catalog};
+use repertoire_skill::profile::{ProfileId, Root, SearchDirectories};
 
 use crate::meter::{Cost, measure_best};
 
@@ -72,16 +72,16 @@ impl Room {
         self.top.join("outside")
     }
 
-    fn request(&self, profile: ProfileId) -> Request {
+    fn request(&self, profile: ProfileId) -> DiscoveryRequest {
         let (here, home, pack) = (self.project(), self.home(), self.top.join("pack"));
-        let places = Places { here, home, pack };
-        Request { sync_pack: false, ..Request::new(profile, places) }
+        let places = SearchDirectories { here, home, pack };
+        DiscoveryRequest { sync_pack: false, ..DiscoveryRequest::new(profile, places) }
     }
 
     /// The same root, but named by the user, so that links may leave it.
-    fn request_extra(&self) -> Request {
-        let roots = Some(vec![Root::extra(self.root())]);
-        Request { roots, ..self.request(ProfileId::Repertoire) }
+    fn request_extra(&self) -> DiscoveryRequest {
+        let roots = Some(vec![Root::named_by_user(self.root())]);
+        DiscoveryRequest { roots, ..self.request(ProfileId::Repertoire) }
     }
 }
 
@@ -197,7 +197,7 @@ fn every_bomb_is_cheap_and_named_and_hurts_no_other_skill() {
     for Bomb { name, text, expect } in bombs::all() {
         put(&file, text);
         let request = room.request(ProfileId::Repertoire);
-        let (catalog, cost) = measure_best(|| discover(&request));
+        let (catalog, cost) = measure_best(|| discover_catalog(&request));
         verdict.case(name, cost, CPU_MAX, check_bomb(&catalog, expect));
     }
     verdict.finish(42);

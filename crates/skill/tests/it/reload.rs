@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::Catalog;
-use repertoire_skill::discover::{Request, RootState};
-use repertoire_skill::library::watch::{WatchOptions, Watching};
-use repertoire_skill::library::{Library, Reload};
+use repertoire_skill::discover::{DiscoveryRequest, RootState};
+use repertoire_skill::library::watch::{LibraryWatchHandle, WatchOptions};
+use repertoire_skill::library::{LibraryReload, SkillLibrary};
 use repertoire_skill::limits::ResourceLimits;
-use repertoire_skill::profile::{Places, ProfileId, Root};
-use repertoire_skill::skill::{Digest, Scope, Skill};
-use repertoire_skill::trust::{Lock, LockError, Trust};
+use repertoire_skill::profile::{ProfileId, Root, SearchDirectories};
+use repertoire_skill::skill::{ContentDigest, Scope, Skill};
+use repertoire_skill::trust::{TrustLevel, TrustLock, TrustLockError};
 use repertoire_text::fs::write_atomic;
 
 /// Long enough for a machine that is busy with something else.
@@ -54,22 +54,22 @@ impl Folder {
         write_atomic(&self.file(name), text.as_bytes()).unwrap();
     }
 
-    fn places(&self) -> Places {
-        Places {
+    fn places(&self) -> SearchDirectories {
+        SearchDirectories {
             here: self.dir.join("project"),
             home: self.dir.join("home"),
             pack: self.dir.join("pack"),
         }
     }
 
-    fn request(&self, roots: &[&str]) -> Request {
-        let roots = roots.iter().map(|root| Root::extra(self.dir.join(root))).collect();
-        let request = Request::new(ProfileId::Repertoire, self.places());
-        Request { roots: Some(roots), ..request }
+    fn request(&self, roots: &[&str]) -> DiscoveryRequest {
+        let roots = roots.iter().map(|root| Root::named_by_user(self.dir.join(root))).collect();
+        let request = DiscoveryRequest::new(ProfileId::Repertoire, self.places());
+        DiscoveryRequest { roots: Some(roots), ..request }
     }
 
-    fn open(&self) -> Arc<Library> {
-        Arc::new(Library::open(self.request(&["skills"])))
+    fn open(&self) -> Arc<SkillLibrary> {
+        Arc::new(SkillLibrary::open(self.request(&["skills"])))
     }
 }
 
@@ -79,18 +79,18 @@ fn text(path: &str, word: &str) -> String {
 }
 
 struct Watched {
-    library: Arc<Library>,
-    reloads: Receiver<Reload>,
-    _watching: Watching,
+    library: Arc<SkillLibrary>,
+    reloads: Receiver<LibraryReload>,
+    _watching: LibraryWatchHandle,
 }
 
 impl Watched {
-    fn new(library: &Arc<Library>) -> Self {
+    fn new(library: &Arc<SkillLibrary>) -> Self {
         // The rescan would hide that an event was missed.
         Self::with(library, WatchOptions { rescan: PATIENCE * 100, ..WatchOptions::default() })
     }
 
-    fn with(library: &Arc<Library>, options: WatchOptions) -> Self {
+    fn with(library: &Arc<SkillLibrary>, options: WatchOptions) -> Self {
         let (sender, reloads) = channel();
         let watching = library.watch(options, move |reload| {
             let _ = sender.send(reload.clone());
@@ -100,7 +100,7 @@ impl Watched {
 
     /// The first reload after which the catalog is as expected.
     #[track_caller]
-    fn until(&self, expect: impl Fn(&Catalog) -> bool) -> Reload {
+    fn until(&self, expect: impl Fn(&Catalog) -> bool) -> LibraryReload {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -126,30 +126,31 @@ fn skill(catalog: &Catalog, name: &str) -> Arc<Skill> {
     Arc::clone(&catalog.get(name).unwrap().skill)
 }
 
-fn codes(reload: &Reload) -> Vec<&'static str> {
+fn codes(reload: &LibraryReload) -> Vec<&'static str> {
     reload.findings.iter().map(|found| found.code.id).collect()
 }
 
-fn trust(catalog: &Catalog) -> Trust {
+fn trust(catalog: &Catalog) -> TrustLevel {
     catalog.get("a").unwrap().trust
 }
 
 /// A library of a stranger's skill `a`, and the lock that may trust it. Its folder is not there yet.
-fn of_a_stranger(folder: &Folder) -> (Arc<Library>, Utf8PathBuf) {
+fn of_a_stranger(folder: &Folder) -> (Arc<SkillLibrary>, Utf8PathBuf) {
     let lock = folder.dir.join("config/repertoire/repertoire.lock");
-    let root = Root { scope: Scope::Project, ..Root::extra(folder.dir.join("project/skills")) };
-    let request = Request {
+    let root =
+        Root { scope: Scope::Project, ..Root::named_by_user(folder.dir.join("project/skills")) };
+    let request = DiscoveryRequest {
         roots: Some(vec![root]),
         lock_path: Some(lock.clone()),
-        ..Request::new(ProfileId::Repertoire, folder.places())
+        ..DiscoveryRequest::new(ProfileId::Repertoire, folder.places())
     };
-    (Arc::new(Library::open(request)), lock)
+    (Arc::new(SkillLibrary::open(request)), lock)
 }
 
-fn say(lock: &Utf8Path, word: impl FnOnce(&mut Lock)) {
-    Lock::update(lock, |lock| {
+fn say(lock: &Utf8Path, word: impl FnOnce(&mut TrustLock)) {
+    TrustLock::update(lock, |lock| {
         word(lock);
-        Ok::<_, LockError>(())
+        Ok::<_, TrustLockError>(())
     })
     .unwrap();
 }
@@ -160,13 +161,13 @@ fn trust_that_is_given_or_taken_back_counts_at_once() {
     folder.save("../project/skills/a", "first");
     let (library, lock) = of_a_stranger(&folder);
     let watched = Watched::new(&library);
-    assert_eq!(trust(&library.snapshot()), Trust::Untrusted);
+    assert_eq!(trust(&library.snapshot()), TrustLevel::Untrusted);
     let skill = skill(&library.snapshot(), "a");
     for _ in 0..2 {
-        say(&lock, |lock| assert!(lock.pin(&skill, &ResourceLimits::default()).is_some()));
-        check(&watched.until(|catalog| trust(catalog) == Trust::Trusted), "~a");
-        say(&lock, |lock| assert!(lock.unpin(&skill)));
-        check(&watched.until(|catalog| trust(catalog) == Trust::Untrusted), "~a");
+        say(&lock, |lock| assert!(lock.pin_skill(&skill, &ResourceLimits::default()).is_some()));
+        check(&watched.until(|catalog| trust(catalog) == TrustLevel::Trusted), "~a");
+        say(&lock, |lock| assert!(lock.unpin_skill(&skill)));
+        check(&watched.until(|catalog| trust(catalog) == TrustLevel::Untrusted), "~a");
     }
 }
 
@@ -176,22 +177,22 @@ fn a_lock_that_is_damaged_on_the_way_trusts_nothing_and_is_told() {
     folder.save("../project/skills/a", "first");
     let (library, lock) = of_a_stranger(&folder);
     let skill = skill(&library.snapshot(), "a");
-    say(&lock, |lock| assert!(lock.pin(&skill, &ResourceLimits::default()).is_some()));
+    say(&lock, |lock| assert!(lock.pin_skill(&skill, &ResourceLimits::default()).is_some()));
     let whole = repertoire_text::fs::read_text(&lock, 9_999).unwrap();
-    assert_eq!(trust(&library.reload().catalog), Trust::Trusted);
+    assert_eq!(trust(&library.reload().catalog), TrustLevel::Trusted);
     let watched = Watched::new(&library);
     write_atomic(&lock, b"{ \"skills\": 7 }").unwrap();
-    let reload = watched.until(|catalog| trust(catalog) == Trust::Untrusted);
+    let reload = watched.until(|catalog| trust(catalog) == TrustLevel::Untrusted);
     assert_eq!(codes(&reload), ["RS003"]);
     assert_eq!(reload.findings[0].path.as_deref(), Some(lock.as_path()));
     write_atomic(&lock, whole.as_bytes()).unwrap();
-    let reload = watched.until(|catalog| trust(catalog) == Trust::Trusted);
+    let reload = watched.until(|catalog| trust(catalog) == TrustLevel::Trusted);
     assert!(reload.catalog.diagnostics().iter().all(|found| found.code.id != "RS003"));
 }
 
 /// `+added -removed ~changed !broken`, in that order.
 #[track_caller]
-fn check(reload: &Reload, expect: &str) {
+fn check(reload: &LibraryReload, expect: &str) {
     let marked = |mark: &str, ids: &[String]| -> Vec<String> {
         ids.iter().map(|id| format!("{mark}{id}")).collect()
     };
@@ -343,7 +344,7 @@ fn a_file_that_may_not_be_read_any_more_keeps_its_last_good_version() {
 #[test]
 fn overlapping_roots_do_not_push_each_others_files_out_of_the_cache() {
     let folder = Folder::with(&["a", "more/b"]);
-    let library = Library::open(folder.request(&["skills", "skills/more"]));
+    let library = SkillLibrary::open(folder.request(&["skills", "skills/more"]));
     let before = library.snapshot();
     assert_eq!(before.shadowed().len(), 1);
     folder.save("a", "second");
@@ -383,7 +384,7 @@ fn check_whole(catalog: &Catalog, last_generation: u64) -> u64 {
     assert!(catalog.generation() >= last_generation);
     assert_eq!(names(catalog), ["a", "b", "c"]);
     for entry in catalog.entries() {
-        assert_eq!(entry.skill.digest(), Digest::of(entry.skill.text().as_bytes()));
+        assert_eq!(entry.skill.digest(), ContentDigest::hash_bytes(entry.skill.text().as_bytes()));
         assert_eq!(entry.skill.description.replacen("Says", "Say", 1), entry.skill.body().trim());
     }
     catalog.generation()
@@ -449,7 +450,7 @@ fn a_broken_edit_and_its_correction_are_seen() {
 fn a_root_that_comes_later_is_found_and_watched_and_may_be_replaced() {
     let folder = Folder::new();
     fs::create_dir(folder.dir.join("project")).unwrap();
-    let library = Library::open(Request::new(ProfileId::Claude, folder.places()));
+    let library = SkillLibrary::open(DiscoveryRequest::new(ProfileId::Claude, folder.places()));
     let watched = Watched::new(&Arc::new(library));
     let root = folder.dir.join("project/.claude/skills");
     let save = |word: &str| {
@@ -475,7 +476,7 @@ fn a_root_that_comes_later_is_found_and_watched_and_may_be_replaced() {
 #[test]
 fn a_plugin_that_is_installed_later_is_found() {
     let folder = Folder::new();
-    let library = Library::open(Request::new(ProfileId::Claude, folder.places()));
+    let library = SkillLibrary::open(DiscoveryRequest::new(ProfileId::Claude, folder.places()));
     let watched = Watched::new(&Arc::new(library));
     let version = |version: &str| {
         folder.dir.join(format!("home/.claude/plugins/cache/market/tools/{version}/skills/a"))

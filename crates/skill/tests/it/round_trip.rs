@@ -1,27 +1,30 @@
 //! A record that is written and read again is the same record.
 
 use proptest::prelude::*;
-use repertoire_skill::load::load;
-use repertoire_skill::skill::{Origin, Skill};
+use repertoire_skill::load::load_skill;
+use repertoire_skill::skill::{Skill, SkillOrigin};
 use repertoire_skill::write::to_markdown;
-use repertoire_text::yaml::{Entry, Flow, Mapping, Node, Scalar, ScalarKind, Style, Value, emit};
+use repertoire_text::yaml::{
+    ScalarKind, Value, YamlEntry, YamlFlow, YamlMapping, YamlNode, YamlScalar, YamlStyle, emit,
+};
 use repertoire_text::{Limits, Source, Span};
 
 const PATHS: &[&str] = &["pdf/SKILL.md", "skills/recovery.md", "agents/planner.md"];
 
 fn read(path: &str, text: &str) -> Result<Skill, TestCaseError> {
-    let loaded = load(Source::new(path, text), Origin::file(path), &Limits::default());
+    let loaded =
+        load_skill(Source::new(path, text), SkillOrigin::from_file(path), &Limits::default());
     let why = || TestCaseError::fail(format!("not loaded: {:?}\n{text}", loaded.diagnostics));
     loaded.skill.ok_or_else(why)
 }
 
-fn node(text: impl Into<String>, style: Style) -> Node {
-    Node::made(Value::Scalar(Scalar { text: text.into(), style }))
+fn node(text: impl Into<String>, style: YamlStyle) -> YamlNode {
+    YamlNode::without_span(Value::Scalar(YamlScalar { text: text.into(), style }))
 }
 
-fn mapping(entries: Vec<(String, Node)>) -> Mapping {
-    let entry = |(key, value)| Entry { key, key_span: Span::default(), value };
-    Mapping { entries: entries.into_iter().map(entry).collect(), flow: Flow::Block }
+fn mapping(entries: Vec<(String, YamlNode)>) -> YamlMapping {
+    let entry = |(key, value)| YamlEntry { key, key_span: Span::default(), value };
+    YamlMapping { entries: entries.into_iter().map(entry).collect(), flow: YamlFlow::Block }
 }
 
 /// Text as people and attackers write it.
@@ -64,48 +67,53 @@ fn odd_text() -> impl Strategy<Value = String> {
     })
 }
 
-fn style() -> impl Strategy<Value = Style> {
-    prop::sample::select(vec![Style::Single, Style::Double, Style::Literal, Style::Folded])
+fn style() -> impl Strategy<Value = YamlStyle> {
+    prop::sample::select(vec![
+        YamlStyle::Single,
+        YamlStyle::Double,
+        YamlStyle::Literal,
+        YamlStyle::Folded,
+    ])
 }
 
 /// A scalar of any meaning: quoted text, or a plain number, boolean or nothing.
-fn scalar() -> impl Strategy<Value = Node> {
+fn scalar() -> impl Strategy<Value = YamlNode> {
     let plain = prop::sample::select(vec!["", "~", "null", "true", "-1", "0.5", "-2.5e3", "word"]);
     prop_oneof![
         4 => (odd_text(), style()).prop_map(|(text, style)| node(text, style)),
-        1 => plain.prop_map(|text| node(text, Style::Plain)),
+        1 => plain.prop_map(|text| node(text, YamlStyle::Plain)),
     ]
 }
 
-fn any_node() -> impl Strategy<Value = Node> {
+fn any_node() -> impl Strategy<Value = YamlNode> {
     scalar().prop_recursive(4, 24, 4, |inner| {
-        let flow = || prop::sample::select(vec![Flow::Block, Flow::Brackets]);
+        let flow = || prop::sample::select(vec![YamlFlow::Block, YamlFlow::Brackets]);
         let entries = prop::collection::btree_map(odd_text(), inner.clone(), 0..4);
         prop_oneof![
             (prop::collection::vec(inner, 0..4), flow())
-                .prop_map(|(items, flow)| Node::made(Value::Sequence(items, flow))),
+                .prop_map(|(items, flow)| YamlNode::without_span(Value::Sequence(items, flow))),
             (entries, flow()).prop_map(|(map, flow)| {
                 let mapping = mapping(map.into_iter().collect());
-                Node::made(Value::Mapping(Mapping { flow, ..mapping }))
+                YamlNode::without_span(Value::Mapping(YamlMapping { flow, ..mapping }))
             }),
         ]
     })
 }
 
-fn texts() -> impl Strategy<Value = Node> {
+fn texts() -> impl Strategy<Value = YamlNode> {
     let list = prop::collection::vec(odd_text(), 0..4).prop_map(|items| {
-        let items = items.into_iter().map(|text| node(text, Style::Double)).collect();
-        Node::made(Value::Sequence(items, Flow::Block))
+        let items = items.into_iter().map(|text| node(text, YamlStyle::Double)).collect();
+        YamlNode::without_span(Value::Sequence(items, YamlFlow::Block))
     });
-    prop_oneof![list, odd_text().prop_map(|text| node(text, Style::Double))]
+    prop_oneof![list, odd_text().prop_map(|text| node(text, YamlStyle::Double))]
 }
 
-fn one_of(words: &'static [&'static str]) -> BoxedStrategy<Node> {
-    prop::sample::select(words).prop_map(|word| node(word, Style::Plain)).boxed()
+fn one_of(words: &'static [&'static str]) -> BoxedStrategy<YamlNode> {
+    prop::sample::select(words).prop_map(|word| node(word, YamlStyle::Plain)).boxed()
 }
 
 /// A value that the field takes.
-fn known_value(key: &'static str) -> BoxedStrategy<Node> {
+fn known_value(key: &'static str) -> BoxedStrategy<YamlNode> {
     match key {
         "type" => one_of(&["custom", "mode", "subagent", "self-improvement", "review"]),
         "version" => one_of(&["1.10", "0.1.0-rc.1+b", "2"]),
@@ -122,14 +130,14 @@ fn known_value(key: &'static str) -> BoxedStrategy<Node> {
         }
         "metadata" | "hooks" => any_node().boxed(),
         "triggers" => triggers().boxed(),
-        _ => odd_text().prop_map(|text| node(text, Style::Double)).boxed(),
+        _ => odd_text().prop_map(|text| node(text, YamlStyle::Double)).boxed(),
     }
 }
 
-fn triggers() -> impl Strategy<Value = Node> {
+fn triggers() -> impl Strategy<Value = YamlNode> {
     let kinds = (texts(), texts(), texts(), texts(), 0_u8..=10);
     let all = kinds.prop_map(|(keywords, patterns, events, not, tenths)| {
-        let confidence = node(format!("{}", f64::from(tenths) / 10.0), Style::Plain);
+        let confidence = node(format!("{}", f64::from(tenths) / 10.0), YamlStyle::Plain);
         let entries = [
             ("keywords", keywords),
             ("patterns", patterns),
@@ -138,12 +146,12 @@ fn triggers() -> impl Strategy<Value = Node> {
             ("confidence", confidence),
         ];
         let entries = entries.map(|(key, value)| (key.to_owned(), value)).to_vec();
-        Node::made(Value::Mapping(mapping(entries)))
+        YamlNode::without_span(Value::Mapping(mapping(entries)))
     });
     prop_oneof![all, texts()]
 }
 
-fn known_field() -> impl Strategy<Value = (String, Node)> {
+fn known_field() -> impl Strategy<Value = (String, YamlNode)> {
     let keys: Vec<&'static str> = repertoire_skill::dialect::known_fields()
         .filter(|key| !matches!(*key, "name" | "description"))
         .collect();
@@ -151,15 +159,15 @@ fn known_field() -> impl Strategy<Value = (String, Node)> {
         .prop_flat_map(|key| known_value(key).prop_map(move |value| (key.to_owned(), value)))
 }
 
-fn frontmatter() -> impl Strategy<Value = Mapping> {
-    let description = "[A-Za-z]\\PC{0,40}".prop_map(|text| node(text, Style::Double));
+fn frontmatter() -> impl Strategy<Value = YamlMapping> {
+    let description = "[A-Za-z]\\PC{0,40}".prop_map(|text| node(text, YamlStyle::Double));
     let unknown = ("(x-)?[a-zA-Z_.é -]{1,12}|\\PC{1,10}", any_node());
     let fields = prop::collection::vec(prop_oneof![known_field(), unknown], 0..12);
     (odd_text(), description, fields, any::<prop::sample::Index>()).prop_map(
         |(name, description, mut fields, at)| {
             fields.retain(|(key, _)| key != "name" && key != "description");
             fields.insert(at.index(fields.len() + 1), ("description".to_owned(), description));
-            fields.push(("name".to_owned(), node(name, Style::Double)));
+            fields.push(("name".to_owned(), node(name, YamlStyle::Double)));
             let mut seen = std::collections::HashSet::new();
             fields.retain(|(key, _)| seen.insert(key.clone()));
             mapping(fields)
@@ -168,7 +176,7 @@ fn frontmatter() -> impl Strategy<Value = Mapping> {
 }
 
 /// Whether two trees mean the same, wherever and however they are written.
-fn same(a: &Node, b: &Node) -> bool {
+fn same(a: &YamlNode, b: &YamlNode) -> bool {
     match (&a.value, &b.value) {
         (Value::Scalar(a), Value::Scalar(b)) => match (a.kind(), b.kind()) {
             (ScalarKind::Null, ScalarKind::Null) => true,
@@ -182,12 +190,12 @@ fn same(a: &Node, b: &Node) -> bool {
     }
 }
 
-fn same_fields(a: &[Entry], b: &[Entry]) -> bool {
-    let same_entry = |(a, b): (&Entry, &Entry)| a.key == b.key && same(&a.value, &b.value);
+fn same_fields(a: &[YamlEntry], b: &[YamlEntry]) -> bool {
+    let same_entry = |(a, b): (&YamlEntry, &YamlEntry)| a.key == b.key && same(&a.value, &b.value);
     a.len() == b.len() && a.iter().zip(b).all(same_entry)
 }
 
-fn same_node(a: Option<&Node>, b: Option<&Node>) -> bool {
+fn same_node(a: Option<&YamlNode>, b: Option<&YamlNode>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => same(a, b),
         (a, b) => a.is_none() && b.is_none(),
@@ -195,7 +203,7 @@ fn same_node(a: Option<&Node>, b: Option<&Node>) -> bool {
 }
 
 /// Fields in the order of the file; the hint is text once it is written, whatever it was.
-fn without_hint(mapping: &Mapping) -> Vec<Entry> {
+fn without_hint(mapping: &YamlMapping) -> Vec<YamlEntry> {
     mapping.entries.iter().filter(|entry| entry.key != "argument-hint").cloned().collect()
 }
 
@@ -225,8 +233,8 @@ fn assert_same(a: &Skill, b: &Skill) -> Result<(), TestCaseError> {
 }
 
 /// The same frontmatter with values in brackets and quotes, as JSON is.
-fn as_json_lines(mapping: &Mapping) -> String {
-    let line = |entry: &Entry| {
+fn as_json_lines(mapping: &YamlMapping) -> String {
+    let line = |entry: &YamlEntry| {
         let key = serde_json::Value::from(entry.key.as_str());
         format!("{key}: {}\n", entry.value.to_json())
     };
@@ -242,7 +250,7 @@ proptest! {
         body in "(---\n)?(\\PC{0,40}\n|\n|\r\n|---\n){0,6}\\PC{0,10}",
         path in prop::sample::select(PATHS),
     ) {
-        let text = format!("---\n{}---\n{body}", emit(&Node::made(Value::Mapping(fields.clone()))));
+        let text = format!("---\n{}---\n{body}", emit(&YamlNode::without_span(Value::Mapping(fields.clone()))));
         let first = read(path, &text)?;
         prop_assert!(same_fields(&first.frontmatter.entries, &fields.entries), "{}", text);
         let written = to_markdown(&first);

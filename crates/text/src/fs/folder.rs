@@ -12,14 +12,14 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{ReadError, Stamp, bytes_of, is_beneath, stamp_of, text_of};
+use super::{FileStamp, ReadError, bytes_of, is_beneath, stamp_of, text_of};
 
-mod place;
+mod location;
 mod remove;
 mod replace;
 
-pub use place::{Place, PlaceError};
-pub(super) use replace::{NewMode, replace};
+pub use location::{FileLocation, LocationError};
+pub(super) use replace::{NewMode, replace_file};
 
 /// The maximum number of symbolic links that one resolution follows, as in the kernel.
 const LINKS_MAX: usize = 40;
@@ -35,7 +35,7 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXE
 
 /// An open folder.
 #[derive(Debug)]
-pub struct Folder {
+pub struct FolderHandle {
     handle: OwnedFd,
     /// The path that was used to open it.
     path: Utf8PathBuf,
@@ -43,13 +43,13 @@ pub struct Folder {
 
 /// A file or folder beneath a [`Folder`], open for reading.
 #[derive(Debug)]
-pub struct Found {
+pub struct OpenedEntry {
     file: File,
     metadata: std::fs::Metadata,
     relative: Utf8PathBuf,
 }
 
-impl Folder {
+impl FolderHandle {
     /// Opens a folder by its path. Symlinks on the path are followed, because the caller chose it.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Folder {
     pub fn open(path: &Utf8Path) -> std::io::Result<Self> {
         let named = if path == "" { Utf8Path::new(".") } else { path };
         let handle = rustix::fs::open(named.as_std_path(), FOLDER, Mode::empty())?;
-        Ok(Folder { handle, path: path.to_owned() })
+        Ok(FolderHandle { handle, path: path.to_owned() })
     }
 
     /// The path that was used to open the folder.
@@ -91,17 +91,18 @@ impl Folder {
     /// # Errors
     ///
     /// If it does not exist, a link leads out of the folder, or it cannot be opened.
-    pub fn find(&self, relative: &Utf8Path) -> Result<Found, PlaceError> {
+    pub fn find(&self, relative: &Utf8Path) -> Result<OpenedEntry, LocationError> {
         if !is_beneath(relative) {
-            return Err(PlaceError::PathRefused);
+            return Err(LocationError::PathRefused);
         }
         if let Some(opened) = self.open_without_links(relative) {
-            let relative = if is_plain(relative) { relative.to_owned() } else { plain(relative) };
-            return Found::new(opened?, relative);
+            let relative =
+                if is_plain(relative) { relative.to_owned() } else { without_dots(relative) };
+            return OpenedEntry::new(opened?, relative);
         }
         let place = self.place(relative)?;
         let relative = place.relative().to_owned();
-        Found::new(place.open()?, relative)
+        OpenedEntry::new(place.open_existing()?, relative)
     }
 
     /// Reads a file, at most `bytes_max` bytes.
@@ -127,8 +128,8 @@ impl Folder {
     /// # Errors
     ///
     /// If a link leads out of the folder or is dangling, or a component is not a folder.
-    pub fn place(&self, relative: &Utf8Path) -> Result<Place, PlaceError> {
-        place::resolve(self, relative, LINKS_MAX)
+    pub fn place(&self, relative: &Utf8Path) -> Result<FileLocation, LocationError> {
+        location::resolve_path(self, relative, LINKS_MAX)
     }
 
     /// Like [`Folder::place`], but refuses every symbolic link.
@@ -136,8 +137,11 @@ impl Folder {
     /// # Errors
     ///
     /// [`PlaceError::Link`] names the first link.
-    pub fn place_without_links(&self, relative: &Utf8Path) -> Result<Place, PlaceError> {
-        place::resolve(self, relative, 0)
+    pub fn resolve_without_links(
+        &self,
+        relative: &Utf8Path,
+    ) -> Result<FileLocation, LocationError> {
+        location::resolve_path(self, relative, 0)
     }
 
     /// Writes a file beneath the folder atomically, creating missing parents. Links that stay beneath the folder are
@@ -146,7 +150,7 @@ impl Folder {
     /// # Errors
     ///
     /// Like [`Folder::place`], and if it cannot be written.
-    pub fn write_atomic(&self, relative: &Utf8Path, contents: &[u8]) -> Result<(), PlaceError> {
+    pub fn write_atomic(&self, relative: &Utf8Path, contents: &[u8]) -> Result<(), LocationError> {
         Ok(self.place(relative)?.write_atomic(contents)?)
     }
 
@@ -155,10 +159,14 @@ impl Folder {
     /// # Errors
     ///
     /// If a link or a file is in the way.
-    pub fn make_folder(&self, relative: &Utf8Path, mode: u32) -> Result<Folder, PlaceError> {
-        let place = self.place_without_links(relative)?;
+    pub fn make_folder(
+        &self,
+        relative: &Utf8Path,
+        mode: u32,
+    ) -> Result<FolderHandle, LocationError> {
+        let place = self.resolve_without_links(relative)?;
         let handle = place.make_folder(Mode::from_raw_mode(mode as rustix::fs::RawMode))?;
-        Ok(Folder { handle, path: self.path.join(relative) })
+        Ok(FolderHandle { handle, path: self.path.join(relative) })
     }
 
     /// Creates a new file in this folder, and opens it for writing.
@@ -169,7 +177,7 @@ impl Folder {
     pub fn create_new(&self, name: &str, mode: u32) -> std::io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode as rustix::fs::RawMode);
-        Ok(File::from(rustix::fs::openat(&self.handle, single(name)?, flags, mode)?))
+        Ok(File::from(rustix::fs::openat(&self.handle, entry_name(name)?, flags, mode)?))
     }
 
     /// Opens a subfolder of this folder. Links are refused.
@@ -177,10 +185,10 @@ impl Folder {
     /// # Errors
     ///
     /// If it does not exist or is not a folder.
-    pub fn child(&self, name: &str) -> std::io::Result<Folder> {
+    pub fn open_child(&self, name: &str) -> std::io::Result<FolderHandle> {
         let flags = FOLDER | OFlags::NOFOLLOW;
-        let handle = rustix::fs::openat(&self.handle, single(name)?, flags, Mode::empty())?;
-        Ok(Folder { handle, path: self.path.join(name) })
+        let handle = rustix::fs::openat(&self.handle, entry_name(name)?, flags, Mode::empty())?;
+        Ok(FolderHandle { handle, path: self.path.join(name) })
     }
 
     /// Opens a file in this folder for reading. Links are refused.
@@ -188,13 +196,13 @@ impl Folder {
     /// # Errors
     ///
     /// If it does not exist or cannot be opened.
-    pub fn child_file(&self, name: &str) -> Result<Found, PlaceError> {
-        Found::new(open_file(&self.handle, single(name)?)?, Utf8PathBuf::from(name))
+    pub fn open_child_file(&self, name: &str) -> Result<OpenedEntry, LocationError> {
+        OpenedEntry::new(open_file(&self.handle, entry_name(name)?)?, Utf8PathBuf::from(name))
     }
 
     /// The size of a file in this folder; `None` for anything but a regular file.
     pub fn child_bytes(&self, name: &str) -> Option<u64> {
-        let stat = stat_of(&self.handle, single(name).ok()?)?;
+        let stat = stat_of(&self.handle, entry_name(name).ok()?)?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         is_file.then(|| u64::try_from(stat.st_size).unwrap_or(0))
     }
@@ -210,7 +218,7 @@ impl Folder {
         // The handle is for resolution only and cannot be listed, so open another one from it.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(&self.handle, ".", flags, Mode::empty())?;
-        super::listed(rustix::fs::Dir::new(handle)?)
+        super::iterate_dir(rustix::fs::Dir::new(handle)?)
     }
 
     /// Removes a file, link or folder beneath this one, with its contents. Links are not followed. Succeeds if there is
@@ -219,11 +227,11 @@ impl Folder {
     /// # Errors
     ///
     /// If a parent is a link, or something cannot be removed.
-    pub fn remove_all(&self, relative: &Utf8Path) -> Result<(), PlaceError> {
-        match self.place_without_links(relative) {
+    pub fn remove_all(&self, relative: &Utf8Path) -> Result<(), LocationError> {
+        match self.resolve_without_links(relative) {
             Ok(place) => Ok(place.remove_all()?),
             // A link at the end is removed itself; a link on the way is an error.
-            Err(PlaceError::Link { link, .. }) if plain(relative) == link => {
+            Err(LocationError::Link { link, .. }) if without_dots(relative) == link => {
                 self.remove_file(&link)
             }
             Err(error) => Err(error),
@@ -235,8 +243,8 @@ impl Folder {
     /// # Errors
     ///
     /// If it is not empty, or a parent is a link.
-    pub fn remove_empty(&self, relative: &Utf8Path) -> Result<(), PlaceError> {
-        Ok(self.place_without_links(relative)?.remove_empty()?)
+    pub fn remove_empty(&self, relative: &Utf8Path) -> Result<(), LocationError> {
+        Ok(self.resolve_without_links(relative)?.remove_empty()?)
     }
 
     /// Removes a file or a symbolic link beneath this folder. Links on the way are not followed. Succeeds if there is
@@ -245,19 +253,21 @@ impl Folder {
     /// # Errors
     ///
     /// If it is a folder, or a parent is a link.
-    pub fn remove_file(&self, relative: &Utf8Path) -> Result<(), PlaceError> {
+    pub fn remove_file(&self, relative: &Utf8Path) -> Result<(), LocationError> {
         if !is_beneath(relative) {
-            return Err(PlaceError::PathRefused);
+            return Err(LocationError::PathRefused);
         }
-        let name = relative.file_name().ok_or(PlaceError::PathRefused)?;
+        let name = relative.file_name().ok_or(LocationError::PathRefused)?;
         let above = match relative.parent() {
-            Some(above) if above != "" => self.place_without_links(above).and_then(|at| at.open()),
+            Some(above) if above != "" => {
+                self.resolve_without_links(above).and_then(|at| at.open_existing())
+            }
             _ => Ok(self.handle.try_clone()?),
         };
         let removed =
             above.and_then(|above| Ok(rustix::fs::unlinkat(&above, name, AtFlags::empty())?));
         match removed {
-            Err(PlaceError::NotFound) => Ok(()),
+            Err(LocationError::NotFound) => Ok(()),
             removed => removed,
         }
     }
@@ -265,34 +275,34 @@ impl Folder {
     /// Opens a path without symlinks with a single system call. Returns `None` if the kernel does not support that, or
     /// if there is a link on the way: then the path is resolved step by step.
     #[cfg(target_os = "linux")]
-    fn open_without_links(&self, relative: &Utf8Path) -> Option<Result<OwnedFd, PlaceError>> {
+    fn open_without_links(&self, relative: &Utf8Path) -> Option<Result<OwnedFd, LocationError>> {
         use rustix::fs::ResolveFlags;
         let only = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.handle, relative.as_std_path(), READ, Mode::empty(), only) {
             Ok(handle) => Some(Ok(handle)),
             // A link, a kernel without the call, or a seccomp filter that refuses it.
             Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::XDEV | Errno::AGAIN) => None,
-            Err(error) => Some(Err(PlaceError::from(error))),
+            Err(error) => Some(Err(LocationError::from(error))),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn open_without_links(&self, _relative: &Utf8Path) -> Option<Result<OwnedFd, PlaceError>> {
+    fn open_without_links(&self, _relative: &Utf8Path) -> Option<Result<OwnedFd, LocationError>> {
         None
     }
 }
 
-impl AsFd for Folder {
+impl AsFd for FolderHandle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 }
 
-impl Found {
-    fn new(handle: OwnedFd, relative: Utf8PathBuf) -> Result<Self, PlaceError> {
+impl OpenedEntry {
+    fn new(handle: OwnedFd, relative: Utf8PathBuf) -> Result<Self, LocationError> {
         let file = File::from(handle);
         let metadata = file.metadata()?;
-        Ok(Found { file, metadata, relative })
+        Ok(OpenedEntry { file, metadata, relative })
     }
 
     /// The path relative to the folder, with links resolved; `.` for the folder itself.
@@ -334,7 +344,7 @@ impl Found {
     }
 
     /// The stamp of the state that was opened.
-    pub fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> FileStamp {
         stamp_of(&self.metadata)
     }
 
@@ -343,20 +353,20 @@ impl Found {
     /// # Errors
     ///
     /// If it is not a folder.
-    pub fn to_folder(&self, path: Utf8PathBuf) -> std::io::Result<Folder> {
+    pub fn to_folder(&self, path: Utf8PathBuf) -> std::io::Result<FolderHandle> {
         if !self.is_folder() {
             return Err(Errno::NOTDIR.into());
         }
-        Ok(Folder { handle: OwnedFd::from(self.file.try_clone()?), path })
+        Ok(FolderHandle { handle: OwnedFd::from(self.file.try_clone()?), path })
     }
 }
 
 /// Opens a file in a folder for reading. Links are refused.
-fn open_file(folder: impl AsFd, name: &str) -> Result<OwnedFd, PlaceError> {
+fn open_file(folder: impl AsFd, name: &str) -> Result<OwnedFd, LocationError> {
     rustix::fs::openat(folder, name, READ | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| {
         match error {
             // It was not a link when the path was resolved.
-            Errno::LOOP => PlaceError::LinkLeaves { link: name.into(), to: None },
+            Errno::LOOP => LocationError::LinkLeaves { link: name.into(), to: None },
             error => error.into(),
         }
     })
@@ -368,7 +378,7 @@ fn stat_of(folder: impl AsFd, name: &str) -> Option<Stat> {
 }
 
 /// Checks that a name is that of an entry, not a path.
-fn single(name: &str) -> std::io::Result<&str> {
+fn entry_name(name: &str) -> std::io::Result<&str> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
         return Err(Errno::INVAL.into());
     }
@@ -385,7 +395,7 @@ fn is_plain(relative: &Utf8Path) -> bool {
 }
 
 /// Removes `.` components from a relative path. Returns `.` for the folder itself.
-fn plain(relative: &Utf8Path) -> Utf8PathBuf {
+fn without_dots(relative: &Utf8Path) -> Utf8PathBuf {
     let parts = relative.components().filter(|part| matches!(part, Utf8Component::Normal(_)));
     let path: Utf8PathBuf = parts.collect();
     if path == "" { Utf8PathBuf::from(".") } else { path }

@@ -46,7 +46,7 @@ use InvisibleKind::{
 impl InvisibleKind {
     /// The kind of a character; `None` if it is visible or an ordinary blank. Noncharacters at the end of a plane are
     /// the only ones that are not in the table.
-    pub fn of(c: char) -> Option<InvisibleKind> {
+    pub fn of_char(c: char) -> Option<InvisibleKind> {
         let code = u32::from(c);
         let at = TABLE.partition_point(|(first, _, _)| *first <= code).checked_sub(1)?;
         let (_, last, kind) = TABLE[at];

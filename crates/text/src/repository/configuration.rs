@@ -23,14 +23,14 @@ pub fn configured_values(text: &str, section: &str, key: &str) -> Vec<String> {
         }
         let Some((name, value)) = setting.split_once('=') else { continue };
         if is_inside && name.trim().eq_ignore_ascii_case(key) {
-            values.push(plain(value));
+            values.push(unquote_value(value));
         }
     }
     values
 }
 
 /// Removes quotation marks and a comment from a value.
-fn plain(value: &str) -> String {
+fn unquote_value(value: &str) -> String {
     let mut out = String::new();
     let mut is_quoted = false;
     let mut chars = value.trim().chars();

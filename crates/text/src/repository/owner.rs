@@ -3,7 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::Repository;
+use super::GitRepository;
 use super::configuration::configured_values;
 use crate::fs::read_text;
 
@@ -13,7 +13,7 @@ const SYSTEM_CONFIG: &str = "/etc/gitconfig";
 
 /// The accepted owners of repositories.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owners {
+pub struct RepositoryOwners {
     pub user_ids: Vec<u32>,
     /// Git configurations that may list further repositories as `safe.directory`, the most specific first.
     pub configurations: Vec<Utf8PathBuf>,
@@ -21,7 +21,7 @@ pub struct Owners {
     pub home: Utf8PathBuf,
 }
 
-impl Owners {
+impl RepositoryOwners {
     /// The user of this process, with the configuration in this home folder. For root, also the user who ran `sudo`.
     pub fn of_process(home: &Utf8Path) -> Self {
         let folder = account_path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
@@ -30,20 +30,20 @@ impl Owners {
             None => vec![home.join(".gitconfig"), folder.join("git/config")],
         };
         configurations.push(Utf8PathBuf::from(SYSTEM_CONFIG));
-        Owners { user_ids: user_ids(), configurations, home: home.to_owned() }
+        RepositoryOwners { user_ids: user_ids(), configurations, home: home.to_owned() }
     }
 
     /// Returns true if the repository belongs to an accepted owner. The configuration is read only if it does not.
-    pub(super) fn accept(&self, repository: &Repository) -> bool {
-        let Repository { top, git_dir, common_dir } = repository;
+    pub(super) fn accept(&self, repository: &GitRepository) -> bool {
+        let GitRepository { top, git_dir, common_dir } = repository;
         let paths = [top.join(".git"), top.clone(), git_dir.clone(), common_dir.clone()];
         let owned =
             |path: &Utf8PathBuf| owner_of(path).is_none_or(|id| self.user_ids.contains(&id));
-        paths.iter().all(owned) || self.lists(top)
+        paths.iter().all(owned) || self.lists_as_safe(top)
     }
 
     /// Returns true if a configuration lists the root of a work tree as safe.
-    fn lists(&self, top: &Utf8Path) -> bool {
+    fn lists_as_safe(&self, top: &Utf8Path) -> bool {
         let real = top.canonicalize_utf8().unwrap_or_else(|_| top.to_owned());
         let mut safe = Vec::new();
         // As in git, the most general configuration comes first.

@@ -30,7 +30,7 @@ impl Place {
 
     fn top(&self, here: &str) -> Option<String> {
         let here = self.folder(here);
-        let found = top(&here, &self.dir.join("home"))?;
+        let found = find_work_tree(&here, &self.dir.join("home"))?;
         Some(found.strip_prefix(&self.dir).unwrap().to_string())
     }
 }
@@ -72,7 +72,10 @@ fn a_linked_work_tree_leads_to_its_repository() {
     place.file("main/.git/worktrees/w/HEAD", &"0".repeat(40));
     place.file("main/.git/worktrees/w/commondir", "../..\n");
     place.file("w/.git", "gitdir: ../main/.git/worktrees/w\n");
-    let Search::Found(found) = search(&place.folder("w/src"), &place.dir) else { panic!() };
+    let RepositorySearch::Found(found) = search_repository(&place.folder("w/src"), &place.dir)
+    else {
+        panic!()
+    };
     assert_eq!(found.top, place.dir.join("w"));
     assert_eq!(found.git_dir, place.dir.join("main/.git/worktrees/w"));
     assert_eq!(found.common_dir, place.dir.join("main/.git"));
@@ -83,8 +86,14 @@ fn a_git_file_that_leads_nowhere_ends_the_search() {
     let place = place();
     place.repository(".git");
     place.file("a/.git", "gitdir: ../gone\n");
-    let found = search(&place.folder("a/b"), &place.dir);
-    assert_eq!(found, Search::Refused { top: place.dir.join("a"), reason: Refusal::BrokenLink });
+    let found = search_repository(&place.folder("a/b"), &place.dir);
+    assert_eq!(
+        found,
+        RepositorySearch::Refused {
+            top: place.dir.join("a"),
+            reason: RepositoryRefusal::BrokenLink
+        }
+    );
 }
 
 #[test]
@@ -92,14 +101,17 @@ fn a_git_file_that_leads_nowhere_ends_the_search() {
 fn a_repository_of_another_user_is_refused_unless_it_is_listed_as_safe() {
     let place = place();
     place.repository("a/.git");
-    let nobody_here = Owners {
+    let nobody_here = RepositoryOwners {
         user_ids: vec![4_000_000],
         configurations: vec![place.dir.join("config")],
         home: place.dir.clone(),
     };
     let here = place.folder("a/b");
-    let refused = Search::Refused { top: place.dir.join("a"), reason: Refusal::OtherOwner };
-    assert_eq!(search_with(&here, &nobody_here), refused);
+    let refused = RepositorySearch::Refused {
+        top: place.dir.join("a"),
+        reason: RepositoryRefusal::OtherOwner,
+    };
+    assert_eq!(search_repository_with(&here, &nobody_here), refused);
     place.file("config", &format!("[safe]\n\tdirectory = {}\n", place.dir.join("a")));
-    assert!(matches!(search_with(&here, &nobody_here), Search::Found(_)));
+    assert!(matches!(search_repository_with(&here, &nobody_here), RepositorySearch::Found(_)));
 }

@@ -57,11 +57,11 @@ impl EncodedSecret {
     pub fn hide(&self, text: &str, mark: &str) -> String {
         let mut out = text.to_owned();
         for form in &self.exact {
-            out = replaced(&out, &out, form, mark);
+            out = replace_form(&out, &out, form, mark);
         }
         for form in &self.in_lower_case {
             let lower = out.to_ascii_lowercase();
-            out = replaced(&out, &lower, form, mark);
+            out = replace_form(&out, &lower, form, mark);
         }
         out
     }
@@ -86,7 +86,7 @@ fn hex_joined(secret: &str, separator: &str) -> String {
 }
 
 /// Replaces `form` in `text` at the positions where it occurs in `searched`, which has the same length.
-fn replaced(text: &str, searched: &str, form: &str, mark: &str) -> String {
+fn replace_form(text: &str, searched: &str, form: &str, mark: &str) -> String {
     let finder = Finder::new(form);
     let mut places = finder.find_iter(searched.as_bytes()).peekable();
     if places.peek().is_none() {

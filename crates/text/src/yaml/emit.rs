@@ -1,6 +1,6 @@
 //! Writes a tree as block-style YAML that this crate, and any other YAML reader, reads back the same.
 
-use super::{Entry, Node, Scalar, ScalarKind, Style, Value};
+use super::{ScalarKind, Value, YamlEntry, YamlNode, YamlScalar, YamlStyle};
 
 /// Writes a mapping, list or scalar, ending in a line break.
 ///
@@ -11,24 +11,24 @@ use super::{Entry, Node, Scalar, ScalarKind, Style, Value};
 /// let node = parse(text, Span::new(0, text.len()), &Limits::default()).unwrap();
 /// assert_eq!(emit(&node), "a: \"x: y\"\nb:\n  - 1\n");
 /// ```
-pub fn emit(node: &Node) -> String {
+pub fn emit(node: &YamlNode) -> String {
     let mut out = String::new();
-    write_node(&mut out, node, 0, Place::Line);
+    write_node(&mut out, node, 0, EmitPosition::Line);
     out
 }
 
 /// The writer's position: at the start of a line, after `key:`, or after `- `.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EmitPosition {
     Line,
     AfterKey,
     AfterDash,
 }
 
-fn write_node(out: &mut String, node: &Node, indent: usize, place: Place) {
+fn write_node(out: &mut String, node: &YamlNode, indent: usize, place: EmitPosition) {
     match &node.value {
         Value::Scalar(scalar) => {
-            if place == Place::AfterKey {
+            if place == EmitPosition::AfterKey {
                 out.push(' ');
             }
             write_scalar(out, scalar, indent);
@@ -37,17 +37,17 @@ fn write_node(out: &mut String, node: &Node, indent: usize, place: Place) {
         Value::Sequence(items, _) if items.is_empty() => write_empty(out, "[]", place),
         Value::Mapping(mapping) if mapping.entries.is_empty() => write_empty(out, "{}", place),
         Value::Sequence(items, _) => {
-            open(out, place);
+            start_block(out, place);
             for (at, item) in items.iter().enumerate() {
-                pad(out, indent, at == 0 && place == Place::AfterDash);
+                write_indent(out, indent, at == 0 && place == EmitPosition::AfterDash);
                 out.push_str("- ");
-                write_node(out, item, indent + 2, Place::AfterDash);
+                write_node(out, item, indent + 2, EmitPosition::AfterDash);
             }
         }
         Value::Mapping(mapping) => {
-            open(out, place);
+            start_block(out, place);
             for (at, entry) in mapping.entries.iter().enumerate() {
-                pad(out, indent, at == 0 && place == Place::AfterDash);
+                write_indent(out, indent, at == 0 && place == EmitPosition::AfterDash);
                 write_entry(out, entry, indent);
             }
         }
@@ -57,50 +57,50 @@ fn write_node(out: &mut String, node: &Node, indent: usize, place: Place) {
 /// The maximum length of a key before a `:` on the same line; YAML allows 1,024 characters.
 const KEY_BYTES_MAX: usize = 1000;
 
-fn write_entry(out: &mut String, Entry { key, value, .. }: &Entry, indent: usize) {
-    let key = emit_scalar(key, Style::Plain);
+fn write_entry(out: &mut String, YamlEntry { key, value, .. }: &YamlEntry, indent: usize) {
+    let key = emit_scalar(key, YamlStyle::Plain);
     if key.len() > KEY_BYTES_MAX {
         out.push_str("? ");
     }
     out.push_str(&key);
     if key.len() > KEY_BYTES_MAX {
         out.push('\n');
-        pad(out, indent, false);
+        write_indent(out, indent, false);
     }
     out.push(':');
     if value.is_null() && value.as_str() == Some("") {
         out.push('\n');
         return;
     }
-    write_node(out, value, indent + 2, Place::AfterKey);
+    write_node(out, value, indent + 2, EmitPosition::AfterKey);
 }
 
-fn write_empty(out: &mut String, brackets: &str, place: Place) {
-    if place == Place::AfterKey {
+fn write_empty(out: &mut String, brackets: &str, place: EmitPosition) {
+    if place == EmitPosition::AfterKey {
         out.push(' ');
     }
     out.push_str(brackets);
     out.push('\n');
 }
 
-fn open(out: &mut String, place: Place) {
-    if place == Place::AfterKey {
+fn start_block(out: &mut String, place: EmitPosition) {
+    if place == EmitPosition::AfterKey {
         out.push('\n');
     }
 }
 
-fn pad(out: &mut String, indent: usize, inline: bool) {
+fn write_indent(out: &mut String, indent: usize, inline: bool) {
     if !inline {
         out.extend(std::iter::repeat_n(' ', indent));
     }
 }
 
-fn write_scalar(out: &mut String, scalar: &Scalar, indent: usize) {
+fn write_scalar(out: &mut String, scalar: &YamlScalar, indent: usize) {
     if !matches!(scalar.kind(), ScalarKind::Text(_)) {
         out.push_str(&scalar.text);
         return;
     }
-    let block = matches!(scalar.style, Style::Literal | Style::Folded);
+    let block = matches!(scalar.style, YamlStyle::Literal | YamlStyle::Folded);
     if block && is_block_safe(&scalar.text) {
         write_literal(out, &scalar.text, indent);
         return;
@@ -138,13 +138,18 @@ fn write_literal(out: &mut String, text: &str, indent: usize) {
 }
 
 /// Writes one scalar on one line, in double quotes unless it is safe without.
-pub fn emit_scalar(text: &str, style: Style) -> String {
-    if style == Style::Plain && is_plain_safe(text) {
+pub fn emit_scalar(text: &str, style: YamlStyle) -> String {
+    if style == YamlStyle::Plain && is_plain_safe(text) {
         return text.to_owned();
     }
-    let reads_as_text =
-        matches!(Scalar { text: text.to_owned(), style: Style::Plain }.kind(), ScalarKind::Text(_));
-    if matches!(style, Style::Literal | Style::Folded) && reads_as_text && is_plain_safe(text) {
+    let reads_as_text = matches!(
+        YamlScalar { text: text.to_owned(), style: YamlStyle::Plain }.kind(),
+        ScalarKind::Text(_)
+    );
+    if matches!(style, YamlStyle::Literal | YamlStyle::Folded)
+        && reads_as_text
+        && is_plain_safe(text)
+    {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len() + 2);
@@ -156,7 +161,7 @@ pub fn emit_scalar(text: &str, style: Style) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if is_escaped(c) => out.push_str(&escape(c)),
+            c if is_escaped(c) => out.push_str(&escape_char(c)),
             c => out.push(c),
         }
     }
@@ -168,7 +173,7 @@ fn is_escaped(c: char) -> bool {
     c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
 }
 
-fn escape(c: char) -> String {
+fn escape_char(c: char) -> String {
     match u32::from(c) {
         code @ 0..=0xff => format!("\\x{code:02x}"),
         code @ 0..=0xffff => format!("\\u{code:04x}"),

@@ -5,16 +5,16 @@
 //! only lines that cannot be correct by themselves, and only after the parser has refused the text. All changes are
 //! returned line by line; nothing is repaired silently.
 
-use super::{Entry, Limits, Mapping, Node, Value, emit_scalar, parse};
+use super::{Limits, Value, YamlEntry, YamlMapping, YamlNode, emit_scalar, parse};
 use crate::codes;
-use crate::diagnostic::Code;
+use crate::diagnostic::DiagnosticCode;
 use crate::source::Span;
 
 /// A line that was read differently from how it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repair {
+pub struct YamlRepair {
     /// The code of the resulting diagnostic.
-    pub code: &'static Code,
+    pub code: &'static DiagnosticCode,
     /// The line in the file, without its line break.
     pub line: Span,
     /// The line as it was read.
@@ -23,16 +23,16 @@ pub struct Repair {
 
 /// A parsed tree, and the repairs that were needed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Repaired {
+pub struct RepairedYaml {
     /// The tree. Spans refer to the original file, not the repaired text.
-    pub node: Node,
+    pub node: YamlNode,
     /// The repairs, in the order of the lines.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<YamlRepair>,
 }
 
 /// The reason why a text could not be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unmended {
+pub enum RepairFailure {
     /// No line has a known mistake.
     NothingToMend,
     /// The parser refuses the repaired text as well.
@@ -42,45 +42,45 @@ pub enum Unmended {
 }
 
 /// Tries to repair the YAML under `span`. `fields` are the names that belong at the left margin.
-pub fn repair(
+pub fn repair_text(
     text: &str,
     span: Span,
     limits: &Limits,
     fields: &[&str],
-) -> Result<Repaired, Unmended> {
+) -> Result<RepairedYaml, RepairFailure> {
     let lines = lines_of(text, span);
     let limit = limits.repairs_max;
-    let repairs = Mender::new(fields, &lines, limit).run();
+    let repairs = YamlRepairer::new(fields, &lines, limit).run();
     if repairs.is_empty() {
-        return Err(Unmended::NothingToMend);
+        return Err(RepairFailure::NothingToMend);
     }
     if repairs.len() > limit {
-        return Err(Unmended::TooMany { limit });
+        return Err(RepairFailure::TooMany { limit });
     }
-    let mended = splice(text, span, &repairs);
+    let mended = apply_repairs(text, span, &repairs);
     let whole = Span::new(0, mended.len());
-    let mut node = parse(&mended, whole, limits).map_err(|_| Unmended::Refused)?;
+    let mut node = parse(&mended, whole, limits).map_err(|_| RepairFailure::Refused)?;
     let map = OffsetMap::new(text, span, &repairs);
-    map.restore(&mut node);
-    Ok(Repaired { node, repairs })
+    map.restore_node(&mut node);
+    Ok(RepairedYaml { node, repairs })
 }
 
 /// The repaired lines, whether or not the result is valid.
 #[cfg(test)]
 pub(super) fn corrections(text: &str, fields: &[&str]) -> Vec<String> {
     let lines = lines_of(text, Span::new(0, text.len()));
-    let repairs = Mender::new(fields, &lines, lines.len()).run();
+    let repairs = YamlRepairer::new(fields, &lines, lines.len()).run();
     repairs.into_iter().map(|repair| repair.corrected).collect()
 }
 
 /// A line of the file, split at its indentation.
-struct Line<'a> {
+struct YamlLine<'a> {
     span: Span,
     indent: &'a str,
     content: &'a str,
 }
 
-impl Line<'_> {
+impl YamlLine<'_> {
     fn is_blank(&self) -> bool {
         self.content.is_empty()
     }
@@ -94,7 +94,7 @@ impl Line<'_> {
     }
 }
 
-fn lines_of(text: &str, span: Span) -> Vec<Line<'_>> {
+fn lines_of(text: &str, span: Span) -> Vec<YamlLine<'_>> {
     let mut start = span.start as usize;
     span.slice(text)
         .split_inclusive('\n')
@@ -104,28 +104,32 @@ fn lines_of(text: &str, span: Span) -> Vec<Line<'_>> {
             let indent = &line[..line.len() - content.len()];
             let span = Span::new(start, start + line.len());
             start += raw.len();
-            Line { span, indent, content: content.trim_end() }
+            YamlLine { span, indent, content: content.trim_end() }
         })
         .collect()
 }
 
 /// A `key: value` line, after any `- ` in front of it.
-struct Field<'a> {
+struct YamlField<'a> {
     before: &'a str,
     key: &'a str,
     value: &'a str,
 }
 
-fn field_of(content: &str) -> Option<Field<'_>> {
+fn field_of(content: &str) -> Option<YamlField<'_>> {
     let (before, rest) = split_dashes(content);
     let key_len = match rest.chars().next()? {
-        '"' | '\'' => closing(rest)?,
+        '"' | '\'' => find_closing(rest)?,
         _ => rest.find(|c: char| !(c.is_alphanumeric() || "_-./$".contains(c)))?,
     };
     let (key, after) = rest.split_at(key_len);
     let value = after.strip_prefix(':')?;
     let separated = value.is_empty() || value.starts_with([' ', '\t']);
-    (key_len > 0 && separated).then(|| Field { before, key, value: without_lone_comment(value) })
+    (key_len > 0 && separated).then(|| YamlField {
+        before,
+        key,
+        value: without_lone_comment(value),
+    })
 }
 
 /// Splits the `- ` markers off the front of a line.
@@ -144,8 +148,8 @@ fn without_lone_comment(value: &str) -> &str {
 }
 
 /// The parts of a line: a value, and the text in front of it.
-struct Part<'a> {
-    kind: Kind,
+struct LineParts<'a> {
+    kind: YamlLineKind,
     /// The text in front of the value: a key with its colon, or the markers of an item.
     head: &'a str,
     value: &'a str,
@@ -154,7 +158,7 @@ struct Part<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum YamlLineKind {
     /// `key: value`.
     Field,
     /// `- key: value`.
@@ -165,18 +169,19 @@ enum Kind {
     Bare,
 }
 
-impl<'a> Part<'a> {
+impl<'a> LineParts<'a> {
     /// `above` is the column of the field or item to which a value on its own line belongs.
-    fn of(line: &Line<'a>, above: usize) -> Self {
+    fn parse_line(line: &YamlLine<'a>, above: usize) -> Self {
         let content = line.content;
-        let margin = width(line.indent);
-        if let Some(Field { before, key, value }) = field_of(content) {
-            let kind = if before.is_empty() { Kind::Field } else { Kind::FieldOfItem };
+        let margin = indent_width(line.indent);
+        if let Some(YamlField { before, key, value }) = field_of(content) {
+            let kind =
+                if before.is_empty() { YamlLineKind::Field } else { YamlLineKind::FieldOfItem };
             let head = &content[..before.len() + key.len() + 1];
-            return Part { kind, head, value, column: margin + before.len() };
+            return LineParts { kind, head, value, column: margin + before.len() };
         }
         if !line.is_item() {
-            return Part { kind: Kind::Bare, head: "", value: content, column: above };
+            return LineParts { kind: YamlLineKind::Bare, head: "", value: content, column: above };
         }
         let (dashes, rest) = match content.strip_suffix('-') {
             Some(before) if split_dashes(before).1.is_empty() => (content, ""),
@@ -184,17 +189,17 @@ impl<'a> Part<'a> {
         };
         let head = dashes.trim_end();
         let value = without_lone_comment(rest);
-        Part { kind: Kind::Item, head, value, column: margin + head.len() - 1 }
+        LineParts { kind: YamlLineKind::Item, head, value, column: margin + head.len() - 1 }
     }
 
     fn needs_quotes(&self) -> bool {
-        self.kind != Kind::Bare && needs_quotes(self.value, self.kind == Kind::Item)
+        self.kind != YamlLineKind::Bare && needs_quotes(self.value, self.kind == YamlLineKind::Item)
     }
 }
 
 /// The context from the lines above.
 #[derive(Clone, Copy, Default)]
-struct Above {
+struct LineContext {
     /// The column of the last field or item.
     column: usize,
     /// True if that was a field with a value on its line, so that nothing can be nested below it.
@@ -205,32 +210,38 @@ struct Above {
     relist: bool,
 }
 
-struct Mender<'a> {
+struct YamlRepairer<'a> {
     fields: &'a [&'a str],
-    lines: &'a [Line<'a>],
+    lines: &'a [YamlLine<'a>],
     /// The remaining budget of bytes to scan for the ends of values that are never closed. Without it, a file of
     /// nothing but opening brackets would take quadratic time.
     vain_bytes: usize,
     repairs_max: usize,
-    out: Vec<Repair>,
+    out: Vec<YamlRepair>,
 }
 
-impl<'a> Mender<'a> {
-    fn new(fields: &'a [&'a str], lines: &'a [Line<'a>], repairs_max: usize) -> Self {
+impl<'a> YamlRepairer<'a> {
+    fn new(fields: &'a [&'a str], lines: &'a [YamlLine<'a>], repairs_max: usize) -> Self {
         let bytes: usize = lines.iter().map(|line| line.content.len() + 1).sum();
-        Mender { fields, lines, vain_bytes: bytes.saturating_mul(4), repairs_max, out: Vec::new() }
+        YamlRepairer {
+            fields,
+            lines,
+            vain_bytes: bytes.saturating_mul(4),
+            repairs_max,
+            out: Vec::new(),
+        }
     }
 
     /// Repairs line by line, and gives up after more repairs than allowed.
-    fn run(mut self) -> Vec<Repair> {
+    fn run(mut self) -> Vec<YamlRepair> {
         let mut at = 0;
-        let mut above = Above::default();
+        let mut above = LineContext::default();
         while at < self.lines.len() && !self.has_too_many() {
             let line = &self.lines[at];
             at = if line.is_blank() || line.is_comment() {
                 at + 1
             } else {
-                self.mend_line(at, &mut above)
+                self.repair_line(at, &mut above)
             };
         }
         self.out
@@ -242,15 +253,15 @@ impl<'a> Mender<'a> {
     }
 
     /// Repairs the value that starts on line `at`, and returns the number of the line after it.
-    fn mend_line(&mut self, at: usize, above: &mut Above) -> usize {
+    fn repair_line(&mut self, at: usize, above: &mut LineContext) -> usize {
         let line = &self.lines[at];
-        let part = Part::of(line, above.column);
+        let part = LineParts::parse_line(line, above.column);
         let misplaced = self.is_misplaced(line, above);
         let relisted = line.is_item() && above.relist;
         let indent = match (misplaced, relisted, part.kind) {
             (true, ..) => String::new(),
             (_, true, _) => "  ".to_owned(),
-            (.., Kind::Bare) => without_tabs(line.indent, part.column),
+            (.., YamlLineKind::Bare) => without_tabs(line.indent, part.column),
             _ => line.indent.replace('\t', "  "),
         };
         above.follow_list(line);
@@ -258,37 +269,43 @@ impl<'a> Mender<'a> {
             (above.list, above.relist) = (None, misplaced);
         }
         above.column = if misplaced { 0 } else { part.column };
-        above.is_scalar = part.kind == Kind::Field && !part.value.is_empty();
-        self.mend_value(at, &part, &indent, misplaced || relisted)
+        above.is_scalar = part.kind == YamlLineKind::Field && !part.value.is_empty();
+        self.repair_value(at, &part, &indent, misplaced || relisted)
     }
 
     /// Returns true for a known field that is indented although nothing can contain it there.
-    fn is_misplaced(&self, line: &Line<'_>, above: &Above) -> bool {
+    fn is_misplaced(&self, line: &YamlLine<'_>, above: &LineContext) -> bool {
         let Some(field) = field_of(line.content) else { return false };
         let known = field.before.is_empty() && self.fields.contains(&field.key);
-        let indent = width(line.indent);
+        let indent = indent_width(line.indent);
         let below_scalar = above.is_scalar && above.column < indent;
         known && indent > 0 && (below_scalar || above.list == Some(indent))
     }
 
-    fn mend_value(&mut self, at: usize, part: &Part<'_>, indent: &str, moved: bool) -> usize {
+    fn repair_value(
+        &mut self,
+        at: usize,
+        part: &LineParts<'_>,
+        indent: &str,
+        moved: bool,
+    ) -> usize {
         let line = &self.lines[at];
         let code = if moved { &codes::REPAIRED_INDENT } else { &codes::REPAIRED_TAB };
         let whole = format!("{indent}{}", line.content);
-        if part.kind != Kind::Bare && is_block_header(part.value) {
-            self.emit(at, code, &whole);
+        if part.kind != YamlLineKind::Bare && is_block_header(part.value) {
+            self.push_repair(at, code, &whole);
             return self.skip_block_scalar(at, part);
         }
         let quote = part.needs_quotes();
         if !quote && part.value.starts_with(['"', '\'', '[', '{']) {
-            self.emit(at, code, &whole);
+            self.push_repair(at, code, &whole);
             return self.skip_closed(at, part);
         }
         let end = self.plain_end(at, part);
         if quote || self.continuation_needs_quotes(at, end) {
-            self.quote(at, end, &format!("{indent}{} ", part.head), part);
+            self.quote_value(at, end, &format!("{indent}{} ", part.head), part);
         } else {
-            self.emit(at, code, &whole);
+            self.push_repair(at, code, &whole);
             for next in at + 1..end {
                 if self.has_too_many() {
                     break;
@@ -300,9 +317,9 @@ impl<'a> Mender<'a> {
     }
 
     /// The line after the last line of a plain value. Deeper lines and unindented prose belong to it.
-    fn plain_end(&self, at: usize, part: &Part<'_>) -> usize {
+    fn plain_end(&self, at: usize, part: &LineParts<'_>) -> usize {
         let mut end = at + 1;
-        if part.value.is_empty() || part.kind == Kind::Bare {
+        if part.value.is_empty() || part.kind == YamlLineKind::Bare {
             return end;
         }
         for (next, line) in self.lines.iter().enumerate().skip(end) {
@@ -311,7 +328,8 @@ impl<'a> Mender<'a> {
             }
             // After a blank line, only lines that cannot be a field by themselves still belong to the value.
             let apart = next > end;
-            if !self.continues(line, part.column) || apart && field_of(line.content).is_some() {
+            if !self.continues_value(line, part.column) || apart && field_of(line.content).is_some()
+            {
                 break;
             }
             if apart && line.indent.is_empty() {
@@ -322,10 +340,10 @@ impl<'a> Mender<'a> {
         end
     }
 
-    fn continues(&self, line: &Line<'_>, column: usize) -> bool {
+    fn continues_value(&self, line: &YamlLine<'_>, column: usize) -> bool {
         let field = field_of(line.content);
         let known = field.as_ref().is_some_and(|f| self.fields.contains(&f.key));
-        let deeper = width(line.indent) > column && !known;
+        let deeper = indent_width(line.indent) > column && !known;
         let spilled = line.indent.is_empty() && field.is_none() && column == 0 && !line.is_item();
         !line.is_comment() && (deeper || spilled)
     }
@@ -340,16 +358,16 @@ impl<'a> Mender<'a> {
     }
 
     /// Puts a value of one or more lines into double quotes, excluding the comment after it.
-    fn quote(&mut self, at: usize, end: usize, head: &str, part: &Part<'_>) {
+    fn quote_value(&mut self, at: usize, end: usize, head: &str, part: &LineParts<'_>) {
         let inner = |line: usize, text: &str| {
             let is_last = line + 1 == end;
             let (text, comment) = if is_last { split_comment(text) } else { (text, "") };
-            let quoted = emit_scalar(text, super::Style::Double);
+            let quoted = emit_scalar(text, super::YamlStyle::Double);
             let close = if is_last { "\"" } else { "" };
             format!("{}{close}{comment}", &quoted[1..quoted.len() - 1])
         };
         let first = format!("{head}\"{}", inner(at, part.value));
-        self.emit(at, &codes::REPAIRED_VALUE, &first);
+        self.push_repair(at, &codes::REPAIRED_VALUE, &first);
         for next in at + 1..end {
             if self.has_too_many() {
                 break;
@@ -358,7 +376,7 @@ impl<'a> Mender<'a> {
             if !line.is_blank() {
                 let text = inner(next, line.content);
                 let corrected = format!("{}{text}", continuation_indent(line, part.column));
-                self.emit(next, &codes::REPAIRED_VALUE, &corrected);
+                self.push_repair(next, &codes::REPAIRED_VALUE, &corrected);
             }
         }
     }
@@ -367,30 +385,30 @@ impl<'a> Mender<'a> {
         let line = &self.lines[at];
         if !line.is_blank() {
             let corrected = format!("{}{}", continuation_indent(line, column), line.content);
-            self.emit(at, &codes::REPAIRED_INDENT, &corrected);
+            self.push_repair(at, &codes::REPAIRED_INDENT, &corrected);
         }
     }
 
     /// Keeps values in quotes or brackets as they are, except for tabs in their indentation.
-    fn skip_closed(&mut self, at: usize, part: &Part<'_>) -> usize {
+    fn skip_closed(&mut self, at: usize, part: &LineParts<'_>) -> usize {
         let end = self.closed_end(at, part).unwrap_or(at + 1);
         for next in at + 1..end {
             let line = &self.lines[next];
             if !line.is_blank() {
                 let corrected = without_tabs(line.indent, part.column) + line.content;
-                self.emit(next, &codes::REPAIRED_TAB, &corrected);
+                self.push_repair(next, &codes::REPAIRED_TAB, &corrected);
             }
         }
         end
     }
 
     /// The line after the one that closes the quote or bracket, if that is certain.
-    fn closed_end(&mut self, at: usize, part: &Part<'_>) -> Option<usize> {
+    fn closed_end(&mut self, at: usize, part: &LineParts<'_>) -> Option<usize> {
         if self.vain_bytes == 0 {
             return None;
         }
-        let mut scan = Scan::new();
-        if scan.feed(part.value).is_some() {
+        let mut scan = DelimiterScanner::new();
+        if scan.scan_line(part.value).is_some() {
             return Some(at + 1);
         }
         let mut read = 0;
@@ -399,7 +417,7 @@ impl<'a> Mender<'a> {
                 break;
             }
             read += line.content.len() + 1;
-            if let Some(end) = scan.feed(line.content) {
+            if let Some(end) = scan.scan_line(line.content) {
                 // Text after the end means that the quote was an apostrophe, or the bracket prose.
                 if !has_text_after(line.content, end) {
                     return Some(next + 1);
@@ -413,25 +431,25 @@ impl<'a> Mender<'a> {
 
     /// Returns true if a line can be part of the value. Text in quotes must be deeper than its field; in brackets it
     /// need not be.
-    fn can_be_inside(&self, line: &Line<'_>, column: usize, scan: &Scan) -> bool {
+    fn can_be_inside(&self, line: &YamlLine<'_>, column: usize, scan: &DelimiterScanner) -> bool {
         let known = || field_of(line.content).is_some_and(|f| self.fields.contains(&f.key));
-        width(line.indent) > column || scan.depth > 0 && !known()
+        indent_width(line.indent) > column || scan.depth > 0 && !known()
     }
 
     /// Keeps block scalars as they are, except for tabs in their indentation.
-    fn skip_block_scalar(&mut self, at: usize, part: &Part<'_>) -> usize {
+    fn skip_block_scalar(&mut self, at: usize, part: &LineParts<'_>) -> usize {
         let mut own = explicit_indent(part.value).map(|digit| part.column + digit);
         let mut next = at + 1;
         while let Some(line) = self.lines.get(next) {
             if !line.is_blank() {
-                if width(line.indent) <= part.column {
+                if indent_width(line.indent) <= part.column {
                     break;
                 }
                 let own = *own.get_or_insert_with(|| block_indent(line.indent, part.column));
                 let (indent, text) = split_at_width(line.indent, own);
                 let indent = indent.replace('\t', "  ");
                 let corrected = format!("{indent}{text}{}", line.content);
-                self.emit(next, &codes::REPAIRED_TAB, &corrected);
+                self.push_repair(next, &codes::REPAIRED_TAB, &corrected);
             }
             next += 1;
         }
@@ -439,20 +457,20 @@ impl<'a> Mender<'a> {
     }
 
     /// Records a correction, unless it leaves the line as it is.
-    fn emit(&mut self, at: usize, code: &'static Code, corrected: &str) {
+    fn push_repair(&mut self, at: usize, code: &'static DiagnosticCode, corrected: &str) {
         let line = &self.lines[at];
         let unchanged =
             corrected.strip_prefix(line.indent).is_some_and(|content| content == line.content);
         if !unchanged {
-            self.out.push(Repair { code, line: line.span, corrected: corrected.to_owned() });
+            self.out.push(YamlRepair { code, line: line.span, corrected: corrected.to_owned() });
         }
     }
 }
 
-impl Above {
+impl LineContext {
     /// Tracks the indentation of the list under the field at the margin, until the list ends.
-    fn follow_list(&mut self, line: &Line<'_>) {
-        let indent = width(line.indent);
+    fn follow_list(&mut self, line: &YamlLine<'_>) {
+        let indent = indent_width(line.indent);
         if !line.is_item() {
             self.list = self.list.filter(|list| *list <= indent);
         } else if self.list.is_none() && !self.relist && self.column < indent {
@@ -462,28 +480,28 @@ impl Above {
     }
 }
 
-fn width(indent: &str) -> usize {
+fn indent_width(indent: &str) -> usize {
     indent.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum()
 }
 
 /// The number of spaces before the first tab.
-fn spaces(indent: &str) -> usize {
+fn leading_spaces(indent: &str) -> usize {
     indent.len() - indent.trim_start_matches(' ').len()
 }
 
 /// Replaces tabs, unless the spaces before them are deep enough: then tabs are only separators.
 fn without_tabs(indent: &str, column: usize) -> String {
-    if spaces(indent) > column { indent.to_owned() } else { indent.replace('\t', "  ") }
+    if leading_spaces(indent) > column { indent.to_owned() } else { indent.replace('\t', "  ") }
 }
 
-fn continuation_indent(line: &Line<'_>, column: usize) -> String {
+fn continuation_indent(line: &YamlLine<'_>, column: usize) -> String {
     if line.indent.is_empty() { "  ".to_owned() } else { without_tabs(line.indent, column) }
 }
 
 /// The indentation of a block scalar, determined by its first line. Tabs after enough spaces are text.
 fn block_indent(indent: &str, column: usize) -> usize {
-    let spaces = spaces(indent);
-    if spaces > column { spaces } else { width(indent) }
+    let spaces = leading_spaces(indent);
+    if spaces > column { spaces } else { indent_width(indent) }
 }
 
 /// Splits an indentation at a width.
@@ -517,7 +535,7 @@ fn has_field_mark(text: &str) -> bool {
 
 /// Splits a value from the comment after it. The comment keeps the space in front of it.
 fn split_comment(value: &str) -> (&str, &str) {
-    let closed = if value.starts_with(['"', '\'', '[', '{']) { closing(value) } else { None };
+    let closed = if value.starts_with(['"', '\'', '[', '{']) { find_closing(value) } else { None };
     let from = closed.unwrap_or(0);
     let is_mark = |at: &usize| value[..*at].ends_with([' ', '\t']);
     let marks = value[from..].match_indices('#').map(|(at, _)| from + at);
@@ -530,7 +548,7 @@ fn needs_quotes(value: &str, is_item: bool) -> bool {
     let Some(first) = value.chars().next() else { return false };
     match first {
         '*' | '&' | '!' | '%' | '@' | '`' => true,
-        '"' | '\'' | '[' | '{' => closing(value).is_some_and(|end| has_text_after(value, end)),
+        '"' | '\'' | '[' | '{' => find_closing(value).is_some_and(|end| has_text_after(value, end)),
         '|' | '>' => !is_block_header(value),
         '-' | '?' if value[1..].starts_with(' ') => !is_item,
         ',' | ']' | '}' => true,
@@ -546,12 +564,12 @@ fn has_text_after(value: &str, end: usize) -> bool {
 }
 
 /// The offset after the character that closes the value's opening quote or bracket, if it is on the same line.
-fn closing(value: &str) -> Option<usize> {
-    Scan::new().feed(value)
+fn find_closing(value: &str) -> Option<usize> {
+    DelimiterScanner::new().scan_line(value)
 }
 
 /// Scans a value in quotes or brackets, line by line, until it is closed.
-struct Scan {
+struct DelimiterScanner {
     /// The number of open brackets.
     depth: usize,
     /// The open quote.
@@ -560,13 +578,13 @@ struct Scan {
     fresh: bool,
 }
 
-impl Scan {
+impl DelimiterScanner {
     fn new() -> Self {
-        Scan { depth: 0, quote: None, fresh: true }
+        DelimiterScanner { depth: 0, quote: None, fresh: true }
     }
 
     /// Scans one line, and returns the offset after the character that closes the value.
-    fn feed(&mut self, line: &str) -> Option<usize> {
+    fn scan_line(&mut self, line: &str) -> Option<usize> {
         let mut chars = line.char_indices().peekable();
         let mut before = ' ';
         while let Some((at, c)) = chars.next() {
@@ -581,7 +599,7 @@ impl Scan {
             };
             if escapes {
                 chars.next();
-            } else if self.step(c, before, next) {
+            } else if self.scan_char(c, before, next) {
                 return Some(at + c.len_utf8());
             }
             before = c;
@@ -590,7 +608,7 @@ impl Scan {
     }
 
     /// Processes one character. Returns true if it closes the value.
-    fn step(&mut self, c: char, before: char, next: char) -> bool {
+    fn scan_char(&mut self, c: char, before: char, next: char) -> bool {
         if let Some(quote) = self.quote {
             if c == quote {
                 (self.quote, self.fresh) = (None, false);
@@ -613,7 +631,7 @@ impl Scan {
     }
 }
 
-fn splice(text: &str, span: Span, repairs: &[Repair]) -> String {
+fn apply_repairs(text: &str, span: Span, repairs: &[YamlRepair]) -> String {
     let mut out = String::with_capacity(span.len() + 16 * repairs.len());
     let mut done = span.start as usize;
     for repair in repairs {
@@ -634,7 +652,7 @@ struct OffsetMap<'a> {
 }
 
 impl<'a> OffsetMap<'a> {
-    fn new(text: &'a str, span: Span, repairs: &[Repair]) -> Self {
+    fn new(text: &'a str, span: Span, repairs: &[YamlRepair]) -> Self {
         let base = span.start as usize;
         let mut grown = 0_isize;
         let lines = repairs
@@ -648,7 +666,7 @@ impl<'a> OffsetMap<'a> {
         OffsetMap { text, base, lines }
     }
 
-    fn original(&self, offset: usize) -> usize {
+    fn original_offset(&self, offset: usize) -> usize {
         let before = self.lines.partition_point(|(start, ..)| *start <= offset);
         let Some((start, len, line)) = before.checked_sub(1).map(|at| self.lines[at]) else {
             return self.base + offset;
@@ -662,21 +680,24 @@ impl<'a> OffsetMap<'a> {
         self.text.floor_char_boundary(line.start as usize + into.min(line.len()))
     }
 
-    fn restore(&self, node: &mut Node) {
+    fn restore_node(&self, node: &mut YamlNode) {
         self.restore_span(&mut node.span);
         match &mut node.value {
             Value::Scalar(_) => {}
-            Value::Sequence(items, _) => items.iter_mut().for_each(|item| self.restore(item)),
-            Value::Mapping(Mapping { entries, .. }) => {
-                for Entry { key_span, value, .. } in entries {
+            Value::Sequence(items, _) => items.iter_mut().for_each(|item| self.restore_node(item)),
+            Value::Mapping(YamlMapping { entries, .. }) => {
+                for YamlEntry { key_span, value, .. } in entries {
                     self.restore_span(key_span);
-                    self.restore(value);
+                    self.restore_node(value);
                 }
             }
         }
     }
 
     fn restore_span(&self, span: &mut Span) {
-        *span = Span::new(self.original(span.start as usize), self.original(span.end as usize));
+        *span = Span::new(
+            self.original_offset(span.start as usize),
+            self.original_offset(span.end as usize),
+        );
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn whole(text: &str) -> Result<Node, Error> {
+fn whole(text: &str) -> Result<YamlNode, YamlError> {
     parse(text, Span::new(0, text.len()), &Limits::default())
 }
 
@@ -203,7 +203,7 @@ fn numbers_and_nothing_are_emitted_as_they_are_and_long_keys_on_a_line_of_their_
 }
 
 /// All spans of a tree.
-fn spans(node: &Node) -> Vec<Span> {
+fn spans(node: &YamlNode) -> Vec<Span> {
     let below: Vec<Span> = match &node.value {
         Value::Scalar(_) => Vec::new(),
         Value::Sequence(items, _) => items.iter().flat_map(spans).collect(),
@@ -328,15 +328,16 @@ mod properties {
     use super::*;
     use proptest::prelude::*;
 
-    fn scalar() -> impl Strategy<Value = Node> {
+    fn scalar() -> impl Strategy<Value = YamlNode> {
         let style = prop_oneof![
-            Just(Style::Single),
-            Just(Style::Double),
-            Just(Style::Literal),
-            Just(Style::Folded)
+            Just(YamlStyle::Single),
+            Just(YamlStyle::Double),
+            Just(YamlStyle::Literal),
+            Just(YamlStyle::Folded)
         ];
-        ("\\PC{0,12}|[a-z \n:#\"'-]{0,20}", style)
-            .prop_map(|(text, style)| Node::made(Value::Scalar(Scalar { text, style })))
+        ("\\PC{0,12}|[a-z \n:#\"'-]{0,20}", style).prop_map(|(text, style)| {
+            YamlNode::without_span(Value::Scalar(YamlScalar { text, style }))
+        })
     }
 
     /// Lines that the fast path accepts, and lines that are nearly so.
@@ -354,17 +355,21 @@ mod properties {
         ]
     }
 
-    fn tree() -> impl Strategy<Value = Node> {
+    fn tree() -> impl Strategy<Value = YamlNode> {
         scalar().prop_recursive(4, 40, 5, |inner| {
             prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4)
-                    .prop_map(|items| Node::made(Value::Sequence(items, Flow::Block))),
+                prop::collection::vec(inner.clone(), 0..4).prop_map(
+                    |items| YamlNode::without_span(Value::Sequence(items, YamlFlow::Block))
+                ),
                 prop::collection::btree_map("\\PC{1,8}|[a-z-]{1,8}", inner, 0..4).prop_map(|map| {
                     let entries = map
                         .into_iter()
-                        .map(|(key, value)| Entry { key, key_span: Span::default(), value })
+                        .map(|(key, value)| YamlEntry { key, key_span: Span::default(), value })
                         .collect();
-                    Node::made(Value::Mapping(Mapping { entries, flow: Flow::Block }))
+                    YamlNode::without_span(Value::Mapping(YamlMapping {
+                        entries,
+                        flow: YamlFlow::Block,
+                    }))
                 }),
             ]
         })
@@ -453,7 +458,7 @@ mod properties {
             let fields = found.node.as_mapping().map(|m| m.entries.clone()).unwrap_or_default();
             for entry in fields.iter().filter(|entry| entry.key != "license") {
                 let expect = without.as_mapping().and_then(|m| m.get(&entry.key));
-                prop_assert_eq!(Some(entry.value.to_json()), expect.map(Node::to_json), "{}", text);
+                prop_assert_eq!(Some(entry.value.to_json()), expect.map(YamlNode::to_json), "{}", text);
                 prop_assert_eq!(entry.key_span.slice(&text), &entry.key);
             }
             let expect = without.as_mapping().map_or(0, |m| m.entries.len()) + 1;
@@ -474,7 +479,7 @@ mod properties {
         ) {
             let text = lines.join("\n") + &end;
             let limits = Limits::default();
-            if let Some(node) = plain::parse_plain(&text, 3, &limits) {
+            if let Some(node) = fast_path::parse_plain(&text, 3, &limits) {
                 let grammar = parse_by_grammar(&text, Span::new(3, 3 + text.len()), &limits);
                 prop_assert_eq!(Ok(node), grammar, "{:?}", text);
             }

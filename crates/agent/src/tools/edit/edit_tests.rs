@@ -5,7 +5,7 @@ use crate::tools::testing::Bench;
 async fn an_edit_answers_with_the_difference() {
     let bench = Bench::new();
     bench.file("a.txt", "one\ntwo\nthree\n");
-    let said = bench.ok(&Edit, json!({"path": "a.txt", "old": "two", "new": "2"})).await;
+    let said = bench.ok(&EditTool, json!({"path": "a.txt", "old": "two", "new": "2"})).await;
     insta::assert_snapshot!(said, @r"
     edited `a.txt`
     @@ -1,3 +1,3 @@
@@ -21,9 +21,9 @@ async fn an_edit_answers_with_the_difference() {
 async fn several_places_need_all() {
     let bench = Bench::new();
     bench.file("a.txt", "x\ny\nx\n");
-    let said = bench.fails(&Edit, json!({"path": "a.txt", "old": "x", "new": "z"})).await;
+    let said = bench.fails(&EditTool, json!({"path": "a.txt", "old": "x", "new": "z"})).await;
     assert!(said.contains("is there 2 times (lines 1, 3)"), "{said}");
-    bench.ok(&Edit, json!({"path": "a.txt", "old": "x", "new": "z", "all": true})).await;
+    bench.ok(&EditTool, json!({"path": "a.txt", "old": "x", "new": "z", "all": true})).await;
     assert_eq!(bench.text("a.txt"), "z\ny\nz\n");
 }
 
@@ -32,11 +32,11 @@ async fn several_edits_are_all_or_nothing() {
     let bench = Bench::new();
     bench.file("a.txt", "one\ntwo\n");
     let edits = json!([{"old": "one", "new": "1"}, {"old": "three", "new": "3"}]);
-    let said = bench.fails(&Edit, json!({"path": "a.txt", "edits": edits})).await;
+    let said = bench.fails(&EditTool, json!({"path": "a.txt", "edits": edits})).await;
     assert!(said.starts_with("`a.txt` is unchanged: edit 2 of 2: `old` is not there"), "{said}");
     assert_eq!(bench.text("a.txt"), "one\ntwo\n");
     let edits = json!([{"old": "one", "new": "1"}, {"old": "1\ntwo", "new": "12"}]);
-    bench.ok(&Edit, json!({"path": "a.txt", "edits": edits})).await;
+    bench.ok(&EditTool, json!({"path": "a.txt", "edits": edits})).await;
     assert_eq!(bench.text("a.txt"), "12\n");
 }
 
@@ -44,13 +44,13 @@ async fn several_edits_are_all_or_nothing() {
 async fn line_endings_and_the_mark_at_the_start_are_kept() {
     let bench = Bench::new();
     bench.file("a.txt", "\u{feff}one\r\ntwo\r\nthree\r\n");
-    bench.ok(&Edit, json!({"path": "a.txt", "old": "one\ntwo\n", "new": "1\n2\n"})).await;
+    bench.ok(&EditTool, json!({"path": "a.txt", "old": "one\ntwo\n", "new": "1\n2\n"})).await;
     assert_eq!(bench.text("a.txt"), "\u{feff}1\r\n2\r\nthree\r\n");
 }
 
 #[track_caller]
 fn check_near(text: &str, old: &str, expected: &str) {
-    let said = near::explain(text, old);
+    let said = nearest_match::explain_mismatch(text, old);
     assert!(said.contains(expected), "{said}");
 }
 
@@ -84,7 +84,7 @@ async fn what_makes_no_sense_is_told() {
         (json!({"path": "../a", "old": "x", "new": "y"}), "outside"),
         (json!({"path": "CLAUDE.md", "old": "x", "new": "y"}), "protected"),
     ] {
-        let said = bench.fails(&Edit, arguments).await;
+        let said = bench.fails(&EditTool, arguments).await;
         assert!(said.contains(expected), "{said}");
     }
 }

@@ -7,9 +7,9 @@ fn args(text: &str) -> Value {
 
 async fn repository() -> Bench {
     let bench = Bench::new();
-    bench.ok(&Git, args("init -q -b main")).await;
+    bench.ok(&GitTool, args("init -q -b main")).await;
     bench.file("a.txt", "one\n");
-    bench.ok(&Git, args("add .")).await;
+    bench.ok(&GitTool, args("add .")).await;
     commit(&bench, "First").await;
     bench
 }
@@ -22,25 +22,25 @@ async fn commit(bench: &Bench, message: &str) {
         environment.push((format!("GIT_{who}_EMAIL"), "a@example.com".to_owned()));
     }
     let arguments = json!({"args": ["commit", "-q", "-m", message]});
-    let output = crate::tools::testing::call(&Git, &run, arguments).await;
+    let output = crate::tools::testing::call(&GitTool, &run, arguments).await;
     assert!(!output.is_error, "{}", output.text);
 }
 
 #[tokio::test]
 async fn a_repository_is_made_changed_and_looked_at() {
     let bench = repository().await;
-    assert!(bench.ok(&Git, args("log --format=%s")).await.contains("First"));
+    assert!(bench.ok(&GitTool, args("log --format=%s")).await.contains("First"));
     bench.file("a.txt", "two\n");
-    assert_eq!(bench.ok(&Git, args("status --short")).await, " M a.txt");
-    assert!(bench.ok(&Git, args("diff")).await.contains("-one\n+two"));
-    bench.ok(&Git, args("switch -q -c topic")).await;
-    assert_eq!(bench.ok(&Git, args("branch --show-current")).await, "topic");
-    bench.ok(&Git, args("add a.txt")).await;
+    assert_eq!(bench.ok(&GitTool, args("status --short")).await, " M a.txt");
+    assert!(bench.ok(&GitTool, args("diff")).await.contains("-one\n+two"));
+    bench.ok(&GitTool, args("switch -q -c topic")).await;
+    assert_eq!(bench.ok(&GitTool, args("branch --show-current")).await, "topic");
+    bench.ok(&GitTool, args("add a.txt")).await;
     commit(&bench, "../Second: it's $(not) a path").await;
-    assert!(bench.ok(&Git, args("log -1 --format=%s")).await.contains("it's $(not) a path"));
-    assert!(bench.ok(&Git, args("show HEAD:a.txt")).await.contains("two"));
-    assert!(bench.ok(&Git, args("blame a.txt")).await.contains("two"));
-    let said = bench.fails(&Git, args("show nothing")).await;
+    assert!(bench.ok(&GitTool, args("log -1 --format=%s")).await.contains("it's $(not) a path"));
+    assert!(bench.ok(&GitTool, args("show HEAD:a.txt")).await.contains("two"));
+    assert!(bench.ok(&GitTool, args("blame a.txt")).await.contains("two"));
+    let said = bench.fails(&GitTool, args("show nothing")).await;
     assert!(said.contains("[exit code 128]"), "{said}");
 }
 
@@ -65,14 +65,14 @@ async fn hooks_and_helpers_of_the_repository_do_not_run() {
     bench.file(".git/config", config);
     bench.file(".gitattributes", "*.txt diff=t\n");
     bench.file("a.txt", "two\n");
-    bench.ok(&Git, args("status")).await;
-    assert!(bench.ok(&Git, args("diff")).await.contains("+two"));
-    bench.ok(&Git, args("add a.txt")).await;
+    bench.ok(&GitTool, args("status")).await;
+    assert!(bench.ok(&GitTool, args("diff")).await.contains("+two"));
+    bench.ok(&GitTool, args("add a.txt")).await;
     commit(&bench, "Second").await;
-    bench.ok(&Git, args("log -p")).await;
-    bench.ok(&Git, args("show HEAD")).await;
-    bench.ok(&Git, args("blame a.txt")).await;
-    bench.ok(&Git, args("status -v")).await;
+    bench.ok(&GitTool, args("log -p")).await;
+    bench.ok(&GitTool, args("show HEAD")).await;
+    bench.ok(&GitTool, args("blame a.txt")).await;
+    bench.ok(&GitTool, args("status -v")).await;
     assert!(!bench.dir().join("sprung").exists());
 }
 
@@ -84,7 +84,7 @@ async fn a_folder_that_only_looks_like_a_repository_is_none() {
     for folder in ["objects", "refs"] {
         std::fs::create_dir(bench.dir().join(folder)).unwrap();
     }
-    let said = bench.fails(&Git, args("rev-parse --is-bare-repository")).await;
+    let said = bench.fails(&GitTool, args("rev-parse --is-bare-repository")).await;
     assert!(said.contains("cannot use bare repository"), "{said}");
 }
 
@@ -122,44 +122,44 @@ async fn what_runs_programs_or_leaves_the_folder_is_refused() {
         "add ../x",
         "",
     ] {
-        bench.fails(&Git, args(refused)).await;
+        bench.fails(&GitTool, args(refused)).await;
     }
-    bench.fails(&Git, json!({"args": []})).await;
-    bench.fails(&Git, json!({"args": ["log", "a\u{0}b"]})).await;
-    let said = bench.fails(&Git, args("comit")).await;
+    bench.fails(&GitTool, json!({"args": []})).await;
+    bench.fails(&GitTool, json!({"args": ["log", "a\u{0}b"]})).await;
+    let said = bench.fails(&GitTool, args("comit")).await;
     assert!(said.contains("did you mean `commit`?"), "{said}");
 }
 
 #[test]
 fn access_follows_the_subcommand() {
     for (text, expected) in [
-        ("status", Access::Read),
-        ("log -5", Access::Read),
-        ("branch", Access::Read),
-        ("branch --list x*", Access::Read),
-        ("branch -a", Access::Read),
-        ("branch new", Access::Write),
-        ("branch -D old", Access::Write),
-        ("branch --list -D old", Access::Write),
-        ("tag", Access::Read),
-        ("tag v1", Access::Write),
-        ("stash", Access::Write),
-        ("stash list", Access::Read),
-        ("reflog expire --all", Access::Write),
-        ("commit -m x", Access::Write),
-        ("worktree list", Access::Read),
-        ("remote -v", Access::Read),
-        ("remote add x y", Access::Network),
-        ("push", Access::Network),
-        ("unknown", Access::Network),
+        ("status", ToolAccess::Read),
+        ("log -5", ToolAccess::Read),
+        ("branch", ToolAccess::Read),
+        ("branch --list x*", ToolAccess::Read),
+        ("branch -a", ToolAccess::Read),
+        ("branch new", ToolAccess::Write),
+        ("branch -D old", ToolAccess::Write),
+        ("branch --list -D old", ToolAccess::Write),
+        ("tag", ToolAccess::Read),
+        ("tag v1", ToolAccess::Write),
+        ("stash", ToolAccess::Write),
+        ("stash list", ToolAccess::Read),
+        ("reflog expire --all", ToolAccess::Write),
+        ("commit -m x", ToolAccess::Write),
+        ("worktree list", ToolAccess::Read),
+        ("remote -v", ToolAccess::Read),
+        ("remote add x y", ToolAccess::Network),
+        ("push", ToolAccess::Network),
+        ("unknown", ToolAccess::Network),
     ] {
-        assert_eq!(Git.access(&args(text)), expected, "{text}");
+        assert_eq!(GitTool.access(&args(text)), expected, "{text}");
     }
-    assert_eq!(Git.access(&json!({"args": []})), Access::Execute);
+    assert_eq!(GitTool.access(&json!({"args": []})), ToolAccess::Execute);
 }
 
 #[test]
 fn the_subject_is_the_command_as_it_would_be_typed() {
-    let subject = Git.subject(&json!({"args": ["commit", "-m", "it's"]}));
+    let subject = GitTool.subject(&json!({"args": ["commit", "-m", "it's"]}));
     assert_eq!(subject, r"git commit -m 'it'\''s'");
 }

@@ -31,30 +31,30 @@ const LINES: &[&str] = &[
 
 /// Converts a page to text.
 pub(super) fn to_text(html: &str) -> String {
-    let mut page = Page::default();
+    let mut page = PageText::default();
     let mut rest = html;
     while let Some(at) = rest.find('<') {
-        page.text(&rest[..at]);
-        rest = page.tag(&rest[at..]);
+        page.push_text(&rest[..at]);
+        rest = page.process_tag(&rest[at..]);
     }
-    page.text(rest);
-    tidy(&page.out)
+    page.push_text(rest);
+    tidy_lines(&page.out)
 }
 
 #[derive(Default)]
-struct Page {
+struct PageText {
     out: String,
     /// True within `<pre>`, where white space is kept.
     preformatted: bool,
     title: bool,
 }
 
-impl Page {
-    fn text(&mut self, text: &str) {
+impl PageText {
+    fn push_text(&mut self, text: &str) {
         if self.title {
             return;
         }
-        let text = entities(text);
+        let text = decode_entities(text);
         if self.preformatted {
             self.out.push_str(&text);
             return;
@@ -70,14 +70,14 @@ impl Page {
     }
 
     /// Processes a tag or comment that begins with `<`, and returns the rest after it.
-    fn tag<'a>(&mut self, html: &'a str) -> &'a str {
+    fn process_tag<'a>(&mut self, html: &'a str) -> &'a str {
         if let Some(comment) = html.strip_prefix("<!--") {
             return comment.find("-->").map_or("", |end| &comment[end + 3..]);
         }
         let Some(inner) =
             html[1..].strip_prefix(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c))
         else {
-            self.text("<");
+            self.push_text("<");
             return &html[1..];
         };
         let end = end_of_tag(inner);
@@ -89,11 +89,11 @@ impl Page {
         if !closes && UNSEEN.contains(&name.as_str()) && !whole.ends_with('/') {
             return after_close(rest, &name);
         }
-        self.begin(&name, closes);
+        self.handle_tag(&name, closes);
         rest
     }
 
-    fn begin(&mut self, name: &str, closes: bool) {
+    fn handle_tag(&mut self, name: &str, closes: bool) {
         match name {
             "pre" => self.preformatted = !closes,
             "title" => self.title = !closes,
@@ -143,14 +143,14 @@ fn after_close<'a>(html: &'a str, name: &str) -> &'a str {
     ""
 }
 
-fn entities(text: &str) -> String {
+fn decode_entities(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         let after = &rest[at + 1..];
         let end = after.bytes().take(10).position(|byte| byte == b';');
-        match end.and_then(|end| entity(&after[..end]).map(|c| (c, end))) {
+        match end.and_then(|end| decode_entity(&after[..end]).map(|c| (c, end))) {
             Some((c, end)) => {
                 out.push(c);
                 rest = &after[end + 1..];
@@ -165,7 +165,7 @@ fn entities(text: &str) -> String {
     out
 }
 
-fn entity(name: &str) -> Option<char> {
+fn decode_entity(name: &str) -> Option<char> {
     Some(match name {
         "amp" => '&',
         "lt" => '<',
@@ -195,7 +195,7 @@ fn entity(name: &str) -> Option<char> {
 }
 
 /// Removes trailing white space, and all but one of consecutive empty lines.
-fn tidy(text: &str) -> String {
+fn tidy_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = 1;
     for line in text.lines() {

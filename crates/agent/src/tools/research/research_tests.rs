@@ -25,8 +25,11 @@ async fn server(
     (format!("http://127.0.0.1:{port}"), task)
 }
 
-fn private() -> Research {
-    Research::new(ResearchSettings { reach: Reach::Private, ..ResearchSettings::default() })
+fn private() -> ResearchTool {
+    ResearchTool::new(ResearchSettings {
+        reach: ResearchReach::Private,
+        ..ResearchSettings::default()
+    })
 }
 
 #[tokio::test]
@@ -63,7 +66,7 @@ async fn a_page_is_fetched_as_text() {
 #[tokio::test]
 async fn private_addresses_are_refused_before_anything_is_sent() {
     let bench = Bench::new();
-    let tool = Research::new(ResearchSettings::default());
+    let tool = ResearchTool::new(ResearchSettings::default());
     for url in [
         "http://127.0.0.1:1/",
         "http://localhost:1/",
@@ -136,7 +139,7 @@ async fn a_search_needs_a_service_and_shows_its_results() {
         search_url: Some(format!("{url}/search?q={{query}}&format=json")),
         ..ResearchSettings::default()
     };
-    let tool = Research::new(settings);
+    let tool = ResearchTool::new(settings);
     let text = bench.ok(&tool, json!({"query": "a & b"})).await;
     assert!(text.starts_with("- T 1\n  http://example.com\n  C\n- "), "{text}");
     let text = bench.fails(&tool, json!({"query": "wrong"})).await;

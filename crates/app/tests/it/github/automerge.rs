@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use repertoire_github::automerge::{
-    AutoMerge, Fact, Outcome, Pace, Report, Request, Verdict, Verification, Witness, run,
+    AutoMerge, AutoMergeRequest, CheckVerification, DeclaredCheckVerdict, MergeClock,
+    MergeEvidence, MergeFact, MergeOutcome, MergeReport, merge_if_allowed,
 };
 use repertoire_github::client::MergeMethod;
-use repertoire_scripted::github::{FakeGitHub, Fault, FaultKind, GitHubServer, sha_for};
+use repertoire_scripted::github::{
+    FakeGitHub, GitHubFault, GitHubFaultKind, GitHubServer, fake_sha,
+};
 use serde_json::json;
 
 use super::{BOT, client};
@@ -22,7 +25,7 @@ struct FakeClock<'a> {
     meanwhile: Option<&'a (dyn Fn() + Send + Sync)>,
 }
 
-impl Pace for FakeClock<'_> {
+impl MergeClock for FakeClock<'_> {
     fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::Relaxed)
     }
@@ -48,21 +51,25 @@ fn repository() -> FakeGitHub {
 }
 
 /// The journal of the run has it that this branch was checked.
-fn checked(branch: &str) -> Witness {
-    let commit = sha_for(branch);
-    Witness::Journal(Verification { verdict: Verdict::Passed, full: true, commit })
+fn checked(branch: &str) -> MergeEvidence {
+    let commit = fake_sha(branch);
+    MergeEvidence::Journal(CheckVerification {
+        verdict: DeclaredCheckVerdict::Passed,
+        full: true,
+        commit,
+    })
 }
 
-fn request() -> Request {
-    Request {
+fn request() -> AutoMergeRequest {
+    AutoMergeRequest {
         number: 40,
-        asked: Fact::Known(true),
-        asked_by: Fact::Known(vec!["olga".to_owned()]),
-        made_by_us: Fact::Known(true),
+        asked: MergeFact::Known(true),
+        asked_by: MergeFact::Known(vec!["olga".to_owned()]),
+        made_by_us: MergeFact::Known(true),
         own_login: BOT.to_owned(),
         branch_prefix: "bot/".to_owned(),
         witness: checked("bot/31"),
-        open_question: Fact::Known(false),
+        open_question: MergeFact::Known(false),
         issue: Some(31),
     }
 }
@@ -76,19 +83,19 @@ fn settings() -> AutoMerge {
     }
 }
 
-async fn merge_with(server: &GitHubServer, settings: &AutoMerge) -> Report {
-    run(&client(server), &request(), settings, &FakeClock::default()).await
+async fn merge_with(server: &GitHubServer, settings: &AutoMerge) -> MergeReport {
+    merge_if_allowed(&client(server), &request(), settings, &FakeClock::default()).await
 }
 
 fn merges(server: &GitHubServer) -> usize {
-    server.writes().iter().filter(|call| call.ends_with("/merge")).count()
+    server.write_calls().iter().filter(|call| call.ends_with("/merge")).count()
 }
 
 #[tokio::test]
 async fn nothing_is_even_asked_when_it_is_off() {
     let server = repository().start().await;
     let report = merge_with(&server, &AutoMerge::default()).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(1)));
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Refused, Some(1)));
     assert!(server.calls().is_empty());
 }
 
@@ -96,13 +103,13 @@ async fn nothing_is_even_asked_when_it_is_off() {
 async fn a_merge_names_its_commit_and_is_read_back() {
     let server = repository().start().await;
     let report = merge_with(&server, &settings()).await;
-    assert_eq!(report.decision, Outcome::Merged, "{report:?}");
+    assert_eq!(report.decision, MergeOutcome::Merged, "{report:?}");
     assert_eq!(report.conditions.len(), 11);
     assert_eq!(report.merged_as, server.state().pulls[&40].merged_as);
     let calls = server.calls();
     let call = calls.iter().find(|call| call.path.ends_with("/merge")).unwrap();
-    assert_eq!(call.body, json!({ "sha": sha_for("bot/31"), "merge_method": "merge" }));
-    assert!(report.line().starts_with("Merged as "), "{}", report.line());
+    assert_eq!(call.body, json!({ "sha": fake_sha("bot/31"), "merge_method": "merge" }));
+    assert!(report.to_line().starts_with("Merged as "), "{}", report.to_line());
     assert!(report.steps.is_empty());
     assert!(server.state().branches.contains_key("bot/31"), "nobody asked for its end");
     assert!(!server.state().issues[&31].closed);
@@ -126,9 +133,14 @@ async fn what_comes_after_is_reported_step_by_step() {
     assert!(server.state().issues[&31].closed);
     assert!(server.comments(31)[0].contains(&report.merged_as.unwrap()));
 
-    let server = repository().fault(Fault::status("/git/refs", 403, "no").times(9)).start().await;
+    let server =
+        repository().fault(GitHubFault::status("/git/refs", 403, "no").times(9)).start().await;
     let report = merge_with(&server, &after).await;
-    assert_eq!(report.decision, Outcome::Merged, "a merge whose branch stays is still a merge");
+    assert_eq!(
+        report.decision,
+        MergeOutcome::Merged,
+        "a merge whose branch stays is still a merge"
+    );
     assert!(!report.steps[1].ok && report.steps[2].ok);
 }
 
@@ -151,22 +163,22 @@ async fn pending_checks_are_waited_for_without_haste() {
     let server = repository().pending_check(40, "slow", 2).start().await;
     let settings = AutoMerge { required_checks: vec!["test".into(), "slow".into()], ..settings() };
     let clock = FakeClock::default();
-    let report = run(&client(&server), &request(), &settings, &clock).await;
-    assert_eq!(report.decision, Outcome::Merged, "{report:?}");
+    let report = merge_if_allowed(&client(&server), &request(), &settings, &clock).await;
+    assert_eq!(report.decision, MergeOutcome::Merged, "{report:?}");
     assert_eq!(*clock.slept.lock().unwrap(), [Duration::from_secs(10); 2]);
 }
 
 #[tokio::test]
 async fn waiting_has_an_end_and_names_what_is_pending_or_missing() {
     for (fake, outcome, part) in [
-        (repository().stuck_check(40, "slow"), Outcome::Waiting, "check `slow` is pending"),
-        (repository().check(40, "fast", "success"), Outcome::Refused, "`slow` is missing"),
+        (repository().stuck_check(40, "slow"), MergeOutcome::Waiting, "check `slow` is pending"),
+        (repository().check(40, "fast", "success"), MergeOutcome::Refused, "`slow` is missing"),
     ] {
         let server = fake.start().await;
         let required = vec!["test".to_owned(), "slow".to_owned()];
         let settings = AutoMerge { required_checks: required, wait_seconds: 25, ..settings() };
         let clock = FakeClock::default();
-        let report = run(&client(&server), &request(), &settings, &clock).await;
+        let report = merge_if_allowed(&client(&server), &request(), &settings, &clock).await;
         assert_eq!((report.decision, report.condition), (outcome, Some(6)));
         assert!(report.reason.unwrap().contains(part));
         let slept: Duration = clock.slept.lock().unwrap().iter().sum();
@@ -178,15 +190,15 @@ async fn waiting_has_an_end_and_names_what_is_pending_or_missing() {
 #[tokio::test]
 async fn the_service_may_need_a_while_to_know_whether_it_can_be_merged() {
     let server = repository().pull_with(40, |pull| pull.unknown_times = 2).start().await;
-    assert_eq!(merge_with(&server, &settings()).await.decision, Outcome::Merged);
+    assert_eq!(merge_with(&server, &settings()).await.decision, MergeOutcome::Merged);
 }
 
 #[tokio::test]
 async fn a_head_that_moves_while_we_wait_is_not_merged() {
     let server = repository().stuck_check(40, "slow").start().await;
     let move_head = || {
-        server.change(|state| {
-            let sha = sha_for("somebody pushed");
+        server.change_state(|state| {
+            let sha = fake_sha("somebody pushed");
             state.pulls.get_mut(&40).unwrap().head_sha = sha.clone();
             let green = state.checks.values().next().unwrap().clone();
             let green = green.into_iter().map(|mut check| {
@@ -198,38 +210,40 @@ async fn a_head_that_moves_while_we_wait_is_not_merged() {
     };
     let clock = FakeClock { meanwhile: Some(&move_head), ..FakeClock::default() };
     let settings = AutoMerge { required_checks: vec!["test".into(), "slow".into()], ..settings() };
-    let report = run(&client(&server), &request(), &settings, &clock).await;
+    let report = merge_if_allowed(&client(&server), &request(), &settings, &clock).await;
     // Its checks are green, but the declared ones were run on another commit.
-    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(5)), "{report:?}");
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Refused, Some(5)), "{report:?}");
     assert_eq!(merges(&server), 0);
 }
 
 #[tokio::test]
 async fn everything_is_asked_again_right_before_the_call() {
-    let fault = Fault::status("/files", 403, "no longer").after(1).times(9);
+    let fault = GitHubFault::status("/files", 403, "no longer").after(1).times(9);
     let server = repository().fault(fault).start().await;
     let report = merge_with(&server, &settings()).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(10)));
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Refused, Some(10)));
     assert_eq!(merges(&server), 0);
 }
 
 #[tokio::test]
 async fn the_services_no_is_reported_and_no_other_way_is_tried() {
     let server = repository()
-        .fault(Fault::status("/merge", 405, "Squash merges are not allowed").times(9))
+        .fault(GitHubFault::status("/merge", 405, "Squash merges are not allowed").times(9))
         .start()
         .await;
     let report = merge_with(&server, &settings()).await;
-    assert_eq!(report.decision, Outcome::Refused);
-    assert!(report.line().contains("Squash merges are not allowed"), "{}", report.line());
+    assert_eq!(report.decision, MergeOutcome::Refused);
+    assert!(report.to_line().contains("Squash merges are not allowed"), "{}", report.to_line());
     assert_eq!(merges(&server), 1);
 }
 
 #[tokio::test]
 async fn a_lost_answer_is_read_and_not_repeated() {
-    let server =
-        repository().fault(Fault::on("/merge", FaultKind::LostAnswer).method("PUT")).start().await;
-    assert_eq!(merge_with(&server, &settings()).await.decision, Outcome::Merged);
+    let server = repository()
+        .fault(GitHubFault::new("/merge", GitHubFaultKind::LostAnswer).method("PUT"))
+        .start()
+        .await;
+    assert_eq!(merge_with(&server, &settings()).await.decision, MergeOutcome::Merged);
     assert_eq!(merges(&server), 1);
 }
 
@@ -244,12 +258,12 @@ async fn an_error_while_asking_is_a_no() {
         ("/reviews", 8),
         ("/files", 10),
     ] {
-        let fault = Fault::status(path, 403, "Resource not accessible").times(99);
+        let fault = GitHubFault::status(path, 403, "Resource not accessible").times(99);
         let server = repository().fault(fault).start().await;
         let report = merge_with(&server, &settings()).await;
         assert_eq!(
             (report.decision, report.condition),
-            (Outcome::Refused, Some(condition)),
+            (MergeOutcome::Refused, Some(condition)),
             "{path}"
         );
         assert_eq!(merges(&server), 0);
@@ -258,8 +272,8 @@ async fn an_error_while_asking_is_a_no() {
 
 /// The checks of the commit that pull request 40 is merged as.
 fn merged_checks(fake: FakeGitHub, conclusion: &str) -> FakeGitHub {
-    let sha = sha_for(&format!("merge of 40 at {}", sha_for("bot/31")));
-    let check = repertoire_scripted::github::Check {
+    let sha = fake_sha(&format!("merge of 40 at {}", fake_sha("bot/31")));
+    let check = repertoire_scripted::github::FakeCheck {
         name: "test".to_owned(),
         status: "completed".to_owned(),
         conclusion: Some(conclusion.to_owned()),
@@ -277,28 +291,28 @@ async fn red_checks_after_a_merge_halt_merging_until_a_person_answers() {
     let server = fake.start().await;
     let watching = AutoMerge { watch_seconds: 60, ..settings() };
     let report = merge_with(&server, &watching).await;
-    assert_eq!(report.decision, Outcome::Merged, "a merge with red checks is still a merge");
+    assert_eq!(report.decision, MergeOutcome::Merged, "a merge with red checks is still a merge");
     let step = report.steps.last().unwrap();
     assert!(!step.ok && step.detail.contains("halted by issue 51"), "{step:?}");
     let state = server.state();
     assert_eq!(state.issues[&51].labels, [repertoire_github::automerge::HALT_LABEL]);
     assert!(state.issues[&51].body.contains("- test: failure"));
 
-    let next = Request { number: 50, witness: checked("bot/50"), ..request() };
+    let next = AutoMergeRequest { number: 50, witness: checked("bot/50"), ..request() };
     let clock = FakeClock::default();
-    let report = run(&client(&server), &next, &settings(), &clock).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(1)));
+    let report = merge_if_allowed(&client(&server), &next, &settings(), &clock).await;
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Waiting, Some(1)));
     assert!(report.reason.unwrap().contains("issue 51 is open"));
-    server.change(|state| state.issues.get_mut(&51).unwrap().closed = true);
-    let report = run(&client(&server), &next, &settings(), &clock).await;
-    assert_eq!(report.decision, Outcome::Merged, "{report:?}");
+    server.change_state(|state| state.issues.get_mut(&51).unwrap().closed = true);
+    let report = merge_if_allowed(&client(&server), &next, &settings(), &clock).await;
+    assert_eq!(report.decision, MergeOutcome::Merged, "{report:?}");
 }
 
 #[tokio::test]
 async fn a_strangers_issue_halts_nothing() {
     let label = repertoire_github::automerge::HALT_LABEL;
     let server = repository().issue(60, "Halted!", "", "mallory").label(60, label).start().await;
-    assert_eq!(merge_with(&server, &settings()).await.decision, Outcome::Merged);
+    assert_eq!(merge_with(&server, &settings()).await.decision, MergeOutcome::Merged);
 }
 
 #[tokio::test]
@@ -322,7 +336,7 @@ async fn text_is_not_an_approval() {
         .start()
         .await;
     let report = merge_with(&server, &settings()).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(8)));
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Waiting, Some(8)));
 }
 
 #[tokio::test]
@@ -330,38 +344,44 @@ async fn an_approval_by_whoever_asked_is_not_one_and_is_not_waited_for() {
     let server = repository().stuck_check(40, "slow").start().await;
     let required = vec!["test".to_owned(), "slow".to_owned()];
     let settings = AutoMerge { required_checks: required, ..settings() };
-    let asked = Request { asked_by: Fact::Known(vec!["Ada".to_owned()]), ..request() };
+    let asked =
+        AutoMergeRequest { asked_by: MergeFact::Known(vec!["Ada".to_owned()]), ..request() };
     let clock = FakeClock::default();
-    let report = run(&client(&server), &asked, &settings, &clock).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(6)), "{report:?}");
+    let report = merge_if_allowed(&client(&server), &asked, &settings, &clock).await;
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Waiting, Some(6)), "{report:?}");
     assert!(clock.slept.lock().unwrap().is_empty(), "people are not waited for");
-    server.change(|state| {
+    server.change_state(|state| {
         let checks = state.checks.values_mut().flatten();
         checks.for_each(|check| {
             (check.status, check.conclusion) = ("completed".into(), Some("success".into()));
         });
     });
-    let report = run(&client(&server), &asked, &settings, &clock).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Waiting, Some(8)));
-    assert!(report.line().starts_with("Not merged yet: 0 of 1 approvals"), "{}", report.line());
+    let report = merge_if_allowed(&client(&server), &asked, &settings, &clock).await;
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Waiting, Some(8)));
+    assert!(
+        report.to_line().starts_with("Not merged yet: 0 of 1 approvals"),
+        "{}",
+        report.to_line()
+    );
     assert_eq!(merges(&server), 0);
 }
 
 #[tokio::test]
 async fn without_the_journal_the_service_says_who_moved_the_branch() {
-    let later = Request { witness: Witness::Service, ..request() };
+    let later = AutoMergeRequest { witness: MergeEvidence::Service, ..request() };
     let server = repository().start().await;
     let clock = FakeClock::default();
-    let report = run(&client(&server), &later, &settings(), &clock).await;
-    assert_eq!(report.decision, Outcome::Merged, "{report:?}");
+    let report = merge_if_allowed(&client(&server), &later, &settings(), &clock).await;
+    assert_eq!(report.decision, MergeOutcome::Merged, "{report:?}");
     let server = repository().start().await;
-    server.change(|state| state.push(40, "ada", &sha_for("bot/31")));
-    let report = run(&client(&server), &later, &settings(), &clock).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(5)));
+    server.change_state(|state| state.push(40, "ada", &fake_sha("bot/31")));
+    let report = merge_if_allowed(&client(&server), &later, &settings(), &clock).await;
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Refused, Some(5)));
     assert!(report.reason.unwrap().contains("ada has moved its branch"));
-    let server = repository().fault(Fault::status("/activity", 403, "no").times(9)).start().await;
-    let report = run(&client(&server), &later, &settings(), &clock).await;
-    assert_eq!((report.decision, report.condition), (Outcome::Refused, Some(5)));
+    let server =
+        repository().fault(GitHubFault::status("/activity", 403, "no").times(9)).start().await;
+    let report = merge_if_allowed(&client(&server), &later, &settings(), &clock).await;
+    assert_eq!((report.decision, report.condition), (MergeOutcome::Refused, Some(5)));
 }
 
 #[tokio::test]
@@ -369,8 +389,8 @@ async fn a_head_that_moves_between_the_decision_and_the_merge_is_refused_by_its_
     // Everything is asked twice, and then somebody is quicker.
     let server = repository().pull_with(40, |pull| pull.moves_after = Some(1)).start().await;
     let report = merge_with(&server, &settings()).await;
-    assert_eq!(report.decision, Outcome::Refused, "{report:?}");
-    assert!(report.line().contains("Head branch was modified"), "{}", report.line());
+    assert_eq!(report.decision, MergeOutcome::Refused, "{report:?}");
+    assert!(report.to_line().contains("Head branch was modified"), "{}", report.to_line());
     assert_eq!(merges(&server), 1);
     assert_eq!(server.state().pulls[&40].merged_as, None);
 }
@@ -378,10 +398,11 @@ async fn a_head_that_moves_between_the_decision_and_the_merge_is_refused_by_its_
 #[tokio::test]
 async fn a_pull_request_is_never_closed_as_the_issue_of_another() {
     let server = repository().pull(41, "feature", "ada").start().await;
-    let theirs = Request { issue: Some(41), ..request() };
+    let theirs = AutoMergeRequest { issue: Some(41), ..request() };
     let settings = AutoMerge { close_issue: true, ..settings() };
-    let report = run(&client(&server), &theirs, &settings, &FakeClock::default()).await;
-    assert_eq!(report.decision, Outcome::Merged);
+    let report =
+        merge_if_allowed(&client(&server), &theirs, &settings, &FakeClock::default()).await;
+    assert_eq!(report.decision, MergeOutcome::Merged);
     assert!(!report.steps[0].ok && report.steps[0].detail.contains("is a pull request"));
     assert!(!server.state().issues[&41].closed && server.comments(41).is_empty());
 }
@@ -394,7 +415,7 @@ async fn a_check_that_anybody_could_report_is_said() {
     let apps = [("test".to_owned(), "github-actions".to_owned())].into();
     let server = repository().start().await;
     let report = merge_with(&server, &AutoMerge { check_apps: apps, ..settings() }).await;
-    assert_eq!((report.decision, report.remarks), (Outcome::Merged, Vec::new()));
+    assert_eq!((report.decision, report.remarks), (MergeOutcome::Merged, Vec::new()));
 }
 
 #[tokio::test]
@@ -423,7 +444,7 @@ async fn what_protection_demands_is_demanded_though_it_cannot_be_read_in_full() 
 #[tokio::test]
 async fn a_report_is_what_the_skill_promises() {
     let server = repository()
-        .with(|state| drop(state.checks.remove(&sha_for("bot/31"))))
+        .with(|state| drop(state.checks.remove(&fake_sha("bot/31"))))
         .check(40, "lint", "success")
         .start()
         .await;

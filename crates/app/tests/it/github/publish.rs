@@ -1,13 +1,14 @@
 //! Branches that go out, with real repositories.
 
 use camino::Utf8PathBuf;
-use repertoire_git::repo::{Git, Oid, Remote};
-use repertoire_github::client::Client;
-use repertoire_github::comment::Harmless;
+use repertoire_git::repo::{GitClient, GitObjectId, GitRemote};
+use repertoire_github::client::GitHubClient;
+use repertoire_github::comment::NeutraliseRules;
 use repertoire_github::publish::{
-    Opened, Publication, PublishError, Pushed, Words, open, push, remote_of,
+    BranchPublication, OpenedPull, PublishError, PullText, PushedBranch, open_pull, push_branch,
+    remote_of,
 };
-use repertoire_scripted::github::{FakeGitHub, GitHubServer, TOKEN, basic};
+use repertoire_scripted::github::{FakeGitHub, GitHubServer, TOKEN, encode_basic};
 
 use super::client;
 use crate::repo::{Repo, git_in};
@@ -17,15 +18,15 @@ struct Place {
     repo: Repo,
     bare: Utf8PathBuf,
     server: GitHubServer,
-    client: Client,
-    git: Git,
-    base: Oid,
+    client: GitHubClient,
+    git: GitClient,
+    base: GitObjectId,
 }
 
 impl Place {
     async fn new() -> Place {
         let repo = Repo::new();
-        let base = repo.engine().head().await.unwrap();
+        let base = repo.engine().head_commit().await.unwrap();
         let bare = repo.base.join("remote.git");
         git_in(&repo.base, &["clone", "--quiet", "--bare", repo.dir.as_str(), bare.as_str()]);
         repo.git(&["remote", "add", "origin", bare.as_str()]);
@@ -34,17 +35,17 @@ impl Place {
         Place { repo, bare, server, client, git, base }
     }
 
-    fn by_path(&self) -> Remote {
-        Remote { url: self.bare.to_string(), header: None }
+    fn by_path(&self) -> GitRemote {
+        GitRemote { url: self.bare.to_string(), header: None }
     }
 
     fn publication<'a>(
         &'a self,
-        remote: &'a Remote,
+        remote: &'a GitRemote,
         branch: &'a str,
-        commit: &'a Oid,
-    ) -> Publication<'a> {
-        Publication {
+        commit: &'a GitObjectId,
+    ) -> BranchPublication<'a> {
+        BranchPublication {
             git: &self.git,
             client: &self.client,
             remote,
@@ -56,22 +57,22 @@ impl Place {
         }
     }
 
-    async fn push(&self, branch: &str, commit: &Oid) -> Result<Pushed, PublishError> {
-        push(&self.publication(&self.by_path(), branch, commit)).await
+    async fn push(&self, branch: &str, commit: &GitObjectId) -> Result<PushedBranch, PublishError> {
+        push_branch(&self.publication(&self.by_path(), branch, commit)).await
     }
 
     fn tip(&self, branch: &str) -> String {
         git_in(&self.bare, &["--git-dir", ".", "rev-parse", &format!("refs/heads/{branch}")])
     }
 
-    fn change(&self, path: &str) -> Oid {
+    fn change(&self, path: &str) -> GitObjectId {
         self.repo.file(path, "changed\n");
         self.repo.commit(&format!("change {path}"))
     }
 }
 
-fn words() -> Words<'static> {
-    Words {
+fn words() -> PullText<'static> {
+    PullText {
         title: "Fix search,\n closes #31",
         ours: "For issue 31.",
         theirs: "cc @ada <!-- hidden -->",
@@ -85,13 +86,13 @@ async fn a_branch_is_pushed_and_a_draft_opened_once() {
     let commit = place.change("src/lib.rs");
     let remote = place.by_path();
     let what = place.publication(&remote, "bot/31", &commit);
-    assert!(!push(&what).await.unwrap().was_there);
-    assert!(push(&what).await.unwrap().was_there);
+    assert!(!push_branch(&what).await.unwrap().was_there);
+    assert!(push_branch(&what).await.unwrap().was_there);
     assert_eq!(place.tip("bot/31"), commit.as_str());
-    let Opened { number, is_new, draft, .. } =
-        open(&what, &words(), &Harmless::default()).await.unwrap();
+    let OpenedPull { number, is_new, draft, .. } =
+        open_pull(&what, &words(), &NeutraliseRules::default()).await.unwrap();
     assert!(is_new && draft);
-    let again = open(&what, &words(), &Harmless::default()).await.unwrap();
+    let again = open_pull(&what, &words(), &NeutraliseRules::default()).await.unwrap();
     assert_eq!((again.number, again.is_new), (number, false));
     let state = place.server.state();
     let issue = &state.issues[&number];
@@ -105,13 +106,13 @@ async fn the_token_goes_over_http_in_a_header_and_nowhere_else() {
     let commit = place.change("src/lib.rs");
     let remote = remote_of(&place.server.url(), &place.client).unwrap();
     let before = place.repo.git(&["config", "--local", "--list"]);
-    push(&place.publication(&remote, "bot/31", &commit)).await.unwrap();
+    push_branch(&place.publication(&remote, "bot/31", &commit)).await.unwrap();
     assert_eq!(place.tip("bot/31"), commit.as_str());
     assert_eq!(place.repo.git(&["config", "--local", "--list"]), before);
     let calls = place.server.calls();
     let sent: Vec<_> = calls.iter().filter(|call| call.path.contains(".git/")).collect();
     assert!(sent.iter().any(|call| call.path.ends_with("/git-receive-pack")), "{sent:?}");
-    let expect = format!("Basic {}", basic(&format!("x-access-token:{TOKEN}")));
+    let expect = format!("Basic {}", encode_basic(&format!("x-access-token:{TOKEN}")));
     for call in sent {
         assert_eq!(call.authorization.as_deref(), Some(expect.as_str()));
         assert!(!call.path.contains(TOKEN));
@@ -123,9 +124,9 @@ async fn a_wrong_token_is_refused_and_not_shown() {
     let place = Place::new().await;
     let commit = place.change("src/lib.rs");
     let mut remote = remote_of(&place.server.url(), &place.client).unwrap();
-    let wrong = basic("x-access-token:ghs_wrong_one");
+    let wrong = encode_basic("x-access-token:ghs_wrong_one");
     remote.header = Some(format!("Authorization: Basic {wrong}"));
-    let error = push(&place.publication(&remote, "bot/31", &commit)).await.unwrap_err();
+    let error = push_branch(&place.publication(&remote, "bot/31", &commit)).await.unwrap_err();
     let shown = format!("{error} {error:?}");
     assert!(!shown.contains(&wrong) && !shown.contains(TOKEN), "{shown}");
 }
@@ -161,10 +162,11 @@ async fn only_our_branches_are_pushed() {
         assert!(place.push(branch, &commit).await.is_err(), "{branch}");
     }
     let remote = place.by_path();
-    let nobodys = Publication { prefix: "", ..place.publication(&remote, "main", &commit) };
-    assert!(matches!(push(&nobodys).await, Err(PublishError::NotOurs { .. })));
-    let base = Publication { base: "bot/31", ..place.publication(&remote, "bot/31", &commit) };
-    assert!(matches!(push(&base).await, Err(PublishError::Guarded { .. })));
+    let nobodys = BranchPublication { prefix: "", ..place.publication(&remote, "main", &commit) };
+    assert!(matches!(push_branch(&nobodys).await, Err(PublishError::NotOurs { .. })));
+    let base =
+        BranchPublication { base: "bot/31", ..place.publication(&remote, "bot/31", &commit) };
+    assert!(matches!(push_branch(&base).await, Err(PublishError::Guarded { .. })));
     assert_eq!(place.tip("main"), place.base.as_str());
 }
 
@@ -173,7 +175,7 @@ async fn a_protected_branch_is_not_moved_though_it_has_our_prefix() {
     let place = Place::new().await;
     let first = place.change("a.rs");
     place.push("bot/keep", &first).await.unwrap();
-    place.server.change(|state| {
+    place.server.change_state(|state| {
         state.branches.entry("bot/keep".to_owned()).or_default().protection =
             Some(serde_json::json!({}));
     });
@@ -230,8 +232,9 @@ async fn a_file_that_is_renamed_out_of_the_way_is_seen() {
     place.repo.git(&["mv", "AGENTS.md", "notes.md"]);
     let commit = place.repo.commit("move");
     let remote = place.by_path();
-    let what = Publication { base_commit: &base, ..place.publication(&remote, "bot/31", &commit) };
-    assert!(matches!(push(&what).await, Err(PublishError::Protected { .. })));
+    let what =
+        BranchPublication { base_commit: &base, ..place.publication(&remote, "bot/31", &commit) };
+    assert!(matches!(push_branch(&what).await, Err(PublishError::Protected { .. })));
 }
 
 #[tokio::test]
@@ -250,15 +253,15 @@ async fn a_checkout_without_history_is_pushed_from() {
     git_in(&place.repo.base, &["clone", "--quiet", "--depth=1", "--branch=main", &url, "shallow"]);
     let dir = place.repo.base.join("shallow");
     let git = place.git.in_dir(&dir);
-    let base = git.head().await.unwrap();
+    let base = git.head_commit().await.unwrap();
     crate::repo::write(&dir.join("new.rs"), "x\n");
     let commit = crate::repo::commit_in(&dir, "new");
     let remote = place.by_path();
-    let what = Publication {
+    let what = BranchPublication {
         git: &git,
         base_commit: &base,
         ..place.publication(&remote, "bot/31", &commit)
     };
-    push(&what).await.unwrap();
+    push_branch(&what).await.unwrap();
     assert_eq!(place.tip("bot/31"), commit.as_str());
 }

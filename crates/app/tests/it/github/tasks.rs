@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use repertoire_github::actor;
-use repertoire_github::comment::Harmless;
-use repertoire_github::tasks::PassedOver;
+use repertoire_github::comment::NeutraliseRules;
+use repertoire_github::tasks::SkippedTask;
 use repertoire_github::tasks::issues::{
-    EndLabels, IssueRules, Outcome, Report, claim, report, tasks,
+    IssueOutcome, IssueReport, IssueRules, OutcomeLabels, claim_issue, find_issue_tasks,
+    report_outcome,
 };
-use repertoire_scripted::github::{FakeGitHub, Fault, GitHubServer};
+use repertoire_scripted::github::{FakeGitHub, GitHubFault, GitHubServer};
 
 use super::{BOT, client};
 
@@ -19,14 +20,14 @@ fn rules() -> IssueRules {
     let bots = ["planner[bot]", "asker[bot]"].map(str::to_owned);
     IssueRules {
         task_label: "agent-task".to_owned(),
-        ended: EndLabels {
+        ended: OutcomeLabels {
             done: "agent-done".to_owned(),
             failed: "agent-failed".to_owned(),
             waiting: "agent-waiting".to_owned(),
         },
         working_label: Some(WORKING.to_owned()),
         lease: Duration::from_secs(3600),
-        who: actor::Rules {
+        who: actor::ActorRules {
             allowed_bots: bots.to_vec(),
             allowed_non_write_users: vec!["trusted".to_owned()],
             bot_login: BOT.to_owned(),
@@ -47,14 +48,14 @@ fn repository() -> FakeGitHub {
 
 /// What is picked, and what is not and why.
 async fn picked(server: &GitHubServer, rules: &IssueRules) -> (Vec<String>, Vec<String>) {
-    let (found, passed) = tasks(&client(server), rules).await.unwrap();
-    let line = |one: &PassedOver| format!("{} {}", one.id, one.why);
+    let (found, passed) = find_issue_tasks(&client(server), rules).await.unwrap();
+    let line = |one: &SkippedTask| format!("{} {}", one.id, one.why);
     (found.into_iter().map(|task| task.id).collect(), passed.iter().map(line).collect())
 }
 
-fn failure(run: &str) -> Report<'_> {
-    Report {
-        outcome: Outcome::Failed,
+fn failure(run: &str) -> IssueReport<'_> {
+    IssueReport {
+        outcome: IssueOutcome::Failed,
         run,
         ours: "Failed: the tests stay red.",
         theirs: "cc @ada",
@@ -94,7 +95,7 @@ async fn only_issues_that_somebody_entitled_asked_for_are_picked() {
         .page_size(3)
         .start()
         .await;
-    let (found, passed) = tasks(&client(&server), &rules()).await.unwrap();
+    let (found, passed) = find_issue_tasks(&client(&server), &rules()).await.unwrap();
     let ids: Vec<_> = found.iter().map(|task| (task.id.as_str(), task.priority)).collect();
     assert_eq!(ids, [("issue-1", 5), ("issue-4", 5), ("issue-9", 1)]);
     let why: Vec<_> = passed.iter().map(|it| format!("{} {}", it.id, it.why)).collect();
@@ -111,7 +112,7 @@ async fn only_issues_that_somebody_entitled_asked_for_are_picked() {
             "issue-8 is assigned to ada",
         ]
     );
-    assert!(server.writes().is_empty());
+    assert!(server.write_calls().is_empty());
 }
 
 #[tokio::test]
@@ -123,7 +124,7 @@ async fn an_issue_whose_labeller_is_not_known_is_not_picked() {
         })
         .start()
         .await;
-    let (found, passed) = tasks(&client(&server), &rules()).await.unwrap();
+    let (found, passed) = find_issue_tasks(&client(&server), &rules()).await.unwrap();
     assert!(found.is_empty());
     assert_eq!(passed[0].why, "does not say who added the label `agent-task`");
 }
@@ -133,10 +134,10 @@ async fn a_permission_that_cannot_be_asked_is_an_error_and_no_yes() {
     let server = repository()
         .issue(1, "A", "", "ada")
         .label_by(1, "agent-task", "ada")
-        .fault(Fault::forbidden("/permission", "metadata=read").times(9))
+        .fault(GitHubFault::forbidden("/permission", "metadata=read").times(9))
         .start()
         .await;
-    assert!(tasks(&client(&server), &rules()).await.unwrap_err().is_forbidden());
+    assert!(find_issue_tasks(&client(&server), &rules()).await.unwrap_err().is_forbidden());
 }
 
 #[tokio::test]
@@ -145,34 +146,42 @@ async fn a_task_that_failed_is_labelled_said_once_and_not_picked_again() {
         repository().issue(1, "A", "", "ada").label_by(1, "agent-task", "ada").start().await;
     let client = client(&server);
     for _ in 0..2 {
-        report(&client, 1, &rules(), &failure("77"), &Harmless::default()).await.unwrap();
+        report_outcome(&client, 1, &rules(), &failure("77"), &NeutraliseRules::default())
+            .await
+            .unwrap();
     }
     assert_eq!(server.labels(1), ["agent-task", "agent-failed"]);
     let comments = server.comments(1);
     assert_eq!(comments.len(), 1);
     assert!(comments[0].contains("the tests stay red") && !comments[0].contains("@ada"));
-    assert!(tasks(&client, &rules()).await.unwrap().0.is_empty());
+    assert!(find_issue_tasks(&client, &rules()).await.unwrap().0.is_empty());
 }
 
 #[tokio::test]
 async fn a_failure_is_labelled_even_if_it_cannot_be_said() {
     let server = repository()
         .issue(1, "A", "", "ada")
-        .fault(Fault::forbidden("/comments", "issues=write").times(9))
+        .fault(GitHubFault::forbidden("/comments", "issues=write").times(9))
         .start()
         .await;
-    let said = report(&client(&server), 1, &rules(), &failure("77"), &Harmless::default()).await;
+    let said =
+        report_outcome(&client(&server), 1, &rules(), &failure("77"), &NeutraliseRules::default())
+            .await;
     assert!(said.unwrap_err().is_forbidden());
     assert_eq!(server.labels(1), ["agent-failed"]);
 }
 
 #[tokio::test]
 async fn what_is_done_or_waits_is_labelled_and_not_picked_again_until_the_label_is_off() {
-    for (outcome, label) in [(Outcome::Done, "agent-done"), (Outcome::Waiting, "agent-waiting")] {
+    for (outcome, label) in
+        [(IssueOutcome::Done, "agent-done"), (IssueOutcome::Waiting, "agent-waiting")]
+    {
         let server =
             repository().issue(1, "A", "", "ada").label_by(1, "agent-task", "ada").start().await;
-        let said = Report { outcome, ..failure("1") };
-        report(&client(&server), 1, &rules(), &said, &Harmless::default()).await.unwrap();
+        let said = IssueReport { outcome, ..failure("1") };
+        report_outcome(&client(&server), 1, &rules(), &said, &NeutraliseRules::default())
+            .await
+            .unwrap();
         assert_eq!(server.labels(1), ["agent-task", label]);
         let (found, passed) = picked(&server, &rules()).await;
         assert!(found.is_empty() && passed[0].contains(&format!("`{label}`")), "{passed:?}");
@@ -185,8 +194,10 @@ async fn what_is_done_or_waits_is_labelled_and_not_picked_again_until_the_label_
 async fn what_was_stopped_is_picked_again() {
     let server =
         repository().issue(1, "A", "", "ada").label_by(1, "agent-task", "ada").start().await;
-    let said = Report { outcome: Outcome::Stopped, ..failure("1") };
-    report(&client(&server), 1, &rules(), &said, &Harmless::default()).await.unwrap();
+    let said = IssueReport { outcome: IssueOutcome::Stopped, ..failure("1") };
+    report_outcome(&client(&server), 1, &rules(), &said, &NeutraliseRules::default())
+        .await
+        .unwrap();
     assert_eq!((server.labels(1).len(), server.comments(1).len()), (1, 1));
     assert_eq!(picked(&server, &rules()).await.0, ["issue-1"]);
 }
@@ -202,7 +213,7 @@ async fn what_a_person_wants_tried_again_is_picked_whatever_became_of_it() {
     let again = IssueRules { again: BTreeSet::from(["issue-1".to_owned()]), ..rules() };
     assert!(picked(&server, &rules()).await.0.is_empty());
     assert_eq!(picked(&server, &again).await.0, ["issue-1"]);
-    assert_eq!(claim(&client(&server), 1, &again).await.unwrap(), None);
+    assert_eq!(claim_issue(&client(&server), 1, &again).await.unwrap(), None);
     assert_eq!(server.labels(1), ["agent-task"], "it has not failed yet");
 }
 
@@ -228,12 +239,12 @@ async fn what_another_run_works_on_is_not_picked_until_its_claim_is_old() {
     let (found, passed) = picked(&server, &rules()).await;
     assert!(found.is_empty() && passed[0].contains("worked on by another run"), "{passed:?}");
     // Both looked at the list before either began: the second one sees it when it begins.
-    let why = claim(&client(&server), 1, &rules()).await.unwrap().unwrap();
+    let why = claim_issue(&client(&server), 1, &rules()).await.unwrap().unwrap();
     assert!(why.contains("worked on by another run since"), "{why}");
-    assert!(server.writes().is_empty());
+    assert!(server.write_calls().is_empty());
     let server = claimed(3601).await;
     assert_eq!(picked(&server, &rules()).await.0, ["issue-1"]);
-    assert_eq!(claim(&client(&server), 1, &rules()).await.unwrap(), None);
+    assert_eq!(claim_issue(&client(&server), 1, &rules()).await.unwrap(), None);
     assert_eq!(server.labels(1), ["agent-task"], "room for a label with another time");
 }
 
@@ -263,7 +274,7 @@ async fn what_its_author_changed_after_the_label_is_not_picked() {
     assert_eq!(passed, [format!("issue-2 {why}"), format!("issue-3 {why}")]);
     let client = client(&server);
     client.remove_label(2, "agent-task").await.unwrap();
-    server.change(|state| state.login = "ada".to_owned());
+    server.change_state(|state| state.login = "ada".to_owned());
     client.add_label(2, "agent-task").await.unwrap();
     assert_eq!(picked(&server, &rules()).await.0, ["issue-1", "issue-2", "issue-4", "issue-5"]);
 }
@@ -273,7 +284,7 @@ async fn an_issue_of_which_nobody_says_whether_it_was_edited_is_not_picked() {
     let server = repository()
         .issue(1, "A", "", "stranger")
         .label_by(1, "agent-task", "ada")
-        .fault(Fault::forbidden("/graphql", "issues=read").times(9))
+        .fault(GitHubFault::forbidden("/graphql", "issues=read").times(9))
         .start()
         .await;
     let (found, passed) = picked(&server, &rules()).await;

@@ -1,8 +1,8 @@
 //! One comment and one label, whatever happens.
 
-use repertoire_github::tracking::{CommentKind, Saying, Tracking, TrackingSettings};
-use repertoire_model::Secret;
-use repertoire_scripted::github::{FakeGitHub, Fault, FaultKind, GitHubServer};
+use repertoire_github::tracking::{CommentKind, CommentText, RunTracking, TrackingSettings};
+use repertoire_model::ApiSecret;
+use repertoire_scripted::github::{FakeGitHub, GitHubFault, GitHubFaultKind, GitHubServer};
 
 use super::{BOT, client};
 
@@ -16,21 +16,21 @@ fn settings(run: &str, comment: CommentKind) -> TrackingSettings {
         label: Some("agent:working".to_owned()),
         answer_chars_max: 2000,
         triggers: vec!["@repertoire".to_owned()],
-        secrets: vec![Secret::new("hunter2hunter2")],
+        secrets: vec![ApiSecret::new("hunter2hunter2")],
     }
 }
 
-fn said(ours: &str) -> Saying<'_> {
-    Saying { ours, theirs: "" }
+fn said(ours: &str) -> CommentText<'_> {
+    CommentText { ours, theirs: "" }
 }
 
 fn repository() -> FakeGitHub {
     FakeGitHub::new("octo", "repo").issue(31, "Search", "It finds nothing.", "stranger")
 }
 
-async fn begun(server: &GitHubServer, run: &str, kind: CommentKind) -> Tracking {
+async fn begun(server: &GitHubServer, run: &str, kind: CommentKind) -> RunTracking {
     let (tracking, errors) =
-        Tracking::begin(client(server), settings(run, kind), said("Working.")).await;
+        RunTracking::begin_tracking(client(server), settings(run, kind), said("Working.")).await;
     assert_eq!(errors, []);
     tracking
 }
@@ -40,8 +40,8 @@ async fn a_run_has_one_comment_and_its_label_is_gone_at_the_end() {
     let server = repository().start().await;
     let mut tracking = begun(&server, "1", CommentKind::New).await;
     assert_eq!(server.labels(31), ["agent:working"]);
-    tracking.update(said("Still working.")).await.unwrap();
-    let ended = tracking.end(said("Done.")).await;
+    tracking.update_comment(said("Still working.")).await.unwrap();
+    let ended = tracking.end_tracking(said("Done.")).await;
     assert_eq!(ended.errors, []);
     assert!(ended.url.unwrap().contains("#issuecomment-"));
     assert!(server.labels(31).is_empty());
@@ -55,7 +55,7 @@ async fn a_sticky_comment_keeps_earlier_answers_below() {
     let server = repository().start().await;
     for run in ["1", "2"] {
         let tracking = begun(&server, run, CommentKind::Sticky).await;
-        let ended = tracking.end(said(&format!("Answer {run}."))).await;
+        let ended = tracking.end_tracking(said(&format!("Answer {run}."))).await;
         assert_eq!(ended.errors, []);
     }
     let comments = server.comments(31);
@@ -71,7 +71,7 @@ async fn a_run_that_is_repeated_finds_its_own_comment() {
         let server = repository().start().await;
         drop(begun(&server, "1", kind).await);
         let again = begun(&server, "1", kind).await;
-        again.end(said("Done.")).await;
+        again.end_tracking(said("Done.")).await;
         let comments = server.comments(31);
         assert_eq!(comments.len(), 1);
         assert!(!comments[0].contains("Working."), "{}", comments[0]);
@@ -83,7 +83,7 @@ async fn a_run_that_is_repeated_finds_its_own_comment() {
 async fn somebody_elses_marker_is_not_written_over() {
     let server =
         repository().comment(31, "mallory", "<!-- repertoire:tag -->\nhello").start().await;
-    begun(&server, "1", CommentKind::Sticky).await.end(said("Done.")).await;
+    begun(&server, "1", CommentKind::Sticky).await.end_tracking(said("Done.")).await;
     let comments = server.comments(31);
     assert_eq!(comments.len(), 2);
     assert_eq!(comments[0], "<!-- repertoire:tag -->\nhello");
@@ -95,7 +95,7 @@ async fn what_agents_say_is_made_harmless() {
     let tracking = begun(&server, "1", CommentKind::New).await;
     let theirs = "Ask @ada, fixes #31, the key is hunter2hunter2 @repertoire \
                   <!-- repertoire:tag --> ![x](https://e.example/?k=1)";
-    tracking.end(Saying { ours: "**Done.**", theirs }).await;
+    tracking.end_tracking(CommentText { ours: "**Done.**", theirs }).await;
     let comment = &server.comments(31)[0];
     assert!(comment.contains("**Done.**"));
     for bad in ["@ada", "fixes #31", "hunter2", "@repertoire", "<!-- repertoire:tag -->", "!["] {
@@ -105,13 +105,19 @@ async fn what_agents_say_is_made_harmless() {
 
 #[tokio::test]
 async fn the_label_is_taken_off_though_the_comment_cannot_be_written() {
-    let server =
-        repository().fault(Fault::forbidden("/comments", "issues=write").times(9)).start().await;
-    let (tracking, errors) =
-        Tracking::begin(client(&server), settings("1", CommentKind::New), said("Working.")).await;
+    let server = repository()
+        .fault(GitHubFault::forbidden("/comments", "issues=write").times(9))
+        .start()
+        .await;
+    let (tracking, errors) = RunTracking::begin_tracking(
+        client(&server),
+        settings("1", CommentKind::New),
+        said("Working."),
+    )
+    .await;
     assert_eq!(errors.len(), 1);
     assert_eq!(server.labels(31), ["agent:working"]);
-    let ended = tracking.end(said("Done.")).await;
+    let ended = tracking.end_tracking(said("Done.")).await;
     assert_eq!(ended.errors.len(), 1);
     assert!(server.labels(31).is_empty());
 }
@@ -119,12 +125,12 @@ async fn the_label_is_taken_off_though_the_comment_cannot_be_written() {
 #[tokio::test]
 async fn lost_answers_make_no_second_comment_and_leave_no_label() {
     let server = repository()
-        .fault(Fault::on("/labels", FaultKind::LostAnswer).method("POST"))
-        .fault(Fault::on("/comments", FaultKind::LostAnswer).method("POST"))
-        .fault(Fault::on("/labels/", FaultKind::LostAnswer).method("DELETE"))
+        .fault(GitHubFault::new("/labels", GitHubFaultKind::LostAnswer).method("POST"))
+        .fault(GitHubFault::new("/comments", GitHubFaultKind::LostAnswer).method("POST"))
+        .fault(GitHubFault::new("/labels/", GitHubFaultKind::LostAnswer).method("DELETE"))
         .start()
         .await;
-    let ended = begun(&server, "1", CommentKind::New).await.end(said("Done.")).await;
+    let ended = begun(&server, "1", CommentKind::New).await.end_tracking(said("Done.")).await;
     assert_eq!(ended.errors, []);
     assert_eq!(server.comments(31).len(), 1);
     assert!(server.labels(31).is_empty());
@@ -134,8 +140,8 @@ async fn lost_answers_make_no_second_comment_and_leave_no_label() {
 async fn a_comment_that_was_deleted_is_written_again() {
     let server = repository().start().await;
     let tracking = begun(&server, "1", CommentKind::New).await;
-    server.change(|state| state.issues.get_mut(&31).unwrap().comments.clear());
-    assert_eq!(tracking.end(said("Done.")).await.errors, []);
+    server.change_state(|state| state.issues.get_mut(&31).unwrap().comments.clear());
+    assert_eq!(tracking.end_tracking(said("Done.")).await.errors, []);
     assert_eq!(server.comments(31).len(), 1);
 }
 
@@ -143,7 +149,7 @@ async fn a_comment_that_was_deleted_is_written_again() {
 async fn a_panic_ends_the_tracking_too() {
     let server = repository().start().await;
     let tracking = begun(&server, "1", CommentKind::New).await;
-    let work = tracking.around(async { panic!("a defect") }, |(): &()| Default::default());
+    let work = tracking.track_work(async { panic!("a defect") }, |(): &()| Default::default());
     let ended = tokio::spawn(work).await;
     assert!(ended.unwrap_err().is_panic());
     assert!(server.labels(31).is_empty());
@@ -154,8 +160,9 @@ async fn a_panic_ends_the_tracking_too() {
 async fn nothing_is_written_if_nothing_is_wanted() {
     let server = repository().start().await;
     let quiet = TrackingSettings { label: None, ..settings("1", CommentKind::None) };
-    let (tracking, errors) = Tracking::begin(client(&server), quiet, said("Working.")).await;
+    let (tracking, errors) =
+        RunTracking::begin_tracking(client(&server), quiet, said("Working.")).await;
     assert_eq!(errors, []);
-    tracking.end(said("Done.")).await;
-    assert!(server.writes().is_empty());
+    tracking.end_tracking(said("Done.")).await;
+    assert!(server.write_calls().is_empty());
 }

@@ -4,9 +4,9 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use repertoire_review::asking::{Answer, Question};
-use repertoire_review::pipeline::Plan;
-use repertoire_review::record::{Depth, Review};
+use repertoire_review::pipeline::ReviewPlan;
+use repertoire_review::questions::{Answer, Question};
+use repertoire_review::record::{ReviewDepth, ReviewRecord};
 use serde_json::{Value, json};
 
 use super::{FILE, Room, answer, failed, plan, repo, review};
@@ -107,12 +107,12 @@ fn at(all: &[Option<Value>], label: &str) -> Answer {
     }
 }
 
-fn check(plan: &Plan, review: &Review) -> Result<(), TestCaseError> {
+fn check(plan: &ReviewPlan, review: &ReviewRecord) -> Result<(), TestCaseError> {
     for (place, one) in review.findings.iter().enumerate() {
-        let file = plan.gathered.change.file(&one.file);
+        let file = plan.gathered.change.find_file(&one.file);
         let file = file.ok_or_else(|| TestCaseError::fail(format!("{} is elsewhere", one.file)))?;
         prop_assert!(one.lines.first >= 1 && one.lines.last <= file.line_count(), "{one:?}");
-        prop_assert!(file.touches(one.lines), "{one:?}");
+        prop_assert!(file.touches_range(one.lines), "{one:?}");
         prop_assert!(one.failure_scenario.chars().filter(|c| c.is_alphanumeric()).count() >= 10);
         prop_assert!(!one.title.is_empty() && !one.members.is_empty() && !one.excerpt.is_empty());
         prop_assert!((0.0..=1.0).contains(&one.confidence));
@@ -132,7 +132,7 @@ fn check(plan: &Plan, review: &Review) -> Result<(), TestCaseError> {
     // Everything that an agent said is somewhere.
     let said: u32 = review.calls.iter().map(|call| call.answered - call.admitted).sum();
     prop_assert!(review.left_out.len() >= said as usize);
-    let read: Review = serde_json::from_value(serde_json::to_value(review).unwrap()).unwrap();
+    let read: ReviewRecord = serde_json::from_value(serde_json::to_value(review).unwrap()).unwrap();
     prop_assert_eq!(&read.findings, &review.findings);
     Ok(())
 }
@@ -140,8 +140,8 @@ fn check(plan: &Plan, review: &Review) -> Result<(), TestCaseError> {
 #[test]
 fn whatever_they_answer_what_is_reported_has_a_place_and_a_reason() {
     let (repo, runtime) = (repo(), runtime());
-    let quick = runtime.block_on(plan(&repo, Depth::Quick));
-    let deep = runtime.block_on(plan(&repo, Depth::Deep));
+    let quick = runtime.block_on(plan(&repo, ReviewDepth::Quick));
+    let deep = runtime.block_on(plan(&repo, ReviewDepth::Deep));
     let said = (
         answers("findings", finding()),
         answers("insights", insight()),

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_review::change::{Change, FileStatus, LineRange};
-use repertoire_review::finding::Fix;
-use repertoire_review::record::{CallOutcome, CategoryRecord, Review, Validation, Why};
+use repertoire_review::change::{FileStatus, LineRange, ReviewChange};
+use repertoire_review::finding::FindingFix;
+use repertoire_review::record::{
+    CallOutcome, CategoryRecord, FindingValidation, LeftOutReason, ReviewRecord,
+};
 
 use super::made_up::{change, changed, excerpt, review};
 
 /// The same with everything that a model or a file could put into it.
-pub(super) fn hostile() -> (Review, Change) {
+pub(super) fn hostile() -> (ReviewRecord, ReviewChange) {
     let evil = evil();
     let mut change = change();
     let path = "src/a b|`c`,:%\"<i>&\u{202e}.rs";
@@ -32,10 +34,10 @@ pub(super) fn hostile() -> (Review, Change) {
         finding.agents = vec![evil.clone(); 2];
         finding.pattern = Some("x\n::error::".into());
         finding.details = BTreeMap::from([(evil.clone(), evil.clone())]);
-        finding.validation = Validation::Valid { reason: evil.clone() };
+        finding.validation = FindingValidation::Valid { reason: evil.clone() };
     }
-    review.findings[0].fix = Some(Fix::Diff(evil.clone()));
-    review.findings[1].fix = Some(Fix::Prompt(evil.clone()));
+    review.findings[0].fix = Some(FindingFix::Diff(evil.clone()));
+    review.findings[1].fix = Some(FindingFix::Prompt(evil.clone()));
     review.findings[2].lines = LineRange { first: 4_000_000_000, last: 4_000_000_000 };
     review.findings[3].lines = LineRange { first: 0, last: 0 };
     review.insights[0].title = evil.clone();
@@ -48,7 +50,7 @@ pub(super) fn hostile() -> (Review, Change) {
         left_out.title = evil.clone();
         left_out.file = "../../etc/<b>".into();
         left_out.reason = evil.clone();
-        left_out.why = Why::Suppressed;
+        left_out.why = LeftOutReason::Suppressed;
         left_out.fingerprint = Some("x".into());
     }
     review.calls[0].agent = evil.clone();

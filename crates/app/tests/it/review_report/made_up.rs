@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use repertoire_review::change::{
-    Change, ChangedFile, FileStatus, Hunk, Line, LineKind, LineRange, Skipped, Tier,
+    DiffHunk, FilePromptTier, FileStatus, HunkLine, LineKind, LineRange, ReviewChange,
+    ReviewedFile, SkippedFile,
 };
-use repertoire_review::extract::{ReviewKind, Severity};
-use repertoire_review::finding::{Fix, Phase};
+use repertoire_review::extract::{ReviewKind, ReviewSeverity};
+use repertoire_review::finding::{FindingFix, Phase};
 use repertoire_review::lineup::ModelTier;
 use repertoire_review::record::*;
 
@@ -113,7 +114,7 @@ const MAIN: &str = " mod model;
 ";
 
 /// A file out of all its lines, with their marks.
-pub(super) fn changed(path: &str, status: FileStatus, marked: &str) -> ChangedFile {
+pub(super) fn changed(path: &str, status: FileStatus, marked: &str) -> ReviewedFile {
     let (mut old, mut new) = (0, 0);
     let mut all = Vec::new();
     for line in marked.lines() {
@@ -125,38 +126,38 @@ pub(super) fn changed(path: &str, status: FileStatus, marked: &str) -> ChangedFi
         };
         old += u32::from(kind != LineKind::Added);
         new += u32::from(kind != LineKind::Removed);
-        all.push(Line {
+        all.push(HunkLine {
             kind,
             old: (kind != LineKind::Added).then_some(old),
             new: (kind != LineKind::Removed).then_some(new),
             text: text.to_owned(),
         });
     }
-    let is_text = |line: &&Line| line.kind != LineKind::Removed;
+    let is_text = |line: &&HunkLine| line.kind != LineKind::Removed;
     let text = all.iter().filter(is_text).map(|line| format!("{}\n", line.text)).collect();
-    ChangedFile {
+    ReviewedFile {
         path: path.into(),
         old_path: None,
         status,
         hunks: hunks(&all),
         text,
         language: None,
-        tier: Tier::Full,
+        tier: FilePromptTier::Full,
     }
 }
 
 /// The lines that changed, with three around them.
-fn hunks(all: &[Line]) -> Vec<Hunk> {
+fn hunks(all: &[HunkLine]) -> Vec<DiffHunk> {
     let is_near = |at: usize| {
         let near = &all[at.saturating_sub(3)..all.len().min(at + 4)];
         near.iter().any(|line| line.kind != LineKind::Context)
     };
-    let mut hunks: Vec<Hunk> = Vec::new();
+    let mut hunks: Vec<DiffHunk> = Vec::new();
     let mut last = None;
     for at in (0..all.len()).filter(|at| is_near(*at)) {
         if last.is_none_or(|last| last + 1 != at) {
             let rest = &all[at..];
-            hunks.push(Hunk {
+            hunks.push(DiffHunk {
                 old_start: rest.iter().find_map(|line| line.old).unwrap_or_default(),
                 new_start: rest.iter().find_map(|line| line.new).unwrap_or_default(),
                 section: String::new(),
@@ -170,10 +171,10 @@ fn hunks(all: &[Line]) -> Vec<Hunk> {
 }
 
 /// What was reviewed.
-pub(super) fn change() -> Change {
+pub(super) fn change() -> ReviewChange {
     let mut users = changed("src/users.rs", FileStatus::Modified, USERS);
     users.hunks[0].section = "impl Users {".to_owned();
-    Change {
+    ReviewChange {
         files: vec![
             changed("src/main.rs", FileStatus::Modified, MAIN),
             changed("src/session.rs", FileStatus::Added, SESSION),
@@ -184,15 +185,15 @@ pub(super) fn change() -> Change {
     }
 }
 
-fn skipped() -> Vec<Skipped> {
+fn skipped() -> Vec<SkippedFile> {
     vec![
-        Skipped { path: "web/logo.png".into(), reason: "binary".into(), missed: false },
-        Skipped { path: "Cargo.lock".into(), reason: "generated".into(), missed: false },
+        SkippedFile { path: "web/logo.png".into(), reason: "binary".into(), missed: false },
+        SkippedFile { path: "Cargo.lock".into(), reason: "generated".into(), missed: false },
     ]
 }
 
 /// A review of it as one looks that went mostly well.
-pub(super) fn review() -> Review {
+pub(super) fn review() -> ReviewRecord {
     let change = change();
     let mut review = clean();
     review.findings = findings(&change);
@@ -215,7 +216,7 @@ pub(super) fn review() -> Review {
         kind: ReviewKind::Review,
         trusted: true,
     });
-    review.unresolved_skills.push(Unresolved {
+    review.unresolved_skills.push(UnresolvedSkill {
         source: "superpowers:nonexistent-skill".into(),
         reason: "no plugin `superpowers` is installed".into(),
         searched: vec!["~/.claude/plugins".into()],
@@ -236,11 +237,11 @@ pub(super) fn review() -> Review {
 }
 
 /// A review that found nothing.
-pub(super) fn clean() -> Review {
+pub(super) fn clean() -> ReviewRecord {
     let files = change().files.into_iter().map(|file| FileRecord {
         digest: format!("sha256:{:08x}", file.text.len()),
-        added: file.added(),
-        removed: file.removed(),
+        added: file.added_count(),
+        removed: file.removed_count(),
         path: file.path,
         old_path: file.old_path,
         status: file.status,
@@ -251,14 +252,14 @@ pub(super) fn clean() -> Review {
         ("security", "Security"),
         ("test-coverage", "Test Coverage"),
     ];
-    Review {
+    ReviewRecord {
         version: VERSION,
         unchanged: Vec::new(),
         still_open: Vec::new(),
-        min_severity: Severity::Suggestion,
+        min_severity: ReviewSeverity::Suggestion,
         id: "0192f3a4-review".into(),
-        subject: Subject::Code,
-        depth: Depth::Quick,
+        subject: ReviewSubject::Code,
+        depth: ReviewDepth::Quick,
         scope: ScopeRecord {
             words: "main...HEAD".into(),
             base: Some("1f0c2d9a".into()),
@@ -290,8 +291,14 @@ pub(super) fn clean() -> Review {
     }
 }
 
-fn call(phase: Phase, agent: &str, tier: ModelTier, found: u32, cost_usd: Option<f64>) -> Call {
-    Call {
+fn call(
+    phase: Phase,
+    agent: &str,
+    tier: ModelTier,
+    found: u32,
+    cost_usd: Option<f64>,
+) -> ReviewCall {
+    ReviewCall {
         phase,
         agent: agent.into(),
         tier,
@@ -307,7 +314,7 @@ fn call(phase: Phase, agent: &str, tier: ModelTier, found: u32, cost_usd: Option
     }
 }
 
-fn late_calls() -> Vec<Call> {
+fn late_calls() -> Vec<ReviewCall> {
     let mut failed = call(Phase::Synthesis, "bugs+test-coverage", ModelTier::Fast, 0, None);
     failed.outcome = CallOutcome::Failed;
     failed.reason = Some("no answer within 180 s".into());
@@ -328,9 +335,9 @@ fn late_calls() -> Vec<Call> {
     ]
 }
 
-pub(super) fn excerpt(change: &Change, path: &str, lines: LineRange) -> Vec<ExcerptLine> {
-    let Some(file) = change.file(path.into()) else { return Vec::new() };
-    let shown = lines.widened(2);
+pub(super) fn excerpt(change: &ReviewChange, path: &str, lines: LineRange) -> Vec<ExcerptLine> {
+    let Some(file) = change.find_file(path.into()) else { return Vec::new() };
+    let shown = lines.widened_by(2);
     let numbered = (1..).zip(file.text.lines());
     let within = numbered.filter(|(number, _)| shown.first <= *number && *number <= shown.last);
     let added = |number: u32| {
@@ -341,22 +348,22 @@ pub(super) fn excerpt(change: &Change, path: &str, lines: LineRange) -> Vec<Exce
         .map(|(number, text)| ExcerptLine {
             number,
             text: text.to_owned(),
-            cited: lines.overlaps(LineRange::line(number)),
+            cited: lines.overlaps(LineRange::from_line(number)),
             added: added(number),
         })
         .collect()
 }
 
 fn finding(
-    change: &Change,
+    change: &ReviewChange,
     id: u32,
-    severity: Severity,
+    severity: ReviewSeverity,
     category: &str,
     place: (&str, u32, u32),
-) -> Reported {
+) -> ReportedFinding {
     let (path, first, last) = place;
     let lines = LineRange { first, last };
-    Reported {
+    ReportedFinding {
         id: format!("R{id}"),
         fingerprint: format!("{id:02x}a94a8fe5ccb19b"),
         line_prints: Vec::new(),
@@ -373,21 +380,21 @@ fn finding(
         details: BTreeMap::new(),
         also: Vec::new(),
         agents: vec![format!("{category}-agent")],
-        validation: Validation::Accepted,
+        validation: FindingValidation::Accepted,
         members: vec![format!("F{id}")],
         excerpt: excerpt(change, path, lines),
     }
 }
 
-fn findings(change: &Change) -> Vec<Reported> {
+fn findings(change: &ReviewChange) -> Vec<ReportedFinding> {
     let [injection, secret, expiry] = grave(change);
     let [panic, unawaited, untested] = mild(change);
     vec![injection, secret, expiry, panic, unawaited, untested]
 }
 
-fn grave(change: &Change) -> [Reported; 3] {
-    use Severity::{Critical, Major};
-    let injection = Reported {
+fn grave(change: &ReviewChange) -> [ReportedFinding; 3] {
+    use ReviewSeverity::{Critical, Major};
+    let injection = ReportedFinding {
         title: "The search puts user input into SQL".into(),
         description: "`words` comes straight from the query string and is formatted into the statement. A quote \
             ends the literal, and whatever follows is SQL.\n\nThe function that this one replaces bound its \
@@ -396,7 +403,7 @@ fn grave(change: &Change) -> [Reported; 3] {
         failure_scenario: "A request for `/users?q=%27%20UNION%20SELECT%20id,password%20FROM%20users--` answers \
             with the password hashes of all users."
             .into(),
-        fix: Some(Fix::Diff(
+        fix: Some(FindingFix::Diff(
             "-        let sql = format!(\"SELECT id, email FROM users WHERE email LIKE '%{words}%' LIMIT 20 OFFSET {}\", page * 20);\n\
              -        sqlx::query_as(&sql).fetch_all(&self.pool).await.unwrap()\n\
              +        let like = format!(\"%{words}%\");\n\
@@ -412,31 +419,31 @@ fn grave(change: &Change) -> [Reported; 3] {
         also: Vec::new(),
         agents: vec!["security-agent".into(), "bug-detection-agent".into()],
         members: vec!["F1".into(), "F4".into()],
-        validation: Validation::Valid {
+        validation: FindingValidation::Valid {
             reason: "`words` reaches the statement without binding or escaping".into(),
         },
         ..finding(change, 1, Critical, "security", ("src/users.rs", 16, 17))
     };
-    let secret = Reported {
+    let secret = ReportedFinding {
         title: "The key that signs sessions is in the source".into(),
         description: "Whoever can read the repository can sign sessions for any user.".into(),
         failure_scenario: "A former contractor issues a token for user 1 and is an administrator.".into(),
         pattern: Some("hardcoded_secret".into()),
-        fix: Some(Fix::Prompt(
+        fix: Some(FindingFix::Prompt(
             "Read the key from the configuration (`config.session_key`), refuse to start without it, and pass it \
              to `issue` and `check` as an argument."
                 .into(),
         )),
-        validation: Validation::Pattern,
+        validation: FindingValidation::Pattern,
         ..finding(change, 2, Critical, "security", ("src/session.rs", 7, 7))
     };
-    let expiry = Reported {
+    let expiry = ReportedFinding {
         title: "Sessions hold only after they have expired".into(),
         description: "`expires` is in seconds and `now` in milliseconds, and the comparison is the wrong way \
             round, so both mistakes together accept every token that was ever signed."
             .into(),
         failure_scenario: "A token that was issued a year ago is accepted; nobody is ever logged out.".into(),
-        fix: Some(Fix::Diff(
+        fix: Some(FindingFix::Diff(
             "@@ -29,2 +29,2 @@\n\
              -    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;\n\
              -    (session.expires < now).then_some(session)\n\
@@ -446,38 +453,40 @@ fn grave(change: &Change) -> [Reported; 3] {
         )),
         categories: vec!["bugs".into(), "security".into(), "test-coverage".into()],
         agents: ["bug-detection-agent", "security-agent", "test-coverage-agent"].map(Into::into).into(),
-        validation: Validation::Valid { reason: String::new() },
+        validation: FindingValidation::Valid { reason: String::new() },
         ..finding(change, 3, Major, "bugs", ("src/session.rs", 29, 30))
     };
     [injection, secret, expiry]
 }
 
-fn mild(change: &Change) -> [Reported; 3] {
-    use Severity::{Minor, Suggestion};
-    let panic = Reported {
+fn mild(change: &ReviewChange) -> [ReportedFinding; 3] {
+    use ReviewSeverity::{Minor, Suggestion};
+    let panic = ReportedFinding {
         title: "A database that is busy takes the request down".into(),
         description: "The result is unwrapped, while the other functions return it.".into(),
         failure_scenario:
             "SQLite answers `database is locked`, and the task of the request panics.".into(),
-        validation: Validation::Downgraded {
-            from: Severity::Major,
+        validation: FindingValidation::Downgraded {
+            from: ReviewSeverity::Major,
             reason: "the server catches panics of its handlers".into(),
         },
-        fix: Some(Fix::Prompt("Return `sqlx::Result<Vec<User>>`, as `count` does.".into())),
+        fix: Some(FindingFix::Prompt("Return `sqlx::Result<Vec<User>>`, as `count` does.".into())),
         ..finding(change, 4, Minor, "error-handling", ("src/users.rs", 17, 17))
     };
-    let unawaited = Reported {
+    let unawaited = ReportedFinding {
         title: "Uploads are not waited for".into(),
         description: "The `await` has gone, so the toast comes before the files are there.".into(),
         failure_scenario:
             "The user closes the tab on \"Uploaded.\" and half of the files are lost.".into(),
         also: Vec::new(),
         agents: vec!["bug-detection-agent".into()],
-        fix: Some(Fix::Diff("- api.put(`/files/${file.name}`, file)\n+ await api.put(…)".into())),
-        validation: Validation::Unverified { reason: "the validator did not answer".into() },
+        fix: Some(FindingFix::Diff(
+            "- api.put(`/files/${file.name}`, file)\n+ await api.put(…)".into(),
+        )),
+        validation: FindingValidation::Unverified { reason: "the validator did not answer".into() },
         ..finding(change, 5, Minor, "bugs", ("web/upload.ts", 7, 7))
     };
-    let untested = Reported {
+    let untested = ReportedFinding {
         title: "Nothing tests more than ten files".into(),
         description: "The eleventh file is dropped with a toast that nobody checks.".into(),
         failure_scenario: "A later change to `slice` drops files without a word.".into(),
@@ -486,47 +495,60 @@ fn mild(change: &Change) -> [Reported; 3] {
     [panic, unawaited, untested]
 }
 
-fn insight() -> Insight {
-    Insight {
+fn insight() -> ReviewInsight {
+    ReviewInsight {
         id: "I1".into(),
         title: "A stolen key cannot be taken back".into(),
         categories: ["bugs".into(), "security".into()],
         insight: "The key is in the source and tokens never expire: whoever has seen the repository once has \
             access for ever, and changing the key is the only way to end it."
             .into(),
-        severity: Severity::Critical,
+        severity: ReviewSeverity::Critical,
         file: "src/session.rs".into(),
         line: 30,
         related: vec!["R2".into(), "R3".into()],
-        validation: Validation::Valid { reason: "both findings are about the same tokens".into() },
+        validation: FindingValidation::Valid { reason: "both findings are about the same tokens".into() },
     }
 }
 
-fn left_out() -> Vec<LeftOut> {
-    let one = |title: &str, file: &str, line: u32, why: Why, reason: &str| LeftOut {
-        title: title.into(),
-        file: file.into(),
-        lines: Some(LineRange::line(line)),
-        severity: Some(Severity::Minor),
-        agent: "bug-detection-agent".into(),
-        phase: Phase::Quick,
-        fingerprint: None,
-        rule: None,
-        why,
-        reason: reason.into(),
-    };
+fn left_out() -> Vec<LeftOutFinding> {
+    let one =
+        |title: &str, file: &str, line: u32, why: LeftOutReason, reason: &str| LeftOutFinding {
+            title: title.into(),
+            file: file.into(),
+            lines: Some(LineRange::from_line(line)),
+            severity: Some(ReviewSeverity::Minor),
+            agent: "bug-detection-agent".into(),
+            phase: Phase::Quick,
+            fingerprint: None,
+            rule: None,
+            why,
+            reason: reason.into(),
+        };
     let mut suppressed = one(
         "A TODO without an issue",
         "web/upload.ts",
         9,
-        Why::Suppressed,
+        LeftOutReason::Suppressed,
         "`rep review suppress` by mk: tracked elsewhere",
     );
     suppressed.fingerprint = Some("77de68daecd823ba".into());
     vec![
-        one("`left` may overflow", "src/session.rs", 36, Why::Invalid, "`saturating_sub` is used"),
-        one("`issue` may panic", "src/session.rs", 17, Why::Invalid, "it has a default"),
-        one("No index on `email`", "db/schema.sql", 3, Why::NotInTheChange, "db/schema.sql"),
+        one(
+            "`left` may overflow",
+            "src/session.rs",
+            36,
+            LeftOutReason::Invalid,
+            "`saturating_sub` is used",
+        ),
+        one("`issue` may panic", "src/session.rs", 17, LeftOutReason::Invalid, "it has a default"),
+        one(
+            "No index on `email`",
+            "db/schema.sql",
+            3,
+            LeftOutReason::NotInTheChange,
+            "db/schema.sql",
+        ),
         suppressed,
     ]
 }

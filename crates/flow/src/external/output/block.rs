@@ -1,10 +1,10 @@
 //! Parses what a script says to do into blocks: known tags, and the text between them.
 
-use super::super::scan::{self, Close, Tag};
-use crate::step::{AgentView, Command, DispatchView, ResourceView, ViewBlock};
+use super::super::scan::{self, ClosingTag, ScriptTag};
+use crate::step::{AgentView, DispatchView, ResourceView, ShellCommand, ViewBlock};
 use crate::workflow::{
-    Banner, ChecklistItem, DetectionQuestions, ExpectedOutput, IncorrectBehavior, PostReview,
-    Question, Route,
+    ChecklistItem, DetectionQuestion, DetectionQuestions, ExpectedOutput, IncorrectBehavior,
+    PostReview, ResultRoute, StateBanner,
 };
 
 /// Tags that have a block of their own. Other tags stay in the text.
@@ -26,29 +26,29 @@ const KNOWN: [&str; 14] = [
 ];
 
 /// Splits the instructions into blocks.
-pub(super) fn read(actions: &str) -> Vec<ViewBlock> {
+pub(super) fn split_blocks(actions: &str) -> Vec<ViewBlock> {
     let mut blocks = Vec::new();
     let mut from = 0;
-    for tag in scan::find_all(actions, &KNOWN) {
-        if let Some(block) = block(&tag) {
-            text(&actions[from..tag.start], &mut blocks);
+    for tag in scan::find_tags(actions, &KNOWN) {
+        if let Some(block) = parse_block(&tag) {
+            push_text(&actions[from..tag.start], &mut blocks);
             blocks.push(block);
             from = tag.end;
         }
     }
-    text(&actions[from..], &mut blocks);
+    push_text(&actions[from..], &mut blocks);
     blocks
 }
 
-fn text(text: &str, blocks: &mut Vec<ViewBlock>) {
-    let text = dedented(text);
+fn push_text(text: &str, blocks: &mut Vec<ViewBlock>) {
+    let text = dedent_text(text);
     if !text.is_empty() {
         blocks.push(ViewBlock::Text(text));
     }
 }
 
 /// Removes the common indentation and the blank lines around a text.
-fn dedented(text: &str) -> String {
+fn dedent_text(text: &str) -> String {
     let filled = || text.lines().filter(|line| !line.trim().is_empty());
     let indent = filled().map(|line| line.len() - line.trim_start_matches(' ').len()).min();
     let cut = |line: &str| {
@@ -58,21 +58,24 @@ fn dedented(text: &str) -> String {
     lines.join("\n").trim_matches('\n').to_owned()
 }
 
-fn block(tag: &Tag<'_>) -> Option<ViewBlock> {
+fn parse_block(tag: &ScriptTag<'_>) -> Option<ViewBlock> {
     Some(match tag.name {
-        "state_banner" => ViewBlock::StateBanner(Banner {
+        "state_banner" => ViewBlock::StateBanner(StateBanner {
             checkpoint: tag.attribute("checkpoint")?,
             mode: tag.attribute("mode").unwrap_or_default(),
-            lines: lines(tag.inner),
+            lines: trimmed_lines(tag.inner),
             iteration: tag.attribute("iteration").and_then(|value| value.parse().ok()),
         }),
-        "forbidden" => ViewBlock::Forbidden(prohibitions(tag.inner)),
+        "forbidden" => ViewBlock::Forbidden(parse_prohibitions(tag.inner)),
         "expected_output" => ViewBlock::ExpectedOutput(expected_output(tag.inner)),
         "routing" => ViewBlock::Routing(
-            scan::find_all(tag.inner, &["case"])
+            scan::find_tags(tag.inner, &["case"])
                 .iter()
                 .filter_map(|case| {
-                    Some(Route { result: case.attribute("result")?, action: dedented(case.inner) })
+                    Some(ResultRoute {
+                        result: case.attribute("result")?,
+                        action: dedent_text(case.inner),
+                    })
                 })
                 .collect(),
         ),
@@ -84,16 +87,16 @@ fn block(tag: &Tag<'_>) -> Option<ViewBlock> {
         }),
         "detection_questions" => ViewBlock::DetectionQuestions(DetectionQuestions {
             category: tag.attribute("category").unwrap_or_default(),
-            questions: scan::find_all(tag.inner, &["question"])
+            questions: scan::find_tags(tag.inner, &["question"])
                 .iter()
-                .map(|question| Question {
+                .map(|question| DetectionQuestion {
                     id: question.attribute("id").unwrap_or_default(),
-                    ask: dedented(question.inner),
+                    ask: dedent_text(question.inner),
                 })
                 .collect(),
         }),
         "verification_checklist" => ViewBlock::VerificationChecklist(
-            scan::find_all(tag.inner, &["check"])
+            scan::find_tags(tag.inner, &["check"])
                 .iter()
                 .map(|check| ChecklistItem {
                     element: check.attribute("element").unwrap_or_default(),
@@ -103,45 +106,45 @@ fn block(tag: &Tag<'_>) -> Option<ViewBlock> {
                 .collect(),
         ),
         "incorrect_behavior" => ViewBlock::IncorrectBehavior(IncorrectBehavior {
-            example: inside(tag.inner, "example"),
-            consequence: inside(tag.inner, "consequence"),
+            example: tag_text(tag.inner, "example"),
+            consequence: tag_text(tag.inner, "consequence"),
         }),
-        "orchestrator_constraint" => ViewBlock::OrchestratorConstraint(dedented(tag.inner)),
-        "factored_verification" => ViewBlock::FactoredVerification(dedented(tag.inner)),
-        "verification_principle" => ViewBlock::OpenQuestions(dedented(tag.inner)),
-        "subagent_dispatch" => ViewBlock::Dispatch(DispatchView::Single(agent(tag)?)),
-        "parallel_dispatch" => ViewBlock::Dispatch(parallel(tag)?),
+        "orchestrator_constraint" => ViewBlock::OrchestratorConstraint(dedent_text(tag.inner)),
+        "factored_verification" => ViewBlock::FactoredVerification(dedent_text(tag.inner)),
+        "verification_principle" => ViewBlock::OpenQuestions(dedent_text(tag.inner)),
+        "subagent_dispatch" => ViewBlock::Dispatch(DispatchView::Single(parse_agent(tag)?)),
+        "parallel_dispatch" => ViewBlock::Dispatch(parse_parallel_dispatch(tag)?),
         _ => return None,
     })
 }
 
-fn lines(text: &str) -> Vec<String> {
+fn trimmed_lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 /// Returns the text in the first tag of this name.
-fn inside(text: &str, name: &str) -> String {
-    scan::find(text, &[name], Close::Own)
-        .map(|tag| dedented(tag.inner).trim().to_owned())
+fn tag_text(text: &str, name: &str) -> String {
+    scan::find_tag(text, &[name], ClosingTag::Own)
+        .map(|tag| dedent_text(tag.inner).trim().to_owned())
         .unwrap_or_default()
 }
 
 /// Parses one prohibition per tag, or else one per line.
-fn prohibitions(text: &str) -> Vec<String> {
-    let tagged = scan::find_all(text, &["action"]);
+fn parse_prohibitions(text: &str) -> Vec<String> {
+    let tagged = scan::find_tags(text, &["action"]);
     if tagged.is_empty() {
-        lines(text)
+        trimmed_lines(text)
     } else {
         tagged.iter().map(|tag| tag.inner.trim().to_owned()).collect()
     }
 }
 
 fn expected_output(text: &str) -> ExpectedOutput {
-    let issues = ["when_issues", "if_issues"].map(|name| inside(text, name));
+    let issues = ["when_issues", "if_issues"].map(|name| tag_text(text, name));
     ExpectedOutput {
-        if_pass: inside(text, "if_pass"),
+        if_pass: tag_text(text, "if_pass"),
         when_issues: issues.into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
-        categories: scan::find_all(text, &["category"])
+        categories: scan::find_tags(text, &["category"])
             .iter()
             .map(|tag| tag.inner.trim().to_owned())
             .collect(),
@@ -151,21 +154,21 @@ fn expected_output(text: &str) -> ExpectedOutput {
 fn post_review(text: &str) -> PostReview {
     PostReview {
         gate: None,
-        role: inside(text, "role"),
-        rule: inside(text, "pedantic_mode"),
-        routes: table(&inside(text, "routing_table")),
-        forbidden: scan::find(text, &["forbidden"], Close::Own)
-            .map(|tag| prohibitions(tag.inner))
+        role: tag_text(text, "role"),
+        rule: tag_text(text, "pedantic_mode"),
+        routes: parse_route_table(&tag_text(text, "routing_table")),
+        forbidden: scan::find_tag(text, &["forbidden"], ClosingTag::Own)
+            .map(|tag| parse_prohibitions(tag.inner))
             .unwrap_or_default(),
     }
 }
 
 /// Parses the rows of a table of results and actions, without its header.
-fn table(text: &str) -> Vec<Route> {
+fn parse_route_table(text: &str) -> Vec<ResultRoute> {
     let is_rule = |line: &&str| line.contains("---");
     let rows = text.lines().skip_while(|line| !is_rule(line)).skip(1);
     rows.filter_map(|line| match table_cells(line).as_slice() {
-        [result, action] => Some(Route { result: result.clone(), action: action.clone() }),
+        [result, action] => Some(ResultRoute { result: result.clone(), action: action.clone() }),
         _ => None,
     })
     .collect()
@@ -175,54 +178,54 @@ fn table_cells(line: &str) -> Vec<String> {
     line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
-fn agent(tag: &Tag<'_>) -> Option<AgentView> {
-    let context = scan::find(tag.inner, &["context"], Close::Own).map(|context| {
-        let vars = scan::find_all(context.inner, &["var"]);
-        let var = |var: &Tag<'_>| Some((var.attribute("name")?, dedented(var.inner)));
+fn parse_agent(tag: &ScriptTag<'_>) -> Option<AgentView> {
+    let context = scan::find_tag(tag.inner, &["context"], ClosingTag::Own).map(|context| {
+        let vars = scan::find_tags(context.inner, &["var"]);
+        let var = |var: &ScriptTag<'_>| Some((var.attribute("name")?, dedent_text(var.inner)));
         vars.iter().filter_map(var).collect()
     });
-    let free = ["free_form_instruction", "task"].map(|name| inside(tag.inner, name));
+    let free = ["free_form_instruction", "task"].map(|name| tag_text(tag.inner, name));
     Some(AgentView {
         agent: tag.attribute("agent")?,
         model: tag.attribute("model"),
         task: free.into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
         context: context.unwrap_or_default(),
-        command: invoked(tag.inner),
+        command: parse_invocation(tag.inner),
         ..AgentView::default()
     })
 }
 
 /// The command of a sub-agent, verbatim: it may contain `$NAMES` that the agent fills in.
-fn invoked(text: &str) -> Option<Command> {
-    let tag = scan::find(text, &["invoke"], Close::Own)?;
+fn parse_invocation(text: &str) -> Option<ShellCommand> {
+    let tag = scan::find_tag(text, &["invoke"], ClosingTag::Own)?;
     let line = tag.attribute("cmd").unwrap_or_else(|| tag.inner.trim().to_owned());
-    let argv = Command::split(&line)
+    let argv = ShellCommand::split_line(&line)
         .unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect());
-    Some(Command { argv, line })
+    Some(ShellCommand { argv, line })
 }
 
 /// Parses a dispatch of several sub-agents. Returns `None` if they are not listed individually; the tag then stays
 /// text.
-fn parallel(tag: &Tag<'_>) -> Option<DispatchView> {
-    let listed = scan::find(tag.inner, &["agents"], Close::Own)?;
-    let command = invoked(tag.inner);
+fn parse_parallel_dispatch(tag: &ScriptTag<'_>) -> Option<DispatchView> {
+    let listed = scan::find_tag(tag.inner, &["agents"], ClosingTag::Own)?;
+    let command = parse_invocation(tag.inner);
     let role = tag.attribute("agent").unwrap_or_else(|| "general-purpose".to_owned());
-    let one = |(at, one): (usize, &Tag<'_>)| AgentView {
+    let one = |(at, one): (usize, &ScriptTag<'_>)| AgentView {
         id: ["id", "name", "index"]
             .iter()
             .find_map(|name| one.attribute(name))
             .unwrap_or_else(|| (at + 1).to_string()),
         agent: role.clone(),
         model: one.attribute("model"),
-        task: dedented(one.inner).trim().to_owned(),
+        task: dedent_text(one.inner).trim().to_owned(),
         command: command.clone(),
         ..AgentView::default()
     };
     let agents: Vec<AgentView> =
-        scan::find_all(listed.inner, &["agent"]).iter().enumerate().map(one).collect();
+        scan::find_tags(listed.inner, &["agent"]).iter().enumerate().map(one).collect();
     (!agents.is_empty()).then(|| DispatchView::Parallel {
-        instruction: inside(tag.inner, "instruction"),
-        shared: inside(tag.inner, "shared_context"),
+        instruction: tag_text(tag.inner, "instruction"),
+        shared: tag_text(tag.inner, "shared_context"),
         agents,
     })
 }

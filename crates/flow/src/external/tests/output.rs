@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::{texts, way_lines};
-use crate::external::{Numbering, OutputError, parse};
+use crate::external::{ScriptOutputError, StepNumbering, parse_output};
 use crate::step::{DispatchView, StepView, ViewBlock};
 
 #[track_caller]
 fn read(output: &str) -> StepView {
-    parse(output, Numbering::FromOne).unwrap()
+    parse_output(output, StepNumbering::FromOne).unwrap()
 }
 
 const WORK: &str = r#"<step_header script="planner" phase="planning" step="5" total="13">Choose & "justify"</step_header>
@@ -62,7 +62,7 @@ fn tags_without_escaping_are_read() {
 #[test]
 fn a_step_of_a_script_is_rendered_like_any_other() {
     let view = read(WORK);
-    let xml = crate::render::xml(&view);
+    let xml = crate::render::render_xml(&view);
     assert_eq!(crate::render::parse_xml(&xml).as_ref(), Ok(&view));
     assert_eq!(read(&xml), view);
 }
@@ -105,8 +105,8 @@ fn the_tags_of_the_manual_are_read_too() {
 }
 
 #[track_caller]
-fn check_text(output: &str, numbering: Numbering, expect: (usize, &str, &[&str])) {
-    let view = parse(output, numbering).unwrap();
+fn check_text(output: &str, numbering: StepNumbering, expect: (usize, &str, &[&str])) {
+    let view = parse_output(output, numbering).unwrap();
     let ways = way_lines(&view);
     let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
     assert_eq!((view.step, view.title.as_str(), ways.as_slice()), expect, "{output}");
@@ -114,7 +114,7 @@ fn check_text(output: &str, numbering: Numbering, expect: (usize, &str, &[&str])
 
 #[test]
 fn plain_text_is_read() {
-    use Numbering::{FromOne, FromZero};
+    use StepNumbering::{FromOne, FromZero};
     let with = |head: &str, tail: &str| {
         format!("{head}\n  In short\n\nDO:\n  Read it.\n    Closely.\n\n{tail}")
     };
@@ -153,7 +153,7 @@ fn plain_text_is_read() {
         FromOne,
         (2, "Found it", &["complete"]),
     );
-    let view = parse(&with("STEP 1/4: Begin", "NEXT: Step 2"), FromOne).unwrap();
+    let view = parse_output(&with("STEP 1/4: Begin", "NEXT: Step 2"), FromOne).unwrap();
     assert_eq!(texts(&view), ["Read it.\n  Closely."]);
 }
 
@@ -210,7 +210,7 @@ fn several_commands_are_told_apart_by_where_they_lead() {
          Otherwise:\n  python3 d.py --step 5 --total-steps 14\n</invoke_after>",
     );
     assert_eq!(way_lines(&view), ["to-11 → 11", "iterate → 4", "to-5 → 5"]);
-    let crate::step::Next::Ways { ways, .. } = &view.next else { panic!() };
+    let crate::step::NextStep::Ways { ways, .. } = &view.next else { panic!() };
     assert_eq!(ways[0].when, "If the mode is quick:");
     assert_eq!(ways[1].when, "If not sure:");
 }
@@ -241,12 +241,13 @@ fn work_for_sub_agents_is_read() {
 
 #[test]
 fn what_is_no_step_is_said_to_be_none() {
-    let error = |output: &str| parse(output, Numbering::FromOne).unwrap_err().to_string();
+    let error =
+        |output: &str| parse_output(output, StepNumbering::FromOne).unwrap_err().to_string();
     assert_eq!(error(" \n"), "the script has printed nothing");
     assert!(error("Traceback (most recent call last):\n…").contains("it begins: Traceback"));
     let long = "x".repeat(crate::limits::SCRIPT_OUTPUT_BYTES_MAX + 1);
-    let error = parse(&long, Numbering::FromOne).unwrap_err();
-    assert_eq!(error, OutputError::TooLong { bytes: long.len() });
+    let error = parse_output(&long, StepNumbering::FromOne).unwrap_err();
+    assert_eq!(error, ScriptOutputError::TooLong { bytes: long.len() });
 }
 
 #[test]
@@ -271,6 +272,6 @@ proptest! {
             any::<String>(),
         ], 0..12)
     ) {
-        let _ = parse(&parts.concat(), Numbering::FromZero);
+        let _ = parse_output(&parts.concat(), StepNumbering::FromZero);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::super::model::{EdgeKind, Graph, Hands, Kind};
-use super::super::text::width;
-use super::{Text, arrow, class, shape, text};
+use super::super::model::{DiagramGraph, EdgeKind, NodeKind, SubagentCount};
+use super::super::text::text_width;
+use super::{SvgText, arrow_path, draw_shape, kind_class, write_text};
 
 const SIZE: i32 = 11;
 const ROW: i32 = 24;
@@ -12,64 +12,65 @@ const ROW: i32 = 24;
 const SAMPLE: i32 = 38;
 const SPACE: i32 = 22;
 
-pub(super) struct Legend {
+pub(super) struct SvgLegend {
     pub drawn: String,
     pub height: i32,
 }
 
 /// An entry of the legend.
 #[derive(Clone, Copy)]
-enum Entry {
-    Node(Kind),
+enum LegendEntry {
+    Node(NodeKind),
     Sent,
     Line(&'static str),
 }
 
 /// Renders the legend in rows at most `width_max` wide. It is empty if no symbol needs an explanation.
-pub(super) fn legend(graph: &Graph, width_max: i32) -> Legend {
-    let entries = entries(graph);
-    let mut legend = Legend { drawn: String::new(), height: 0 };
+pub(super) fn draw_legend(graph: &DiagramGraph, width_max: i32) -> SvgLegend {
+    let entries = legend_entries(graph);
+    let mut legend = SvgLegend { drawn: String::new(), height: 0 };
     let (mut x, mut y) = (0, 0);
     for (entry, words) in &entries {
-        let wide = SAMPLE + width(words, SIZE);
+        let wide = SAMPLE + text_width(words, SIZE);
         if x > 0 && x + wide > width_max {
             (x, y) = (0, y + ROW);
         }
-        sample(&mut legend.drawn, *entry, x, y);
-        let at = Text { class: "note", x: x + SAMPLE, y: y + 14, size: SIZE, text: words };
-        text(&mut legend.drawn, at);
+        draw_sample(&mut legend.drawn, *entry, x, y);
+        let at = SvgText { class: "note", x: x + SAMPLE, y: y + 14, size: SIZE, text: words };
+        write_text(&mut legend.drawn, at);
         x += wide + SPACE;
         legend.height = y + ROW;
     }
     legend
 }
 
-fn entries(graph: &Graph) -> Vec<(Entry, &'static str)> {
-    let has = |kind: Kind| graph.nodes.iter().any(|node| node.kind == kind);
+fn legend_entries(graph: &DiagramGraph) -> Vec<(LegendEntry, &'static str)> {
+    let has = |kind: NodeKind| graph.nodes.iter().any(|node| node.kind == kind);
     let mut entries = Vec::new();
     for (kind, words) in [
-        (Kind::Choice, "the agent says which way"),
-        (Kind::Decision, "the engine computes which way"),
-        (Kind::Confidence, "again until sure enough"),
-        (Kind::Gate, "gate: on only if the review has passed"),
+        (NodeKind::Choice, "the agent says which way"),
+        (NodeKind::Decision, "the engine computes which way"),
+        (NodeKind::Confidence, "again until sure enough"),
+        (NodeKind::Gate, "gate: on only if the review has passed"),
     ] {
-        entries.extend(has(kind).then_some((Entry::Node(kind), words)));
+        entries.extend(has(kind).then_some((LegendEntry::Node(kind), words)));
     }
-    let is_sent = graph.nodes.iter().any(|node| node.hands != Hands::None);
-    entries.extend(is_sent.then_some((Entry::Sent, "sub-agents do the work")));
+    let is_sent = graph.nodes.iter().any(|node| node.hands != SubagentCount::None);
+    entries.extend(is_sent.then_some((LegendEntry::Sent, "sub-agents do the work")));
     let is_error = graph.edges.iter().any(|edge| edge.kind == EdgeKind::Error);
     let is_loop = graph.edges.iter().any(|edge| edge.is_back && edge.kind == EdgeKind::Outcome);
-    entries.extend(is_loop.then_some((Entry::Line("loop"), "loop (≤n: at most n times)")));
-    entries.extend(is_error.then_some((Entry::Line("error"), "if it could not be carried out")));
+    entries.extend(is_loop.then_some((LegendEntry::Line("loop"), "loop (≤n: at most n times)")));
+    entries
+        .extend(is_error.then_some((LegendEntry::Line("error"), "if it could not be carried out")));
     entries
 }
 
-fn sample(out: &mut String, entry: Entry, x: i32, y: i32) {
+fn draw_sample(out: &mut String, entry: LegendEntry, x: i32, y: i32) {
     match entry {
-        Entry::Node(kind) => {
-            let _ = writeln!(out, "<g class=\"{}\">", class(kind));
+        LegendEntry::Node(kind) => {
+            let _ = writeln!(out, "<g class=\"{}\">", kind_class(kind));
             match kind {
-                Kind::Choice | Kind::Decision => {
+                NodeKind::Choice | NodeKind::Decision => {
                     let (x, y) = (x + 16, y + 10);
                     let _ = writeln!(
                         out,
@@ -80,19 +81,19 @@ fn sample(out: &mut String, entry: Entry, x: i32, y: i32) {
                         y + 9
                     );
                 }
-                _ => shape(out, kind, "key", (x, y + 2), (32, 16)),
+                _ => draw_shape(out, kind, "key", (x, y + 2), (32, 16)),
             }
         }
-        Entry::Sent => {
+        LegendEntry::Sent => {
             out.push_str("<g class=\"sent\">\n");
-            shape(out, Kind::Step, "card", (x + 3, y), (26, 14));
-            shape(out, Kind::Step, "key", (x, y + 4), (32, 14));
+            draw_shape(out, NodeKind::Step, "card", (x + 3, y), (26, 14));
+            draw_shape(out, NodeKind::Step, "key", (x, y + 4), (32, 14));
         }
-        Entry::Line(class) => {
+        LegendEntry::Line(class) => {
             out.push_str("<g>\n");
             let (y, tip) = (y + 10, x + 30);
             let _ = writeln!(out, "<path class=\"line {class}\" d=\"M{x} {y}L{} {y}\"/>", tip - 7);
-            let head = arrow((x, y), (tip, y));
+            let head = arrow_path((x, y), (tip, y));
             let _ = writeln!(out, "<path class=\"head {class}\" d=\"{head}\"/>");
         }
     }

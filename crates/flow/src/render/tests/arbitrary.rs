@@ -4,14 +4,15 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::state::{Answer, RunId, UserQuestion};
+use crate::state::{UserAnswer, UserQuestion, WorkflowRunId};
 use crate::step::{
-    AgentView, ChoiceView, Command, DispatchView, FactView, FindingsView, GateView, ItemView, Next,
-    PROTOCOL, ReportView, ResourceView, ReviewView, SetView, StepView, ViewBlock, Way,
+    AgentView, ChoiceView, DispatchView, FactView, FindingsView, GateView, ItemView, NextStep,
+    NextStepOption, PROTOCOL, ReportView, ResourceView, ReviewView, SetView, ShellCommand,
+    StepView, ViewBlock,
 };
 use crate::workflow::{
-    Banner, ChecklistItem, DetectionQuestions, ExpectedOutput, IncorrectBehavior, ModelSelection,
-    PostReview, Question, ReportForm, Route, StepId,
+    ChecklistItem, DetectionQuestion, DetectionQuestions, ExpectedOutput, IncorrectBehavior,
+    ModelSelection, PostReview, ReportForm, ResultRoute, StateBanner, StepId,
 };
 
 /// Text that XML can represent, including awkward characters.
@@ -43,10 +44,10 @@ fn maybe() -> impl Strategy<Value = Option<String>> {
     option::of(text())
 }
 
-fn command() -> impl Strategy<Value = Command> {
+fn command() -> impl Strategy<Value = ShellCommand> {
     prop_oneof![
-        texts().prop_map(Command::new),
-        (texts(), text()).prop_map(|(argv, line)| Command { argv, line }),
+        texts().prop_map(ShellCommand::new),
+        (texts(), text()).prop_map(|(argv, line)| ShellCommand { argv, line }),
     ]
 }
 
@@ -149,14 +150,14 @@ fn dispatch() -> impl Strategy<Value = DispatchView> {
     })
 }
 
-fn routes() -> impl Strategy<Value = Vec<Route>> {
-    vec((text(), text()).prop_map(|(result, action)| Route { result, action }), 0..3)
+fn routes() -> impl Strategy<Value = Vec<ResultRoute>> {
+    vec((text(), text()).prop_map(|(result, action)| ResultRoute { result, action }), 0..3)
 }
 
 fn block() -> impl Strategy<Value = ViewBlock> {
     let banner = (text(), text(), texts(), option::of(any::<u32>())).prop_map(
         |(checkpoint, mode, lines, iteration)| {
-            ViewBlock::StateBanner(Banner { checkpoint, mode, lines, iteration })
+            ViewBlock::StateBanner(StateBanner { checkpoint, mode, lines, iteration })
         },
     );
     let expected = (text(), text(), texts()).prop_map(|(if_pass, when_issues, categories)| {
@@ -168,7 +169,7 @@ fn block() -> impl Strategy<Value = ViewBlock> {
             ViewBlock::PostQrRouting(PostReview { gate, role, rule, routes, forbidden })
         },
     );
-    let question = (text(), text()).prop_map(|(id, ask)| Question { id, ask });
+    let question = (text(), text()).prop_map(|(id, ask)| DetectionQuestion { id, ask });
     let questions = (text(), vec(question, 0..3)).prop_map(|(category, questions)| {
         ViewBlock::DetectionQuestions(DetectionQuestions { category, questions })
     });
@@ -219,15 +220,16 @@ fn report() -> impl Strategy<Value = ReportView> {
         .prop_map(|(set, output, confidence, facts)| ReportView { set, output, confidence, facts })
 }
 
-fn next() -> impl Strategy<Value = Next> {
+fn next() -> impl Strategy<Value = NextStep> {
     let outcome = prop_oneof![
         Just(None),
         Just(Some("ok".to_owned())),
         Just(Some("fail".to_owned())),
         maybe(),
     ];
-    let way = (outcome, text(), option::of(any::<usize>()), text(), command())
-        .prop_map(|(outcome, when, to, title, command)| Way { outcome, when, to, title, command });
+    let way = (outcome, text(), option::of(any::<usize>()), text(), command()).prop_map(
+        |(outcome, when, to, title, command)| NextStepOption { outcome, when, to, title, command },
+    );
     let choice = (text(), text(), command()).prop_map(|(choice, meaning, command)| ChoiceView {
         choice,
         meaning,
@@ -237,12 +239,12 @@ fn next() -> impl Strategy<Value = Next> {
         (text(), text(), texts()).prop_map(|(id, ask, options)| UserQuestion { id, ask, options });
     let person = (text(), vec(choice, 0..3), vec(question, 0..3), option::of(command()));
     prop_oneof![
-        text().prop_map(|message| Next::Complete { message }),
-        text().prop_map(|message| Next::Record { message }),
+        text().prop_map(|message| NextStep::Complete { message }),
+        text().prop_map(|message| NextStep::Record { message }),
         (vec(way, 0..4), option::of(command()))
-            .prop_map(|(ways, on_error)| Next::Ways { ways, on_error }),
+            .prop_map(|(ways, on_error)| NextStep::Ways { ways, on_error }),
         person.prop_map(|(about, choices, questions, command)| {
-            Next::Person { about, choices, questions, command }
+            NextStep::Person { about, choices, questions, command }
         }),
     ]
 }
@@ -252,7 +254,8 @@ pub(super) fn view() -> impl Strategy<Value = StepView> {
     let place = (text(), maybe(), text(), any::<u32>(), any::<usize>(), any::<usize>());
     let names = (text(), text(), maybe(), maybe(), any::<u32>());
     let review = (option::of(gate()), option::of(review()), option::of(findings()));
-    let answer = (text(), text(), text()).prop_map(|(id, ask, answer)| Answer { id, ask, answer });
+    let answer =
+        (text(), text(), text()).prop_map(|(id, ask, answer)| UserAnswer { id, ask, answer });
     let rest = (vec(answer, 0..3), vec(block(), 0..4), report(), next());
     (place, names, review, rest).prop_map(|(place, names, review, rest)| {
         let (workflow, run, status, turn, step, total) = place;
@@ -262,7 +265,7 @@ pub(super) fn view() -> impl Strategy<Value = StepView> {
         StepView {
             protocol: PROTOCOL,
             workflow,
-            run: run.map(RunId::new),
+            run: run.map(WorkflowRunId::new),
             status,
             turn,
             step,

@@ -11,7 +11,7 @@ proptest! {
 
     #[test]
     fn xml_gives_the_step_back(view in arbitrary::view()) {
-        let written = xml(&view);
+        let written = render_xml(&view);
         prop_assert_eq!(parse_xml(&written), Ok(view), "{}", written);
     }
 
@@ -23,13 +23,13 @@ proptest! {
 
     #[test]
     fn text_can_always_be_written(view in arbitrary::view()) {
-        prop_assert!(text(&view).starts_with("STEP "));
+        prop_assert!(render_text(&view).starts_with("STEP "));
     }
 
     #[test]
     fn xml_of_any_text_is_read_whatever_is_in_it(title in any::<String>()) {
         let view = StepView { title, ..super::last_step() };
-        prop_assert!(parse_xml(&xml(&view)).is_ok());
+        prop_assert!(parse_xml(&render_xml(&view)).is_ok());
     }
 
     #[test]

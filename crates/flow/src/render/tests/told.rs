@@ -1,9 +1,11 @@
 //! Instructions for agents besides the step itself.
 
-use super::super::{parse_xml, text, text_within, xml};
+use super::super::{parse_xml, render_text_within, text, xml};
 use super::{last_step, review_step};
 use crate::state::UserQuestion;
-use crate::step::{ChoiceView, Command, FindingsView, ItemView, Next, ReportView, StepView};
+use crate::step::{
+    ChoiceView, FindingsView, ItemView, NextStep, ReportView, ShellCommand, StepView,
+};
 
 /// A step at which a person has to decide.
 fn waiting(questions: Vec<UserQuestion>) -> StepView {
@@ -12,12 +14,12 @@ fn waiting(questions: Vec<UserQuestion>) -> StepView {
         status: "waiting".into(),
         actions: Vec::new(),
         review: None,
-        next: Next::Person {
+        next: NextStep::Person {
             about: "The gate has failed 5 times.".into(),
             choices: vec![ChoiceView {
                 choice: "skip".into(),
                 meaning: "Accept everything that failed.".into(),
-                command: Command::new(resume.into_iter().chain(["--choice", "skip"])),
+                command: ShellCommand::new(resume.into_iter().chain(["--choice", "skip"])),
             }],
             questions,
             command: None,
@@ -29,7 +31,7 @@ fn waiting(questions: Vec<UserQuestion>) -> StepView {
 #[test]
 fn an_agent_is_told_to_leave_a_choice_to_the_user() {
     let view = waiting(Vec::new());
-    insta::assert_snapshot!(text(&view), @"
+    insta::assert_snapshot!(render_text(&view), @"
     STEP 6/13 · Review: is the plan complete? · Review
     planner · run r7 · turn 9 · visit 2 · waiting
 
@@ -46,7 +48,7 @@ fn an_agent_is_told_to_leave_a_choice_to_the_user() {
       skip: Accept everything that failed.
         rep workflow resume r7 --choice skip
     ");
-    let xml = xml(&view);
+    let xml = render_xml(&view);
     let rule = "<needs_user_input>\n    <rule>If you are an agent, stop here: show all of this to the user";
     assert!(xml.contains(rule), "{xml}");
     assert!(xml.contains("Do not choose yourself"), "{xml}");
@@ -60,25 +62,25 @@ fn an_agent_is_told_to_put_questions_word_for_word() {
         ask: "Which database?".into(),
         options: vec!["SQLite".into(), "none".into()],
     }]);
-    for said in [xml(&view), text_within(&view, 500)] {
+    for said in [render_xml(&view), render_text_within(&view, 500)] {
         assert!(said.contains("put these questions to the user word for word"), "{said}");
         assert!(!said.contains("Do not choose yourself"), "{said}");
     }
-    assert_eq!(parse_xml(&xml(&view)), Ok(view));
+    assert_eq!(parse_xml(&render_xml(&view)), Ok(view));
 }
 
 #[test]
 fn what_is_long_goes_by_a_file_where_something_is_handed_over() {
     let mut view = review_step();
     let says = |view: &StepView, what: &str| {
-        let (xml, text) = (xml(view), text_within(view, 500));
+        let (xml, text) = (render_xml(view), render_text_within(view, 500));
         assert_eq!(xml.contains(what), text.contains(what), "{xml}{text}");
         text.contains(what)
     };
     assert!(says(&view, "`--output @FILE` (or `--output -`") && says(&view, "`--set NAME=@FILE`"));
     view.report.set.clear();
     assert!(says(&view, "`--output @FILE`, or by `--output -`") && !says(&view, "--set NAME"));
-    assert_eq!(parse_xml(&xml(&view)).as_ref(), Ok(&view));
+    assert_eq!(parse_xml(&render_xml(&view)).as_ref(), Ok(&view));
     view.report = ReportView::default();
     assert!(!says(&view, "@FILE"));
     // Without a run there is no `--output`.
@@ -95,12 +97,12 @@ fn the_form_for_a_new_item_has_an_id_that_is_free() {
         ..review.items[0].clone()
     };
     review.items = vec![item("C2", "PASS"), item("C1", "TODO"), item("lock", "TODO")];
-    let shown = text(&view);
+    let shown = render_text(&view);
     assert!(shown.contains(r#"record r7 '{"id":"C3","#), "{shown}");
     // The sample verdict is about an item that has none yet.
     assert!(shown.contains("record r7 C1=PASS") && shown.contains("'C1=FAIL: FINDING'"), "{shown}");
     view.review.as_mut().expect("it has a review").items.clear();
-    let shown = text(&view);
+    let shown = render_text(&view);
     assert!(shown.contains(r#"{"id":"C1","#) && shown.contains("record r7 C1=PASS"), "{shown}");
 }
 
@@ -122,7 +124,7 @@ fn a_red_check_that_is_to_be_repaired_shows_its_command() {
         fix: "own".into(),
         items: vec![red.clone(), ItemView { scope: String::new(), ..red }],
     });
-    let text = text(&view);
+    let text = render_text(&view);
     let lines = "    [FAIL] tests · `test -s NOTES.md`: The project's tests pass.\n    [FAIL] tests: The project's tests pass.\n";
     assert!(text.contains(lines), "{text}");
 }
@@ -131,10 +133,10 @@ fn a_red_check_that_is_to_be_repaired_shows_its_command() {
 fn a_run_that_a_person_has_ended_is_not_complete() {
     let view = StepView {
         status: "aborted".into(),
-        next: Next::Complete { message: "A person has ended the run.".into() },
+        next: NextStep::Complete { message: "A person has ended the run.".into() },
         ..last_step()
     };
-    let (xml, text) = (xml(&view), text(&view));
+    let (xml, text) = (render_xml(&view), render_text(&view));
     let ended = r#"<workflow_ended by="person">A person has ended the run.</workflow_ended>"#;
     assert!(xml.contains(ended) && !xml.contains("workflow_complete"), "{xml}");
     let ended = "\nENDED BY A PERSON, NOT COMPLETE:\n  A person has ended the run.\n";
@@ -148,11 +150,11 @@ fn text_fits_the_columns_that_there_are() {
     view.title = "Is everything that the plan names there, and is nothing there twice?".into();
     view.review.as_mut().expect("it has a review").name = "Plan ".repeat(20);
     for columns in [50, 80, 120] {
-        let text = text_within(&view, columns);
+        let text = render_text_within(&view, columns);
         let is_command = |line: &str| line.trim_start().starts_with("rep workflow ");
         let wide = |line: &&str| !is_command(line) && line.chars().count() > columns;
         assert_eq!(text.lines().find(wide), None, "{text}");
     }
-    assert!(text_within(&view, 120).lines().any(|line| line.chars().count() > 96));
-    assert_eq!(text(&view), text_within(&view, 96));
+    assert!(render_text_within(&view, 120).lines().any(|line| line.chars().count() > 96));
+    assert_eq!(render_text(&view), render_text_within(&view, 96));
 }

@@ -1,7 +1,7 @@
 //! Making runs and adding to them.
 
 use repertoire_journal::run::Limits;
-use repertoire_journal::{JournalError, NewRun, Payload, Rules, RunId, RunStatus, StepStatus};
+use repertoire_journal::{ClaimRules, JournalError, NewRun, Payload, RunId, RunStatus, StepStatus};
 use serde_json::json;
 
 use super::{Place, agrees, claim, claimed, completed, finished, names, new_run, started, worker};
@@ -79,7 +79,7 @@ pub(crate) async fn a_run_that_stops_ends_its_lease_and_its_step(place: Place) {
         assert!(matches!(late, Err(JournalError::Fenced { .. })), "{late:?}");
         agrees(&journal, &run.id).await;
     }
-    assert_eq!(journal.leased().await.unwrap(), []);
+    assert_eq!(journal.list_leased_runs().await.unwrap(), []);
 }
 
 pub(crate) async fn a_deferred_run_goes_back_to_the_queue_and_is_not_taken_before_its_time(
@@ -92,7 +92,7 @@ pub(crate) async fn a_deferred_run_goes_back_to_the_queue_and_is_not_taken_befor
         let later = Payload::RunDeferred { reason: "allowance".into(), until_ms };
         let run = journal.append(&lease, vec![later]).await.unwrap();
         assert_eq!((run.status, run.not_before_ms), (RunStatus::Queued, until_ms));
-        let next = journal.claim(&worker("v"), &Rules::default()).await.unwrap();
+        let next = journal.claim(&worker("v"), &ClaimRules::default()).await.unwrap();
         assert_eq!(next.map(|claimed| claimed.run.id), taken.then_some(lease.run));
     }
 }

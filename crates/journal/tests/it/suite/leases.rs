@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use repertoire_journal::{
-    BootClock, Command, Journal, JournalError, RunStatus, Target, Wish, Worker,
+    BootClock, Command, Journal, JournalError, QueueWorker, RunStatus, RunStopRequest, Target,
 };
 
 use super::{Place, agrees, claim, claimed, completed, finished, new_run, started, worker};
@@ -80,8 +80,8 @@ async fn jump(place: &Place, hosts: &[&Host], ms: i64, server: &'static str) {
     }
 }
 
-fn brief(name: &str) -> Worker {
-    Worker { lease: LEASE, ..worker(name) }
+fn brief(name: &str) -> QueueWorker {
+    QueueWorker { lease: LEASE, ..worker(name) }
 }
 
 async fn no_run_for(journal: &Journal, name: &str) {
@@ -107,7 +107,7 @@ pub(crate) async fn a_clock_that_jumps_starts_no_step_twice(place: Place) {
                 there.stay_awake(LEASE_MS / 3);
                 no_run_for(&second, "second").await;
                 no_run_for(&third, "third").await;
-                first.heartbeat(&lease).await.unwrap();
+                first.renew_lease(&lease).await.unwrap();
             }
             let next = if step < 3 { started(step + 1) } else { completed() };
             first.append(&lease, vec![finished(step), next]).await.unwrap();
@@ -138,9 +138,9 @@ pub(crate) async fn a_clock_that_jumps_keeps_no_run_with_a_worker_that_is_gone(p
         there.stay_awake(1);
         let successor = if ms > 0 { &near } else { &far };
         assert_eq!(claim(successor, &brief("next")).await.run.id, lease.run, "{ms}");
-        let late = gone.heartbeat(&lease).await;
+        let late = gone.renew_lease(&lease).await;
         assert!(matches!(late, Err(JournalError::Fenced { .. })), "{late:?}");
-        assert!(matches!(gone.wish(&lease).await, Err(JournalError::Fenced { .. })));
+        assert!(matches!(gone.pending_request(&lease).await, Err(JournalError::Fenced { .. })));
         agrees(&far, &lease.run).await;
         (place.tamper)(&place.target, "UPDATE run SET status = 'failed'").await;
         jump(&place, &[], 0, NO_JUMP).await;
@@ -153,10 +153,10 @@ pub(crate) async fn a_lease_from_before_a_reboot_is_over_in_a_file(place: Place)
     let lease = claimed(&before.open(&place).await, &brief("gone")).await.lease;
     let journal = after.open(&place).await;
     if matches!(place.target, Target::Url(_)) {
-        assert_eq!(journal.reap().await.unwrap(), []);
+        assert_eq!(journal.requeue_expired().await.unwrap(), []);
         after.stay_awake(LEASE_MS);
     }
-    assert_eq!(journal.reap().await.unwrap(), [lease.run]);
+    assert_eq!(journal.requeue_expired().await.unwrap(), [lease.run]);
 }
 
 /// The clock of a host runs much faster than the one of this test.
@@ -182,13 +182,13 @@ pub(crate) async fn a_certain_run_is_waited_for_while_its_lease_is_observed(plac
         ),
     ] {
         let (there, here) = (Host::new("1 time there"), Host::new("2 time here"));
-        let gone = Worker { lease: length, ..worker("gone") };
+        let gone = QueueWorker { lease: length, ..worker("gone") };
         let lease = claimed(&there.open(&place).await, &gone).await.lease;
         (place.tamper)(&place.target, shown).await;
         let journal = here.open(&place).await;
         let ticking = hurry(&here);
         let mut told = Vec::new();
-        journal.settle(&lease.run, &mut |left| told.push(left)).await.unwrap();
+        journal.wait_for_lease(&lease.run, &mut |left| told.push(left)).await.unwrap();
         ticking.abort();
         assert_eq!(told, [length]);
         let next = worker("next");
@@ -208,11 +208,11 @@ pub(crate) async fn a_worker_that_renews_its_lease_is_not_waited_for_any_longer(
     (place.tamper)(&place.target, "UPDATE run SET lease_shown_until_ms = 5").await;
     let beating = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        worker.heartbeat(&lease).await.unwrap();
+        worker.renew_lease(&lease).await.unwrap();
     };
     let mut told = 0;
     let mut on_wait = |_| told += 1;
-    let (settled, ()) = tokio::join!(journal.settle(&lease.run, &mut on_wait), beating);
+    let (settled, ()) = tokio::join!(journal.wait_for_lease(&lease.run, &mut on_wait), beating);
     settled.unwrap();
     assert_eq!(told, 1);
     let run = journal.run(&lease.run).await.unwrap().unwrap();
@@ -226,10 +226,10 @@ pub(crate) async fn a_run_of_a_worker_that_is_gone_can_be_cancelled(place: Place
     let journal = here.open(&place).await;
     let cancel = Command::Cancel { by: "ada".into() };
     let run = journal.order(&lease.run, cancel).await.unwrap();
-    assert_eq!((run.status, run.wish), (RunStatus::Running, Some(Wish::Cancel)));
+    assert_eq!((run.status, run.wish), (RunStatus::Running, Some(RunStopRequest::Cancel)));
     (place.tamper)(&place.target, "UPDATE run SET lease_shown_until_ms = 5").await;
     let ticking = hurry(&here);
-    journal.settle(&lease.run, &mut |_| {}).await.unwrap();
+    journal.wait_for_lease(&lease.run, &mut |_| {}).await.unwrap();
     ticking.abort();
     let run = journal.run(&lease.run).await.unwrap().unwrap();
     assert_eq!(run.status, RunStatus::Cancelled);
@@ -244,15 +244,15 @@ pub(crate) async fn a_lease_of_an_older_version_ends_when_it_is_over_and_silent(
     let legacy = "UPDATE run SET lease_until_ms = 5, lease_beat = 0, lease_length_ms = NULL, \
         lease_boot = NULL, lease_boot_until_ms = NULL, lease_shown_until_ms = NULL";
     (place.tamper)(&place.target, legacy).await;
-    assert_eq!(journal.reap().await.unwrap(), []);
+    assert_eq!(journal.requeue_expired().await.unwrap(), []);
     host.stay_awake(20_000);
     // It is renewed as that version does, so it is alive although it is over by the clock.
     (place.tamper)(&place.target, "UPDATE run SET lease_until_ms = 6").await;
-    assert_eq!(journal.reap().await.unwrap(), []);
+    assert_eq!(journal.requeue_expired().await.unwrap(), []);
     host.stay_awake(20_000);
-    assert_eq!(journal.reap().await.unwrap(), []);
+    assert_eq!(journal.requeue_expired().await.unwrap(), []);
     host.stay_awake(10_000);
-    assert_eq!(journal.reap().await.unwrap(), [lease.run]);
+    assert_eq!(journal.requeue_expired().await.unwrap(), [lease.run]);
     journal.create(new_run("next")).await.unwrap();
     claim(&journal, &brief("new")).await;
 }

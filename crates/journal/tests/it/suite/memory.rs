@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_journal::memory::{FixOrigin, Known, Observation};
+use repertoire_journal::memory::{FailureKnowledge, FixOrigin, MemoryObservation};
 use repertoire_journal::{
-    Event, FailureFilter, Fix, FixOutcome, Journal, JournalError, KnownFix, Lesson, Payload,
-    Remedy, RunId,
+    Event, FailureFilter, FailureFix, FixOutcome, FixRemedy, Journal, JournalError, KnownFix,
+    MemoryLesson, Payload, RunId,
 };
 
 use super::{Place, agrees, claim, claimed, completed, doomed, finished, new_run, started, worker};
@@ -23,16 +23,16 @@ fn seen(signature: &str) -> Payload {
     }
 }
 
-fn command(words: &[&str]) -> Fix {
+fn command(words: &[&str]) -> FailureFix {
     let words = words.iter().map(|word| (*word).to_owned()).collect();
-    Fix {
-        remedy: Remedy::Command(words),
+    FailureFix {
+        remedy: FixRemedy::Command(words),
         preconditions: vec!["exists Cargo.lock".into()],
         origin: FixOrigin::Learnt,
     }
 }
 
-fn tried(signature: &str, fix: &Fix, outcome: FixOutcome) -> Payload {
+fn tried(signature: &str, fix: &FailureFix, outcome: FixOutcome) -> Payload {
     Payload::FixTried {
         scope: SCOPE.into(),
         signature: signature.into(),
@@ -43,7 +43,7 @@ fn tried(signature: &str, fix: &Fix, outcome: FixOutcome) -> Payload {
 }
 
 async fn only_fix(journal: &Journal, signature: &str) -> KnownFix {
-    let mut fixes = journal.fixes(SCOPE, signature).await.unwrap();
+    let mut fixes = journal.list_fixes(SCOPE, signature).await.unwrap();
     assert_eq!(fixes.len(), 1);
     fixes.remove(0)
 }
@@ -56,12 +56,12 @@ pub(crate) async fn what_runs_see_and_try_is_remembered_in_the_same_breath(place
     let journal = place.open().await;
     let lease = claimed(&journal, &worker("w")).await.lease;
     let fix = command(&["cargo", "fetch"]);
-    assert_eq!(journal.failure(SCOPE, "aa11").await.unwrap(), None);
+    assert_eq!(journal.find_failure(SCOPE, "aa11").await.unwrap(), None);
     let first = vec![started(1), seen("aa11"), finished(1)];
     journal.append(&lease, first).await.unwrap();
     let second = vec![seen("aa11"), tried("aa11", &fix, FixOutcome::Worked), completed()];
     journal.append(&lease, second).await.unwrap();
-    let failure = journal.failure(SCOPE, "aa11").await.unwrap().unwrap();
+    let failure = journal.find_failure(SCOPE, "aa11").await.unwrap().unwrap();
     assert_eq!((failure.seen, failure.tool.as_str()), (2, "cargo"));
     assert!(failure.first_ms < failure.last_ms);
     let known = only_fix(&journal, "aa11").await;
@@ -70,7 +70,7 @@ pub(crate) async fn what_runs_see_and_try_is_remembered_in_the_same_breath(place
     agrees(&journal, &lease.run).await;
     remembers(&journal).await;
     let other = place.open().await;
-    assert_eq!(other.failure(SCOPE, "aa11").await.unwrap().unwrap(), failure);
+    assert_eq!(other.find_failure(SCOPE, "aa11").await.unwrap().unwrap(), failure);
 }
 
 pub(crate) async fn a_fix_that_fails_loses_its_confidence(place: Place) {
@@ -94,31 +94,31 @@ pub(crate) async fn a_fix_that_fails_loses_its_confidence(place: Place) {
 pub(crate) async fn a_worker_that_lost_its_run_teaches_nothing(place: Place) {
     let journal = place.open().await;
     let lease = claimed(&journal, &doomed("w")).await.lease;
-    journal.reap().await.unwrap();
+    journal.requeue_expired().await.unwrap();
     let late = journal.append(&lease, vec![seen("aa11")]).await;
     assert!(matches!(late, Err(JournalError::Fenced { .. })), "{late:?}");
     let next = claim(&journal, &worker("v")).await.lease;
     let wrong = journal.append(&next, vec![seen("aa11"), finished(7)]).await;
     assert!(matches!(wrong, Err(JournalError::Fold(_))), "{wrong:?}");
-    assert_eq!(journal.failure(SCOPE, "aa11").await.unwrap(), None);
+    assert_eq!(journal.find_failure(SCOPE, "aa11").await.unwrap(), None);
 }
 
 /// The memory as the events of all runs say it, without looking at what is stored beside them.
-async fn folded(journal: &Journal) -> BTreeMap<String, Known> {
+async fn folded(journal: &Journal) -> BTreeMap<String, FailureKnowledge> {
     let runs = journal.runs(&Default::default()).await.unwrap().items;
     let mut events: Vec<Event> = Vec::new();
     for run in runs {
         events.extend(journal.events(&run.id, 0, 0).await.unwrap());
     }
     events.sort_by_key(|event| event.at_ms);
-    let mut all: BTreeMap<String, Known> = BTreeMap::new();
+    let mut all: BTreeMap<String, FailureKnowledge> = BTreeMap::new();
     for Event { payload, run, at_ms, .. } in events {
         let (signature, observation) = match payload {
             Payload::FailureSeen { signature, category, code, tool, example, .. } => {
-                (signature, Observation::Seen { category, code, tool, example })
+                (signature, MemoryObservation::Seen { category, code, tool, example })
             }
             Payload::FixTried { signature, fix, outcome, reason, .. } => {
-                (signature, Observation::Tried { fix, outcome, reason, run: Some(run) })
+                (signature, MemoryObservation::Tried { fix, outcome, reason, run: Some(run) })
             }
             _ => continue,
         };
@@ -171,36 +171,36 @@ pub(crate) async fn nothing_learnt_in_one_repository_is_known_in_another(place: 
     let lease = claimed(&journal, &worker("w")).await.lease;
     let fix = command(&["cargo", "fetch"]);
     journal.append(&lease, vec![tried("aa11", &fix, FixOutcome::Worked)]).await.unwrap();
-    assert_eq!(journal.fixes("github.com/mallory/something", "aa11").await.unwrap(), []);
-    assert_eq!(journal.scopes().await.unwrap(), [(SCOPE.to_owned(), 1)]);
+    assert_eq!(journal.list_fixes("github.com/mallory/something", "aa11").await.unwrap(), []);
+    assert_eq!(journal.list_scopes().await.unwrap(), [(SCOPE.to_owned(), 1)]);
     let elsewhere = FailureFilter { scope: "elsewhere".into(), ..FailureFilter::default() };
-    assert_eq!(journal.failures(&elsewhere).await.unwrap().items, []);
+    assert_eq!(journal.list_failures(&elsewhere).await.unwrap().items, []);
 }
 
-fn lesson(signature: &str, fix: Fix) -> Lesson {
-    let mut known = Known::default();
-    let observation = Observation::Tried {
+fn lesson(signature: &str, fix: FailureFix) -> MemoryLesson {
+    let mut known = FailureKnowledge::default();
+    let observation = MemoryObservation::Tried {
         fix: fix.clone(),
         outcome: FixOutcome::Unknown,
         reason: String::new(),
         run: None,
     };
     known.apply("elsewhere", signature, &observation, 5);
-    Lesson { failure: known.failure.unwrap(), fixes: vec![KnownFix::new(fix, 5)] }
+    MemoryLesson { failure: known.failure.unwrap(), fixes: vec![KnownFix::new(fix, 5)] }
 }
 
 pub(crate) async fn a_lesson_twice_changes_nothing_and_what_was_seen_here_stands(place: Place) {
     let journal = place.open().await;
-    let fix = Fix { origin: FixOrigin::Taught, ..command(&["cargo", "fetch"]) };
+    let fix = FailureFix { origin: FixOrigin::Taught, ..command(&["cargo", "fetch"]) };
     for _ in 0..2 {
-        journal.remember(SCOPE, vec![lesson("aa11", fix.clone())]).await.unwrap();
+        journal.store_lessons(SCOPE, vec![lesson("aa11", fix.clone())]).await.unwrap();
     }
     let known = only_fix(&journal, "aa11").await;
     assert_eq!((known.tried, known.confidence, known.added_ms), (0, 0.5, 5));
-    assert_eq!(journal.failure(SCOPE, "aa11").await.unwrap().unwrap().seen, 0);
+    assert_eq!(journal.find_failure(SCOPE, "aa11").await.unwrap().unwrap().seen, 0);
     let lease = claimed(&journal, &worker("w")).await.lease;
     journal.append(&lease, vec![tried("aa11", &fix, FixOutcome::Failed)]).await.unwrap();
-    journal.remember(SCOPE, vec![lesson("aa11", fix)]).await.unwrap();
+    journal.store_lessons(SCOPE, vec![lesson("aa11", fix)]).await.unwrap();
     assert_eq!(only_fix(&journal, "aa11").await.failed, 1);
     remembers(&journal).await;
 }
@@ -221,13 +221,13 @@ pub(crate) async fn secrets_are_not_remembered(place: Place) {
     fix.preconditions = vec![format!("exists {secret}")];
     let all = vec![leak, tried("aa11", &fix, FixOutcome::Worked)];
     journal.append(&lease, all).await.unwrap();
-    journal.remember(SCOPE, vec![lesson("bb22", fix)]).await.unwrap();
+    journal.store_lessons(SCOPE, vec![lesson("bb22", fix)]).await.unwrap();
     for signature in ["aa11", "bb22"] {
         let known = journal.known(SCOPE, signature).await.unwrap();
         assert!(!format!("{known:?}").contains(secret), "{known:?}");
         assert!(known.failure.unwrap().example.chars().count() <= 500);
         let fix = known.fixes.into_values().next().unwrap();
-        assert!(matches!(fix.fix.remedy, Remedy::Advice(_)));
+        assert!(matches!(fix.fix.remedy, FixRemedy::Advice(_)));
     }
     let events = journal.events(&lease.run, 0, 0).await.unwrap();
     assert!(!format!("{events:?}").contains(secret));
@@ -241,10 +241,10 @@ pub(crate) async fn what_is_no_failure_is_refused(place: Place) {
     let huge = command(&["x", &"y".repeat(40_000)]);
     let large = journal.append(&lease, vec![tried("aa11", &huge, FixOutcome::Worked)]).await;
     assert!(matches!(large, Err(JournalError::TooLarge { .. })), "{large:?}");
-    let odd = journal.remember(SCOPE, vec![lesson("no such", command(&["a"]))]).await;
+    let odd = journal.store_lessons(SCOPE, vec![lesson("no such", command(&["a"]))]).await;
     assert!(matches!(odd, Err(JournalError::NotRemembered { .. })), "{odd:?}");
-    assert_eq!(journal.scopes().await.unwrap(), []);
-    assert_eq!(journal.failure("a\0b", "aa11").await.unwrap(), None);
+    assert_eq!(journal.list_scopes().await.unwrap(), []);
+    assert_eq!(journal.find_failure("a\0b", "aa11").await.unwrap(), None);
 }
 
 pub(crate) async fn a_failure_is_unlearnt_with_all_that_belongs_to_it(place: Place) {
@@ -255,19 +255,19 @@ pub(crate) async fn a_failure_is_unlearnt_with_all_that_belongs_to_it(place: Pla
         let all = vec![seen(signature), tried(signature, &fix, FixOutcome::Worked)];
         journal.append(&lease, all).await.unwrap();
     }
-    assert_eq!(journal.unlearn(SCOPE, Some("aa11")).await.unwrap(), 1);
-    assert_eq!(journal.unlearn(SCOPE, Some("aa11")).await.unwrap(), 0);
-    assert_eq!(journal.known(SCOPE, "aa11").await.unwrap(), Known::default());
+    assert_eq!(journal.delete_failures(SCOPE, Some("aa11")).await.unwrap(), 1);
+    assert_eq!(journal.delete_failures(SCOPE, Some("aa11")).await.unwrap(), 0);
+    assert_eq!(journal.known(SCOPE, "aa11").await.unwrap(), FailureKnowledge::default());
     let filter = FailureFilter { scope: SCOPE.into(), limit: 1, ..FailureFilter::default() };
-    let page = journal.failures(&filter).await.unwrap();
+    let page = journal.list_failures(&filter).await.unwrap();
     assert_eq!((page.items[0].signature.as_str(), page.next), ("bb22", Some(1)));
-    let page = journal.failures(&FailureFilter { after: 1, ..filter.clone() }).await.unwrap();
+    let page = journal.list_failures(&FailureFilter { after: 1, ..filter.clone() }).await.unwrap();
     assert_eq!((page.items[0].signature.as_str(), page.next), ("cc33", None));
     let begins = FailureFilter { signature: Some("cc".into()), ..filter };
-    assert_eq!(journal.failures(&begins).await.unwrap().items[0].signature, "cc33");
+    assert_eq!(journal.list_failures(&begins).await.unwrap().items[0].signature, "cc33");
     remembers(&journal).await;
-    assert_eq!(journal.unlearn(SCOPE, None).await.unwrap(), 2);
-    assert_eq!(journal.scopes().await.unwrap(), []);
+    assert_eq!(journal.delete_failures(SCOPE, None).await.unwrap(), 2);
+    assert_eq!(journal.list_scopes().await.unwrap(), []);
 }
 
 pub(crate) async fn many_who_learn_at_once_lose_nothing(place: Place) {
@@ -285,7 +285,7 @@ pub(crate) async fn many_who_learn_at_once_lose_nothing(place: Place) {
     }
     tasks.join_all().await;
     let journal = place.open().await;
-    assert_eq!(journal.failure(SCOPE, "aa11").await.unwrap().unwrap().seen, 20);
+    assert_eq!(journal.find_failure(SCOPE, "aa11").await.unwrap().unwrap().seen, 20);
     let known = only_fix(&journal, "aa11").await;
     assert_eq!((known.worked, known.evidence.len()), (20, 4));
     remembers(&journal).await;
@@ -306,5 +306,5 @@ pub(crate) async fn a_journal_of_the_first_version_is_brought_up_to_date(place: 
     let lease = claim(&journal, &worker("w")).await.lease;
     assert_eq!(lease.run, run);
     journal.append(&lease, vec![seen("aa11")]).await.unwrap();
-    assert_eq!(journal.scopes().await.unwrap(), [(SCOPE.to_owned(), 1)]);
+    assert_eq!(journal.list_scopes().await.unwrap(), [(SCOPE.to_owned(), 1)]);
 }

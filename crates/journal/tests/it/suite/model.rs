@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use repertoire_journal::event::Payload;
-use repertoire_journal::fold::Folded;
+use repertoire_journal::fold::FoldedRun;
 use repertoire_journal::{
-    Command, Event, Journal, JournalError, Lease, Rules, Run, RunId, RunStatus, StepStatus,
+    ClaimRules, Command, Event, Journal, JournalError, Run, RunId, RunLease, RunStatus, StepStatus,
 };
 
 use super::{Place, agrees, completed, doomed, finished, new_run, started, worker};
@@ -44,8 +44,8 @@ fn step() -> impl Strategy<Value = Step> {
 /// What the fold says of each run: it is given every event as it is written.
 #[derive(Default)]
 struct Model {
-    runs: BTreeMap<RunId, Folded>,
-    leases: BTreeMap<usize, Lease>,
+    runs: BTreeMap<RunId, FoldedRun>,
+    leases: BTreeMap<usize, RunLease>,
 }
 
 impl Model {
@@ -54,7 +54,7 @@ impl Model {
     }
 
     /// Whether the worker still has what it took.
-    fn holds(&self, lease: &Lease) -> bool {
+    fn holds(&self, lease: &RunLease) -> bool {
         let run = self.run(&lease.run);
         run.token == lease.token && run.worker.as_deref() == Some(lease.worker.as_str())
     }
@@ -97,7 +97,7 @@ pub(crate) async fn random_operations_agree_with_the_fold(place: Place) {
             let _ = journal.order(id, Command::Cancel { by: "end".into() }).await;
         }
         for lease in model.leases.values() {
-            let _ = journal.release(lease, "end").await;
+            let _ = journal.release_run(lease, "end").await;
         }
         journal.close().await;
     }
@@ -107,12 +107,12 @@ async fn perform(journal: &Journal, model: &mut Model, step: &Step) {
     match step {
         Step::Create => {
             let run = journal.create(new_run("r")).await.unwrap();
-            model.runs.insert(run.id, Folded::default());
+            model.runs.insert(run.id, FoldedRun::default());
         }
         Step::Claim { who, doomed: is_doomed } => {
             let name = format!("w{who}");
             let who_is = if *is_doomed { doomed(&name) } else { worker(&name) };
-            if let Some(claimed) = journal.claim(&who_is, &Rules::default()).await.unwrap() {
+            if let Some(claimed) = journal.claim(&who_is, &ClaimRules::default()).await.unwrap() {
                 model.leases.insert(*who, claimed.lease);
             }
         }
@@ -125,18 +125,18 @@ async fn perform(journal: &Journal, model: &mut Model, step: &Step) {
         Step::Stop { who, how } => append(journal, model, *who, |_| vec![stop(*how)]).await,
         Step::Heartbeat { who } => {
             let Some(lease) = model.leases.get(who) else { return };
-            check(journal.heartbeat(lease).await, model.holds(lease));
+            check(journal.renew_lease(lease).await, model.holds(lease));
         }
         Step::Release { who } => {
             let Some(lease) = model.leases.get(who) else { return };
-            check(journal.release(lease, "bye").await, model.holds(lease));
+            check(journal.release_run(lease, "bye").await, model.holds(lease));
         }
         Step::Order { run, order } => {
             let Some(id) = model.runs.keys().nth(*run) else { return };
             let result = journal.order(id, command(*order)).await;
             assert!(matches!(result, Ok(_) | Err(JournalError::Refused { .. })), "{result:?}");
         }
-        Step::Reap => drop(journal.reap().await.unwrap()),
+        Step::Reap => drop(journal.requeue_expired().await.unwrap()),
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use repertoire_journal::run::Limits;
-use repertoire_journal::{Command, JournalError, Lease, Payload, RunId, RunStatus, Wish};
+use repertoire_journal::{
+    Command, JournalError, Payload, RunId, RunLease, RunStatus, RunStopRequest,
+};
 
 use super::{Place, agrees, claim, claimed, completed, doomed, names, new_run, started, worker};
 
@@ -48,13 +50,13 @@ pub(crate) async fn a_worker_hears_of_a_wish_by_its_heartbeat(place: Place) {
     let lease = claimed(&journal, &worker("w")).await.lease;
     let until = journal.lease_until(&lease.run).await.unwrap();
     let run = journal.order(&lease.run, pause()).await.unwrap();
-    assert_eq!((run.status, run.wish), (RunStatus::Running, Some(Wish::Pause)));
+    assert_eq!((run.status, run.wish), (RunStatus::Running, Some(RunStopRequest::Pause)));
     assert_eq!(journal.lease_until(&lease.run).await.unwrap(), until);
-    assert_eq!(journal.heartbeat(&lease).await.unwrap(), Some(Wish::Pause));
+    assert_eq!(journal.renew_lease(&lease).await.unwrap(), Some(RunStopRequest::Pause));
     assert_eq!(journal.order(&lease.run, resume()).await.unwrap().wish, None);
-    assert_eq!(journal.heartbeat(&lease).await.unwrap(), None);
+    assert_eq!(journal.renew_lease(&lease).await.unwrap(), None);
     journal.order(&lease.run, cancel()).await.unwrap();
-    assert_eq!(journal.heartbeat(&lease).await.unwrap(), Some(Wish::Cancel));
+    assert_eq!(journal.renew_lease(&lease).await.unwrap(), Some(RunStopRequest::Cancel));
     let ended = Payload::RunCancelled { reason: "by me".into() };
     let run = journal.append(&lease, vec![ended]).await.unwrap();
     assert_eq!((run.status, run.wish), (RunStatus::Cancelled, None));
@@ -68,9 +70,9 @@ pub(crate) async fn a_wish_takes_effect_when_the_worker_is_lost(place: Place) {
         journal.append(&lost, vec![started(1)]).await.unwrap();
         assert!(journal.order(&lost.run, wish.clone()).await.unwrap().wish.is_some());
         // A heartbeat that holds for no time is the last one.
-        let last = Lease { length: Duration::ZERO, ..lost.clone() };
-        journal.heartbeat(&last).await.unwrap();
-        assert_eq!(journal.reap().await.unwrap(), std::slice::from_ref(&lost.run));
+        let last = RunLease { length: Duration::ZERO, ..lost.clone() };
+        journal.renew_lease(&last).await.unwrap();
+        assert_eq!(journal.requeue_expired().await.unwrap(), std::slice::from_ref(&lost.run));
         assert_eq!(journal.run(&lost.run).await.unwrap().unwrap().status, status);
         agrees(&journal, &lost.run).await;
         // Of a worker that is gone already nothing is wished: it happens at once.
@@ -79,7 +81,7 @@ pub(crate) async fn a_wish_takes_effect_when_the_worker_is_lost(place: Place) {
         agrees(&journal, &gone.run).await;
         let released = claimed(&journal, &worker("w")).await.lease;
         journal.order(&released.run, wish).await.unwrap();
-        journal.release(&released, "shutdown").await.unwrap();
+        journal.release_run(&released, "shutdown").await.unwrap();
         assert_eq!(journal.run(&released.run).await.unwrap().unwrap().status, status);
         agrees(&journal, &released.run).await;
     }

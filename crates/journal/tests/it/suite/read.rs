@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use repertoire_journal::{
-    Cursor, Filter, JournalError, NewRun, Payload, Rules, RunId, RunStatus, Worker,
+    ClaimRules, EventCursor, Filter, JournalError, NewRun, Payload, QueueWorker, RunId, RunStatus,
 };
 
 use super::{Place, agrees, claim, claimed, completed, finished, new_run, started, worker};
 
 pub(crate) async fn a_run_is_found_by_id_part_name_and_last(place: Place) {
     let journal = place.open().await;
-    let none = journal.find("last").await.unwrap_err();
+    let none = journal.find_run("last").await.unwrap_err();
     assert!(none.to_string().contains("no runs yet"), "{none}");
     for (id, name) in [("0199aa-one1", "alpha"), ("0199aa-two2", "beta"), ("0199bb-two2", "beta")] {
         journal.create(NewRun { id: RunId::known(id), ..new_run(name) }).await.unwrap();
@@ -23,18 +23,19 @@ pub(crate) async fn a_run_is_found_by_id_part_name_and_last(place: Place) {
         ("0199b", "0199bb-two2"),
         ("last", "0199bb-two2"),
     ] {
-        assert_eq!(journal.find(text).await.unwrap().id.as_str(), id, "{text}");
+        assert_eq!(journal.find_run(text).await.unwrap().id.as_str(), id, "{text}");
     }
     for (text, first) in
         [("beta", "0199bb-two2"), ("two2", "0199bb-two2"), ("0199a", "0199aa-two2")]
     {
-        let Err(JournalError::Ambiguous { ids, more: false, .. }) = journal.find(text).await else {
+        let Err(JournalError::Ambiguous { ids, more: false, .. }) = journal.find_run(text).await
+        else {
             panic!("{text}")
         };
         assert_eq!((ids.len(), ids[0].as_str()), (2, first));
     }
     for text in ["", "ne1", "nothing", "%", "____", "0199cc", "a\0b"] {
-        let error = journal.find(text).await.unwrap_err();
+        let error = journal.find_run(text).await.unwrap_err();
         assert!(matches!(error, JournalError::NotFound { .. }), "{text}: {error}");
     }
 }
@@ -81,7 +82,7 @@ pub(crate) async fn a_tail_misses_nothing_while_many_write(place: Place) {
             for _ in 0..3 {
                 let id = journal.create(new_run("r")).await.unwrap().id;
                 let who = worker(&format!("w{at}"));
-                let taken = journal.claim_run(&id, &who, &Rules::default()).await.unwrap();
+                let taken = journal.claim_run(&id, &who, &ClaimRules::default()).await.unwrap();
                 let lease = taken.unwrap().lease;
                 for step in 1..=4 {
                     journal.append(&lease, vec![started(step), finished(step)]).await.unwrap();
@@ -93,13 +94,13 @@ pub(crate) async fn a_tail_misses_nothing_while_many_write(place: Place) {
     let mut seen: BTreeMap<RunId, u64> = BTreeMap::new();
     let mut at = start;
     loop {
-        let (events, next) = journal.events_all(at, 7).await.unwrap();
+        let (events, next) = journal.list_all_events(at, 7).await.unwrap();
         for event in &events {
             let last = seen.entry(event.run.clone()).or_default();
             assert_eq!(event.seq, *last + 1, "{event:?}");
             *last = event.seq;
         }
-        assert_eq!(at.to_string().parse::<Cursor>().unwrap(), at);
+        assert_eq!(at.to_string().parse::<EventCursor>().unwrap(), at);
         at = next;
         if events.is_empty() && seen.values().filter(|last| **last == 12).count() == 12 {
             break;
@@ -110,25 +111,25 @@ pub(crate) async fn a_tail_misses_nothing_while_many_write(place: Place) {
             _ = tokio::task::yield_now() => {}
         }
     }
-    let (rest, _) = journal.events_all(at, 100).await.unwrap();
+    let (rest, _) = journal.list_all_events(at, 100).await.unwrap();
     assert_eq!(rest, []);
     seen.remove(&before);
     assert_eq!(seen.len(), 12);
-    assert!("12".parse::<Cursor>().is_err());
+    assert!("12".parse::<EventCursor>().is_err());
 }
 
 pub(crate) async fn a_change_is_heard_of(place: Place) {
     let (journal, other) = (place.open().await, place.open().await);
-    let mut changes = journal.changes();
+    let mut changes = journal.subscribe_changes();
     // What happened before somebody listens may be heard of, too.
     while changes.next(Duration::from_millis(700)).await {}
     journal.create(new_run("here")).await.unwrap();
     assert!(changes.next(Duration::from_secs(20)).await);
     while changes.next(Duration::from_millis(700)).await {}
     // Whoever looks for work and finds none wakes nobody, itself least of all.
-    let none = Worker { kinds: Default::default(), ..worker("w") };
+    let none = QueueWorker { kinds: Default::default(), ..worker("w") };
     for journal in [&journal, &other] {
-        assert!(journal.claim(&none, &Rules::default()).await.unwrap().is_none());
+        assert!(journal.claim(&none, &ClaimRules::default()).await.unwrap().is_none());
     }
     assert!(!changes.next(Duration::from_millis(700)).await);
     other.create(new_run("there")).await.unwrap();
@@ -144,7 +145,7 @@ pub(crate) async fn what_does_not_exist_is_not_found(place: Place) {
         assert_eq!(journal.run(&id).await.unwrap(), None);
         assert_eq!(journal.steps(&id).await.unwrap(), []);
         assert_eq!(journal.events(&id, 0, 0).await.unwrap(), []);
-        assert!(matches!(journal.replay(&id).await, Err(JournalError::NotFound { .. })));
+        assert!(matches!(journal.replay_run(&id).await, Err(JournalError::NotFound { .. })));
     }
 }
 
@@ -154,7 +155,7 @@ pub(crate) async fn replay_says_what_was_tampered_with(place: Place) {
     journal.append(&lease, vec![started(1), finished(1), completed()]).await.unwrap();
     agrees(&journal, &lease.run).await;
     let differences = async || -> Vec<(String, String, String)> {
-        let replayed = journal.replay(&lease.run).await.unwrap();
+        let replayed = journal.replay_run(&lease.run).await.unwrap();
         let text = replayed.differences.into_iter();
         text.map(|found| (found.what, found.stored, found.replayed)).collect()
     };
@@ -185,7 +186,7 @@ pub(crate) async fn an_event_of_a_later_version_is_kept_and_shown(place: Place) 
     let events = journal.events(&lease.run, 0, 0).await.unwrap();
     let Payload::Note { name, data } = &events[2].payload else { panic!() };
     assert_eq!((name.as_str(), &data["x"]), ("unknown:STEP_DREAMT", &1.into()));
-    let replayed = journal.replay(&lease.run).await.unwrap();
+    let replayed = journal.replay_run(&lease.run).await.unwrap();
     assert_eq!(replayed.differences[0].stored, "LEASE_TAKEN, version 2");
     assert!(replayed.differences[1].replayed.contains("cannot be told"));
     // The run goes on: what is stored beside the events counts.
@@ -210,6 +211,6 @@ pub(crate) async fn a_damaged_event_hides_no_other(place: Place) {
     let Payload::Note { name, data } = &events[2].payload else { panic!() };
     assert_eq!((name.as_str(), data), ("unknown:STEP_STARTED", &"{\"typ".into()));
     assert_eq!(events[3].payload, finished(1));
-    let replayed = journal.replay(&lease.run).await.unwrap();
+    let replayed = journal.replay_run(&lease.run).await.unwrap();
     assert!(replayed.differences[0].replayed.contains("cannot be told"));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use repertoire_text::source::Span;
 
-use crate::document::{BlockedOn, Blocker, Mark, Plan, TaskId};
+use crate::document::{BlockerTarget, PlanDocument, TaskBlocker, TaskId, TaskMark};
 
 /// Maximum number of cycles reported.
 const CYCLES_MAX: usize = 10;
@@ -12,7 +12,7 @@ const CYCLES_MAX: usize = 10;
 const NAMES_MAX: usize = 40;
 
 /// Tasks and sections of which each waits for the next.
-pub(super) struct Cycle {
+pub(super) struct BlockerCycle {
     /// The names, with the first repeated at the end.
     pub(super) names: Vec<String>,
     /// A blocker that is part of the cycle.
@@ -21,7 +21,7 @@ pub(super) struct Cycle {
 
 /// A node of the waiting graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+enum WaitNode {
     /// The completion of a task.
     Task(usize),
     /// The blockers of a task and of the tasks it is nested in.
@@ -33,18 +33,18 @@ enum Node {
 }
 
 /// Finds the cycles of a plan, one for each back edge of a depth-first search.
-pub(super) fn cycles(plan: &Plan) -> Vec<Cycle> {
-    let graph = Graph::of(plan);
-    let mut state: BTreeMap<Node, bool> = BTreeMap::new();
+pub(super) fn find_cycles(plan: &PlanDocument) -> Vec<BlockerCycle> {
+    let graph = WaitGraph::from_plan(plan);
+    let mut state: BTreeMap<WaitNode, bool> = BTreeMap::new();
     let mut out = Vec::new();
-    let starts = (0..plan.tasks.len()).map(Node::Task);
-    let starts = starts.chain((0..plan.sections.len()).map(Node::SectionGate));
+    let starts = (0..plan.tasks.len()).map(WaitNode::Task);
+    let starts = starts.chain((0..plan.sections.len()).map(WaitNode::SectionGate));
     for start in starts {
         if state.contains_key(&start) {
             continue;
         }
         // The current path: each node with the edges that are still to be followed.
-        let mut way: Vec<(Node, Vec<Node>)> = vec![(start, graph.from(start))];
+        let mut way: Vec<(WaitNode, Vec<WaitNode>)> = vec![(start, graph.waits_for(start))];
         state.insert(start, false);
         while let Some((node, edges)) = way.last_mut() {
             let Some(next) = edges.pop() else {
@@ -56,15 +56,15 @@ pub(super) fn cycles(plan: &Plan) -> Vec<Cycle> {
                 Some(true) => {}
                 Some(false) => {
                     let from = way.iter().position(|(node, _)| *node == next).unwrap_or(0);
-                    let nodes: Vec<Node> = way[from..].iter().map(|(node, _)| *node).collect();
-                    out.extend(graph.cycle(&nodes));
+                    let nodes: Vec<WaitNode> = way[from..].iter().map(|(node, _)| *node).collect();
+                    out.extend(graph.describe_cycle(&nodes));
                     if out.len() >= CYCLES_MAX {
                         return out;
                     }
                 }
                 None => {
                     state.insert(next, false);
-                    way.push((next, graph.from(next)));
+                    way.push((next, graph.waits_for(next)));
                 }
             }
         }
@@ -72,8 +72,8 @@ pub(super) fn cycles(plan: &Plan) -> Vec<Cycle> {
     out
 }
 
-struct Graph<'a> {
-    plan: &'a Plan,
+struct WaitGraph<'a> {
+    plan: &'a PlanDocument,
     by_id: BTreeMap<&'a TaskId, usize>,
     children: Vec<Vec<usize>>,
     /// The tasks of each section.
@@ -82,15 +82,15 @@ struct Graph<'a> {
     below: Vec<Vec<usize>>,
 }
 
-impl<'a> Graph<'a> {
-    fn of(plan: &'a Plan) -> Self {
+impl<'a> WaitGraph<'a> {
+    fn from_plan(plan: &'a PlanDocument) -> Self {
         let by_id: BTreeMap<&TaskId, usize> =
             plan.tasks.iter().enumerate().map(|(at, task)| (&task.id, at)).collect();
         let mut children = vec![Vec::new(); plan.tasks.len()];
         let mut tasks = vec![Vec::new(); plan.sections.len()];
         let mut below = vec![Vec::new(); plan.sections.len()];
         for (at, task) in
-            plan.tasks.iter().enumerate().filter(|(_, task)| task.mark != Mark::ManualQa)
+            plan.tasks.iter().enumerate().filter(|(_, task)| task.mark != TaskMark::ManualQa)
         {
             if let Some(parent) = task.parent.as_ref().and_then(|parent| by_id.get(parent)) {
                 children[*parent].push(at);
@@ -104,78 +104,85 @@ impl<'a> Graph<'a> {
                 below[parent].push(at);
             }
         }
-        Graph { plan, by_id, children, tasks, below }
+        WaitGraph { plan, by_id, children, tasks, below }
     }
 
-    fn target(&self, blocker: &Blocker) -> Option<Node> {
+    fn blocker_target(&self, blocker: &TaskBlocker) -> Option<WaitNode> {
         match &blocker.on {
-            BlockedOn::Task(id) => self.by_id.get(id).map(|at| Node::Task(*at)),
-            BlockedOn::Section(at) => Some(Node::Section(*at)),
-            BlockedOn::Nothing => None,
+            BlockerTarget::Task(id) => self.by_id.get(id).map(|at| WaitNode::Task(*at)),
+            BlockerTarget::Section(at) => Some(WaitNode::Section(*at)),
+            BlockerTarget::Nothing => None,
         }
     }
 
-    fn blockers(&self, node: Node) -> &'a [Blocker] {
+    fn node_blockers(&self, node: WaitNode) -> &'a [TaskBlocker] {
         match node {
-            Node::TaskGate(at) => &self.plan.tasks[at].blocked_by,
-            Node::SectionGate(at) => &self.plan.sections[at].blocked_by,
-            Node::Task(_) | Node::Section(_) => &[],
+            WaitNode::TaskGate(at) => &self.plan.tasks[at].blocked_by,
+            WaitNode::SectionGate(at) => &self.plan.sections[at].blocked_by,
+            WaitNode::Task(_) | WaitNode::Section(_) => &[],
         }
     }
 
     /// The nodes that a node waits for directly. The last one is followed first.
-    fn from(&self, node: Node) -> Vec<Node> {
-        let mut out: Vec<Node> = match node {
-            Node::Task(at) => {
-                let section = self.plan.tasks[at].section.map(Node::SectionGate);
-                let children = self.children[at].iter().map(|at| Node::Task(*at));
-                children.chain(section).chain([Node::TaskGate(at)]).collect()
+    fn waits_for(&self, node: WaitNode) -> Vec<WaitNode> {
+        let mut out: Vec<WaitNode> = match node {
+            WaitNode::Task(at) => {
+                let section = self.plan.tasks[at].section.map(WaitNode::SectionGate);
+                let children = self.children[at].iter().map(|at| WaitNode::Task(*at));
+                children.chain(section).chain([WaitNode::TaskGate(at)]).collect()
             }
-            Node::TaskGate(at) => {
+            WaitNode::TaskGate(at) => {
                 let parent = self.plan.tasks[at].parent.as_ref();
                 parent
                     .and_then(|id| self.by_id.get(id))
-                    .map(|at| Node::TaskGate(*at))
+                    .map(|at| WaitNode::TaskGate(*at))
                     .into_iter()
                     .collect()
             }
-            Node::Section(at) => {
-                let tasks = self.tasks[at].iter().map(|at| Node::Task(*at));
-                tasks.chain(self.below[at].iter().map(|at| Node::Section(*at))).collect()
+            WaitNode::Section(at) => {
+                let tasks = self.tasks[at].iter().map(|at| WaitNode::Task(*at));
+                tasks.chain(self.below[at].iter().map(|at| WaitNode::Section(*at))).collect()
             }
-            Node::SectionGate(at) => {
-                self.plan.sections[at].parent.map(Node::SectionGate).into_iter().collect()
+            WaitNode::SectionGate(at) => {
+                self.plan.sections[at].parent.map(WaitNode::SectionGate).into_iter().collect()
             }
         };
-        out.extend(self.blockers(node).iter().rev().filter_map(|blocker| self.target(blocker)));
+        out.extend(
+            self.node_blockers(node)
+                .iter()
+                .rev()
+                .filter_map(|blocker| self.blocker_target(blocker)),
+        );
         out
     }
 
     /// Describes a cycle. Tasks that wait only because of their section are left out.
-    fn cycle(&self, nodes: &[Node]) -> Option<Cycle> {
+    fn describe_cycle(&self, nodes: &[WaitNode]) -> Option<BlockerCycle> {
         let next = |at: usize| nodes[(at + 1) % nodes.len()];
-        let closes = |at: usize, node: Node| {
-            self.blockers(node).iter().find(|blocker| self.target(blocker) == Some(next(at)))
+        let closes = |at: usize, node: WaitNode| {
+            self.node_blockers(node)
+                .iter()
+                .find(|blocker| self.blocker_target(blocker) == Some(next(at)))
         };
         let at = nodes.iter().enumerate().find_map(|(at, node)| closes(at, *node))?.at;
         let before = |at: usize| nodes[(at + nodes.len() - 1) % nodes.len()];
         let mut names: Vec<String> = Vec::new();
         for (at, node) in nodes.iter().enumerate() {
             match node {
-                Node::Task(task) => {
-                    let passed = matches!(before(at), Node::Section(_))
-                        && matches!(next(at), Node::SectionGate(_));
+                WaitNode::Task(task) => {
+                    let passed = matches!(before(at), WaitNode::Section(_))
+                        && matches!(next(at), WaitNode::SectionGate(_));
                     if !passed {
                         names.push(self.plan.tasks[*task].id.to_string());
                     }
                 }
-                Node::Section(section) => {
-                    let within = matches!(before(at), Node::Section(_));
+                WaitNode::Section(section) => {
+                    let within = matches!(before(at), WaitNode::Section(_));
                     if !within {
                         names.push(format!("\"{}\"", self.plan.sections[*section].title));
                     }
                 }
-                Node::TaskGate(_) | Node::SectionGate(_) => {}
+                WaitNode::TaskGate(_) | WaitNode::SectionGate(_) => {}
             }
         }
         if names.len() > NAMES_MAX {
@@ -184,6 +191,6 @@ impl<'a> Graph<'a> {
             names.push(format!("({more} more)"));
         }
         names.extend(names.first().cloned());
-        Some(Cycle { names, at })
+        Some(BlockerCycle { names, at })
     }
 }

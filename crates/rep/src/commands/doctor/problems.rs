@@ -5,45 +5,47 @@ use repertoire_checks::declared;
 use repertoire_skill::catalog::Catalog;
 use repertoire_text::Severity;
 
-use crate::cli::Ctx;
+use crate::cli::CliContext;
 use crate::commands::lint;
 use crate::consent::CHECK_KEYS;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 
 /// Maximum number of skill files with errors named in the message.
 const NAMED_FILES_MAX: usize = 5;
 
 /// A problem, described in one line.
-pub(super) struct Problem {
+pub(super) struct DoctorProblem {
     pub(super) text: String,
     /// True if commands fail because of it, false for a warning.
     pub(super) is_error: bool,
 }
 
-impl Problem {
+impl DoctorProblem {
     fn error(text: impl Into<String>) -> Self {
-        Problem { text: text.into(), is_error: true }
+        DoctorProblem { text: text.into(), is_error: true }
     }
 
     fn warning(text: impl Into<String>) -> Self {
-        Problem { text: text.into(), is_error: false }
+        DoctorProblem { text: text.into(), is_error: false }
     }
 }
 
 /// Finds all problems. `settings` are the mistakes found while reading the configuration.
-pub(super) fn find(
-    ctx: &Ctx<'_>,
-    settings: &[Failure],
+pub(super) fn find_problems(
+    ctx: &CliContext<'_>,
+    settings: &[CliFailure],
     catalog: &Catalog,
-) -> Result<Vec<Problem>, Failure> {
-    let mut found: Vec<Problem> =
-        settings.iter().map(|failure| Problem::error(&failure.message)).collect();
-    found.extend(check_checks(ctx).err().map(|failure| Problem::error(failure.message)));
-    found.extend(ctx.sandbox().err().map(|failure| Problem::error(failure.message)));
+) -> Result<Vec<DoctorProblem>, CliFailure> {
+    let mut found: Vec<DoctorProblem> =
+        settings.iter().map(|failure| DoctorProblem::error(&failure.message)).collect();
+    found.extend(check_checks(ctx).err().map(|failure| DoctorProblem::error(failure.message)));
+    found.extend(
+        ctx.configured_sandbox().err().map(|failure| DoctorProblem::error(failure.message)),
+    );
     let config = &ctx.config;
-    if config.is_set("sandbox_requires") && config.text("sandbox") != Some("require") {
-        let origin = config.origin("sandbox_requires");
-        found.push(Problem::warning(format!(
+    if config.is_set("sandbox_requires") && config.get_text("sandbox") != Some("require") {
+        let origin = config.describe_origin("sandbox_requires");
+        found.push(DoctorProblem::warning(format!(
             "{origin}: `sandbox_requires` has no effect without `sandbox = \"require\"`"
         )));
     }
@@ -52,27 +54,30 @@ pub(super) fn find(
     Ok(found)
 }
 
-fn check_checks(ctx: &Ctx<'_>) -> Result<(), Failure> {
+fn check_checks(ctx: &CliContext<'_>) -> Result<(), CliFailure> {
     let ctx = ctx.with_proposal_in_force();
     let mut all = Vec::new();
     for name in CHECK_KEYS {
-        all.extend(ctx.checks(name)?);
+        all.extend(ctx.declared_checks(name)?);
     }
-    declared::validate(&all).map_err(|error| Failure::usage(error.to_string()))
+    declared::validate_checks(&all).map_err(|error| CliFailure::wrong_usage(error.to_string()))
 }
 
-fn missing_consent(ctx: &Ctx<'_>) -> Option<Problem> {
-    match ctx.standing(ctx.config.proposal()?) {
+fn missing_consent(ctx: &CliContext<'_>) -> Option<DoctorProblem> {
+    match ctx.consent_state(ctx.config.pending_proposal()?) {
         Ok(standing) if standing.by.is_some() => None,
-        Ok(_) => Some(Problem::warning(
+        Ok(_) => Some(DoctorProblem::warning(
             "settings of this project start programs and wait for your consent: `rep trust --project`",
         )),
-        Err(failure) => Some(Problem::error(failure.message)),
+        Err(failure) => Some(DoctorProblem::error(failure.message)),
     }
 }
 
 /// Reports the skills in which lint finds errors, except those that the catalog already reports.
-fn skills_with_errors(ctx: &Ctx<'_>, catalog: &Catalog) -> Result<Option<Problem>, Failure> {
+fn skills_with_errors(
+    ctx: &CliContext<'_>,
+    catalog: &Catalog,
+) -> Result<Option<DoctorProblem>, CliFailure> {
     let is_reported = |path| {
         let mut errors =
             catalog.diagnostics().iter().filter(|found| found.severity == Severity::Error);
@@ -81,7 +86,7 @@ fn skills_with_errors(ctx: &Ctx<'_>, catalog: &Catalog) -> Result<Option<Problem
     let mut files: Vec<String> = lint::files_with_errors(ctx)?
         .iter()
         .filter(|path| !is_reported(path))
-        .map(|path| ctx.config.places().shorten(path))
+        .map(|path| ctx.config.places().shorten_path(path))
         .collect();
     if files.is_empty() {
         return Ok(None);
@@ -90,5 +95,5 @@ fn skills_with_errors(ctx: &Ctx<'_>, catalog: &Catalog) -> Result<Option<Problem
     files.truncate(NAMED_FILES_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let text = format!("errors in {}{more}: `rep lint` shows them", files.join(", "));
-    Ok(Some(Problem::error(text)))
+    Ok(Some(DoctorProblem::error(text)))
 }

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use repertoire_select::eval::compare::{Change, Difference};
+use repertoire_select::eval::compare::{MetricDifference, QueryChange};
 use repertoire_select::eval::skills::SkillFigures;
-use repertoire_select::eval::{Failed, Fault, Metric, Report};
-use repertoire_text::terminal::printable;
+use repertoire_select::eval::{AnswerFault, EvalMetric, EvalReport, FailedQuery};
+use repertoire_text::terminal::printable_line;
 
-use super::{Found, Measured};
-use crate::schema::{ComparisonJson, ShortJson};
-use crate::ui::{self, Ui};
+use super::{EvalMeasurement, EvalQueryFiles};
+use crate::schema::{ComparisonJson, MissedMinimumJson};
+use crate::ui::{self, TerminalUi};
 
 const BAR_COLUMNS: usize = 20;
 /// Maximum number of lines for each list of the summary.
@@ -18,32 +18,38 @@ const CHANGES_MAX: usize = 20;
 /// Indentation of the continuation lines of a reason.
 const INDENT: &str = "           ";
 
-pub(super) fn problems(found: &Found, ui: &mut Ui<'_>) -> io::Result<()> {
+pub(super) fn print_problems(found: &EvalQueryFiles, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     for problem in &found.problems {
         let line =
-            format!("{} {}", ui.paint(ui::WARN, "warning:"), printable(&problem.to_string()));
-        ui.note(&line)?;
-        let hint = format!("{} {}", ui.paint(ui::ACCENT, "hint:"), printable(&problem.help));
-        ui.note(&hint)?;
+            format!("{} {}", ui.paint(ui::WARN, "warning:"), printable_line(&problem.to_string()));
+        ui.print_note(&line)?;
+        let hint = format!("{} {}", ui.paint(ui::ACCENT, "hint:"), printable_line(&problem.help));
+        ui.print_note(&hint)?;
     }
     if !found.not_labelled.is_empty() {
         let files = found.not_labelled.join(", ");
-        ui.note(&format!("Passed over, for want of labelled queries: {}", printable(&files)))?;
+        ui.print_note(&format!(
+            "Passed over, for want of labelled queries: {}",
+            printable_line(&files)
+        ))?;
     }
     Ok(())
 }
 
-pub(super) fn report(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
-    heading(measured, ui)?;
+pub(super) fn print_report(
+    measured: &EvalMeasurement<'_>,
+    ui: &mut TerminalUi<'_>,
+) -> io::Result<()> {
+    print_heading(measured, ui)?;
     let report = &measured.report;
-    for metric in Metric::ALL {
+    for metric in EvalMetric::ALL {
         let line = metric_line(metric, report.figures.get(metric), ui);
         writeln!(ui.out, "{line}")?;
     }
     writeln!(ui.out)?;
     let calibration = &report.calibration;
     if let Some((error, brier)) = calibration.expected_error.zip(calibration.brier) {
-        let scores = ui::count(calibration.count, "score");
+        let scores = ui::format_count(calibration.count, "score");
         let line = format!("{scores}: calibration error {error:.3}, Brier score {brier:.3}");
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
@@ -54,19 +60,19 @@ pub(super) fn report(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()>
             format!("a query takes {p50} (p95 {p95}, p99 {p99}, max {})", format_ms(times.max_us));
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
-    confusions(report, ui)?;
-    weakest(report, ui)
+    print_confusions(report, ui)?;
+    print_weakest_skills(report, ui)
 }
 
 fn format_ms(us: u64) -> String {
     format!("{:.2} ms", us as f64 / 1e3)
 }
 
-fn heading(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
+fn print_heading(measured: &EvalMeasurement<'_>, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     let counts = &measured.report.counts;
-    let queries = ui::count(counts.queries, "query").replace("querys", "queries");
-    let files = ui::count(measured.found.files.len(), "file");
-    let skills = ui::count(measured.skills, "skill");
+    let queries = ui::format_count(counts.queries, "query").replace("querys", "queries");
+    let files = ui::format_count(measured.found.files.len(), "file");
+    let skills = ui::format_count(measured.skills, "skill");
     let title = ui.paint(ui::STRONG, format!("{queries} in {files}, {skills}"));
     let (positive, negative, empty) = (counts.positive, counts.negative, counts.empty);
     let kinds =
@@ -85,21 +91,21 @@ fn heading(measured: &Measured<'_>, ui: &mut Ui<'_>) -> io::Result<()> {
     writeln!(ui.out)
 }
 
-fn metric_line(metric: Metric, value: Option<f64>, ui: &Ui<'_>) -> String {
-    let name = ui::pad(metric.as_str(), 11);
+fn metric_line(metric: EvalMetric, value: Option<f64>, ui: &TerminalUi<'_>) -> String {
+    let name = ui::pad_columns(metric.as_str(), 11);
     // Leave out the meaning on a narrow screen; it is in the documentation as well.
     let room = ui.columns.saturating_sub(42);
-    let meaning = if ui::width(metric.meaning()) > room { "" } else { metric.meaning() };
+    let meaning = if ui::text_width(metric.meaning()) > room { "" } else { metric.meaning() };
     let meaning = ui.paint(ui::FAINT, meaning);
     let Some(value) = value else {
         let none = ui.paint(ui::FAINT, format!("{:>6}", "-"));
         let line = format!("  {name} {} {none}  {meaning}", " ".repeat(BAR_COLUMNS));
         return line.trim_end().to_owned();
     };
-    format!("  {name} {} {value:>6.3}  {meaning}", bar(value, ui)).trim_end().to_owned()
+    format!("  {name} {} {value:>6.3}  {meaning}", draw_bar(value, ui)).trim_end().to_owned()
 }
 
-fn bar(value: f64, ui: &Ui<'_>) -> String {
+fn draw_bar(value: f64, ui: &TerminalUi<'_>) -> String {
     let full = ((value * BAR_COLUMNS as f64).round() as usize).min(BAR_COLUMNS);
     let style = match value {
         value if value >= 0.8 => ui::GOOD,
@@ -110,23 +116,23 @@ fn bar(value: f64, ui: &Ui<'_>) -> String {
     format!("{}{rest}", ui.paint(style, "█".repeat(full)))
 }
 
-fn confusions(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+fn print_confusions(report: &EvalReport, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     if report.confusions.is_empty() {
         return Ok(());
     }
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Picked instead"))?;
     for pair in report.confusions.iter().take(LINES_MAX) {
-        let (picked, right) = (printable(&pair.picked), printable(&pair.right));
+        let (picked, right) = (printable_line(&pair.picked), printable_line(&pair.right));
         let line = format!("{:>4}  {picked} for {right}", pair.count);
-        let room = ui.columns.saturating_sub(ui::width(&line) + 4).max(20);
-        let example = ui.paint(ui::FAINT, format!("\"{}\"", ui::fit(&pair.example, room)));
+        let room = ui.columns.saturating_sub(ui::text_width(&line) + 4).max(20);
+        let example = ui.paint(ui::FAINT, format!("\"{}\"", ui::fit_columns(&pair.example, room)));
         writeln!(ui.out, "{line}  {example}")?;
     }
-    more(report.confusions.len(), LINES_MAX, "--json", ui)
+    print_more(report.confusions.len(), LINES_MAX, "--json", ui)
 }
 
 /// Prints the skills with the most wrong answers (missed queries and false picks), the worst first.
-fn weakest(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+fn print_weakest_skills(report: &EvalReport, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     let mut rows: Vec<&SkillFigures> =
         report.skills.iter().filter(|row| wrong_answers(row) > 0).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(wrong_answers(row)));
@@ -135,13 +141,13 @@ fn weakest(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
     }
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Weakest skills"))?;
     let shown = &rows[..rows.len().min(LINES_MAX)];
-    skill_rows(shown, ui)?;
-    more(rows.len(), LINES_MAX, "--per-skill", ui)
+    print_skill_rows(shown, ui)?;
+    print_more(rows.len(), LINES_MAX, "--per-skill", ui)
 }
 
-pub(super) fn skills(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+pub(super) fn print_skills(report: &EvalReport, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Every skill"))?;
-    skill_rows(&report.skills.iter().collect::<Vec<_>>(), ui)
+    print_skill_rows(&report.skills.iter().collect::<Vec<_>>(), ui)
 }
 
 /// The number of missed queries and false picks.
@@ -149,22 +155,24 @@ fn wrong_answers(row: &SkillFigures) -> usize {
     row.positives - row.picked + row.false_picks
 }
 
-fn skill_rows(rows: &[&SkillFigures], ui: &mut Ui<'_>) -> io::Result<()> {
-    let names = rows.iter().map(|row| ui::width(&row.skill));
+fn print_skill_rows(rows: &[&SkillFigures], ui: &mut TerminalUi<'_>) -> io::Result<()> {
+    let names = rows.iter().map(|row| ui::text_width(&row.skill));
     let columns = names.max().unwrap_or(0).clamp(5, 32);
     for row in rows {
-        let name = ui::pad(&ui::fit(&row.skill, columns), columns);
+        let name = ui::pad_columns(&ui::fit_columns(&row.skill, columns), columns);
         let recall = match row.recall {
-            Some(recall) => format!("{} {:>3} of {}", bar(recall, ui), row.picked, row.positives),
+            Some(recall) => {
+                format!("{} {:>3} of {}", draw_bar(recall, ui), row.picked, row.positives)
+            }
             None => format!("{} {:>3} of 0", " ".repeat(BAR_COLUMNS), 0),
         };
-        let line = format!("  {name}  {recall} picked{}", false_picks(row));
+        let line = format!("  {name}  {recall} picked{}", describe_false_picks(row));
         writeln!(ui.out, "{line}")?;
     }
     Ok(())
 }
 
-fn false_picks(row: &SkillFigures) -> String {
+fn describe_false_picks(row: &SkillFigures) -> String {
     if row.false_picks == 0 {
         return String::new();
     }
@@ -180,10 +188,10 @@ fn false_picks(row: &SkillFigures) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, kind)| format!("{count} {kind}"))
         .collect();
-    format!(", {} ({})", ui::count(row.false_picks, "false pick"), parts.join(", "))
+    format!(", {} ({})", ui::format_count(row.false_picks, "false pick"), parts.join(", "))
 }
 
-fn more(all: usize, shown: usize, flag: &str, ui: &mut Ui<'_>) -> io::Result<()> {
+fn print_more(all: usize, shown: usize, flag: &str, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     if all <= shown {
         return Ok(());
     }
@@ -192,32 +200,32 @@ fn more(all: usize, shown: usize, flag: &str, ui: &mut Ui<'_>) -> io::Result<()>
 }
 
 /// Prints every query with a wrong answer.
-pub(super) fn failures(report: &Report, ui: &mut Ui<'_>) -> io::Result<()> {
+pub(super) fn print_failures(report: &EvalReport, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     if report.failures.is_empty() {
         return Ok(());
     }
     writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "What went wrong"))?;
     for failed in &report.failures {
-        failure(failed, ui)?;
+        print_failure(failed, ui)?;
     }
     Ok(())
 }
 
-fn failure(failed: &Failed, ui: &mut Ui<'_>) -> io::Result<()> {
+fn print_failure(failed: &FailedQuery, ui: &mut TerminalUi<'_>) -> io::Result<()> {
     let fault = ui.paint(ui::BAD, failed.fault);
-    let place = ui.paint(ui::FAINT, printable(&failed.place.to_string()));
+    let place = ui.paint(ui::FAINT, printable_line(&failed.place.to_string()));
     let room = ui.columns.saturating_sub(6);
     writeln!(ui.out, "  {fault} {place}")?;
-    writeln!(ui.out, "    \"{}\"", ui::fit(&failed.query, room))?;
+    writeln!(ui.out, "    \"{}\"", ui::fit_columns(&failed.query, room))?;
     for pick in &failed.picked {
         let mark = if failed.gold.contains(&pick.name) { "right " } else { "picked" };
-        let (name, why) = (printable(&pick.name), pick.reasons.join("; "));
-        let line = format!("{name} {:.2}: {}", pick.score, printable(&why));
-        writeln!(ui.out, "    {mark} {}", ui::wrap(&line, room.saturating_sub(7), INDENT))?;
+        let (name, why) = (printable_line(&pick.name), pick.reasons.join("; "));
+        let line = format!("{name} {:.2}: {}", pick.score, printable_line(&why));
+        writeln!(ui.out, "    {mark} {}", ui::wrap_words(&line, room.saturating_sub(7), INDENT))?;
     }
     match &failed.nearest {
         Some(near) => {
-            let mut line = printable(&near.name);
+            let mut line = printable_line(&near.name);
             match (near.rank, near.score) {
                 (Some(rank), Some(score)) => line += &format!(" {score:.2}, place {rank}"),
                 _ => line += ", without a place",
@@ -226,19 +234,22 @@ fn failure(failed: &Failed, ui: &mut Ui<'_>) -> io::Result<()> {
             if !near.missing.is_empty() {
                 line += &format!(", has no \"{}\"", near.missing.join("\", \""));
             }
-            writeln!(ui.out, "    wanted {}", ui::wrap(&line, room.saturating_sub(7), INDENT))
+            writeln!(ui.out, "    wanted {}", ui::wrap_words(&line, room.saturating_sub(7), INDENT))
         }
-        None if failed.fault == Fault::Unasked => writeln!(ui.out, "    wanted nothing"),
-        None => writeln!(ui.out, "    wanted not {}", printable(&failed.not.join(", "))),
+        None if failed.fault == AnswerFault::Unasked => writeln!(ui.out, "    wanted nothing"),
+        None => writeln!(ui.out, "    wanted not {}", printable_line(&failed.not.join(", "))),
     }
 }
 
 /// Prints the metrics that are below their required minimum.
-pub(super) fn short(short: &[ShortJson], ui: &mut Ui<'_>) -> io::Result<()> {
+pub(super) fn print_missed_minimums(
+    short: &[MissedMinimumJson],
+    ui: &mut TerminalUi<'_>,
+) -> io::Result<()> {
     if !short.is_empty() {
         writeln!(ui.out)?;
     }
-    for ShortJson { metric, value, min } in short {
+    for MissedMinimumJson { metric, value, min } in short {
         let line = match value {
             Some(value) if metric == "queries" => format!("{value} queries, {min} were asked for"),
             Some(value) => format!("{metric} is {value:.3}, {min} was asked for"),
@@ -250,52 +261,62 @@ pub(super) fn short(short: &[ShortJson], ui: &mut Ui<'_>) -> io::Result<()> {
 }
 
 /// Suggests the step that helps most.
-pub(super) fn what_next(report: &Report, is_told: bool, ui: &mut Ui<'_>) -> io::Result<()> {
-    let count = |fault: Fault| report.failures.iter().filter(|one| one.fault == fault).count();
+pub(super) fn print_suggestion(
+    report: &EvalReport,
+    is_told: bool,
+    ui: &mut TerminalUi<'_>,
+) -> io::Result<()> {
+    let count =
+        |fault: AnswerFault| report.failures.iter().filter(|one| one.fault == fault).count();
     let wrong = report.failures.len();
     let line = match wrong {
         0 => "Every query was answered right. `--min accuracy=1` keeps it so.".to_owned(),
         _ if !is_told => {
-            let queries = ui::count(wrong, "query").replace("querys", "queries");
+            let queries = ui::format_count(wrong, "query").replace("querys", "queries");
             format!("{queries} went wrong; `--failures` says how.")
         }
         _ => {
-            let worst = [Fault::Silent, Fault::Stolen, Fault::Forbidden, Fault::Unasked];
+            let worst = [
+                AnswerFault::Silent,
+                AnswerFault::Stolen,
+                AnswerFault::Forbidden,
+                AnswerFault::Unasked,
+            ];
             // `max_by_key` returns the last of equals. Reversed, ties go to `Silent`, the easiest
             // to fix.
             let worst = worst.into_iter().rev().max_by_key(|fault| count(*fault));
-            let worst = worst.unwrap_or(Fault::Silent);
-            format!("{} of {wrong} are {worst}: {}", count(worst), advice(worst))
+            let worst = worst.unwrap_or(AnswerFault::Silent);
+            format!("{} of {wrong} are {worst}: {}", count(worst), advice_for(worst))
         }
     };
-    ui.note(&format!("\n{line}"))
+    ui.print_note(&format!("\n{line}"))
 }
 
-fn advice(fault: Fault) -> &'static str {
+fn advice_for(fault: AnswerFault) -> &'static str {
     match fault {
-        Fault::Silent => {
+        AnswerFault::Silent => {
             "put the words that users say into the description or `triggers`, or try `--compare default threshold=0.5`."
         }
-        Fault::Stolen => {
+        AnswerFault::Stolen => {
             "say in both descriptions what sets the two skills apart, or give the right one `triggers`."
         }
-        Fault::Forbidden => {
+        AnswerFault::Forbidden => {
             "say in the description what the skill is not for, or list it under `triggers.not`."
         }
-        Fault::Unasked => {
+        AnswerFault::Unasked => {
             "make the descriptions more special, or try `--compare default threshold=0.7`."
         }
     }
 }
 
 /// Prints two configurations side by side.
-pub(super) fn comparison(
-    measured: &Measured<'_>,
+pub(super) fn print_comparison(
+    measured: &EvalMeasurement<'_>,
     comparison: &ComparisonJson,
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> io::Result<()> {
-    heading(measured, ui)?;
-    let (before, after) = (printable(&comparison.before), printable(&comparison.after));
+    print_heading(measured, ui)?;
+    let (before, after) = (printable_line(&comparison.before), printable_line(&comparison.after));
     writeln!(ui.out, "A  {before}\nB  {after}\n")?;
     let head = format!("  {:<11} {:>6} {:>6} {:>7}", "", "A", "B", "B - A");
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, head))?;
@@ -303,8 +324,8 @@ pub(super) fn comparison(
         writeln!(ui.out, "{}", difference_line(row, ui))?;
     }
     let changes = &comparison.changes;
-    changed(("B", "A"), &changes.gained, ui)?;
-    changed(("A", "B"), &changes.lost, ui)?;
+    print_changed_queries(("B", "A"), &changes.gained, ui)?;
+    print_changed_queries(("A", "B"), &changes.lost, ui)?;
     let (gained, lost) = (changes.gained.len(), changes.lost.len());
     let verdict = match (gained, lost) {
         (0, 0) => "Every query is answered as right or as wrong as before.".to_owned(),
@@ -317,7 +338,7 @@ pub(super) fn comparison(
     writeln!(ui.out, "\n{verdict}")
 }
 
-fn difference_line(row: &Difference, ui: &Ui<'_>) -> String {
+fn difference_line(row: &MetricDifference, ui: &TerminalUi<'_>) -> String {
     let difference = match row.difference {
         Some(by) if by.abs() < 0.000_5 => ui.paint(ui::FAINT, format!("{:>7}", "=")),
         Some(by) => {
@@ -337,7 +358,11 @@ fn format_figure(value: Option<f64>) -> String {
     }
 }
 
-fn changed((right, wrong): (&str, &str), changes: &[Change], ui: &mut Ui<'_>) -> io::Result<()> {
+fn print_changed_queries(
+    (right, wrong): (&str, &str),
+    changes: &[QueryChange],
+    ui: &mut TerminalUi<'_>,
+) -> io::Result<()> {
     if changes.is_empty() {
         return Ok(());
     }
@@ -353,11 +378,15 @@ fn changed((right, wrong): (&str, &str), changes: &[Change], ui: &mut Ui<'_>) ->
             [] => format!("not {}", change.not.join(", ")),
             gold => gold.join(", "),
         };
-        let said = printable(&format!("{wrong} picks {picked}, wanted {wanted}"));
+        let said = printable_line(&format!("{wrong} picks {picked}, wanted {wanted}"));
         let room = ui.columns.saturating_sub(6);
-        writeln!(ui.out, "  \"{}\"", ui::fit(&change.query, room))?;
-        let line = format!("    {} {}", ui::fit(&said, room), printable(&change.place.to_string()));
+        writeln!(ui.out, "  \"{}\"", ui::fit_columns(&change.query, room))?;
+        let line = format!(
+            "    {} {}",
+            ui::fit_columns(&said, room),
+            printable_line(&change.place.to_string())
+        );
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
-    more(changes.len(), CHANGES_MAX, "--json", ui)
+    print_more(changes.len(), CHANGES_MAX, "--json", ui)
 }

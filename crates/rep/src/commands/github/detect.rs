@@ -1,24 +1,31 @@
 //! `rep github detect`: shows which mode would respond to an event, and why. It does nothing and
 //! makes no requests.
 
-use repertoire_github::actor::{Admission, Admitted, Answer, Answers, Permission, admit, to_ask};
-use repertoire_github::base;
-use repertoire_github::event::{Account, Context, EventName};
-use repertoire_github::grant::grant;
-use repertoire_github::mode::{
-    Detection, Mode, ModeOrigin, Modes, OpensPullRequest, RequiresBranch, TrackingComment, detect,
+use repertoire_github::actor::{
+    AccountPermission, AdmissionDecision, KnownPermissions, PermissionLookup, RunAdmission,
+    accounts_to_look_up, decide_admission,
 };
-use repertoire_github::template::{Facts, Prompt, prompt};
-use repertoire_github::trigger::{Match, matched};
-use repertoire_skill::name::nearest;
+use repertoire_github::base;
+use repertoire_github::event::{EventName, GitHubAccount, GitHubEventContext};
+use repertoire_github::grant::decide_grant;
+use repertoire_github::mode::{
+    GitHubMode, ModeDetection, ModeOrigin, ModeSet, OpensPullRequest, RequiresBranch,
+    TrackingComment, detect_mode,
+};
+use repertoire_github::template::{ModePrompt, PromptFacts, render_prompt};
+use repertoire_github::trigger::{TriggerMatch, match_triggers};
+use repertoire_skill::name::nearest_name;
 use repertoire_text::json::DiagnosticJson;
-use repertoire_text::terminal::{printable, render};
+use repertoire_text::terminal::{printable_line, render_diagnostic};
 
-use super::{Checkout, EventArgs};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::schema::github::{ActorJson, DetectJson, EntityJson, ModeJson, PromptJson, RemovedJson};
-use crate::ui::{self, Ui};
+use super::{CheckoutTrust, EventArgs};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::schema::github::{
+    DetectPromptJson, GithubActorJson, GithubDetectJson, GithubEntityJson, GithubModeJson,
+    RemovedTextJson,
+};
+use crate::ui::{self, TerminalUi};
 
 /// The nonce in the fences of a previewed prompt. A real run uses a random one, which text in the
 /// event cannot guess.
@@ -26,7 +33,7 @@ const PREVIEW: &str = "preview";
 
 /// Arguments of `rep github detect`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GithubDetectArgs {
     #[command(flatten)]
     event: EventArgs,
     /// Use this mode instead of the one that the event selects
@@ -37,7 +44,7 @@ pub(crate) struct Args {
     prompt: Option<String>,
     /// Assume that the actor has this permission: admin, maintain, write, triage, read or none
     #[arg(long, value_name = "PERMISSION", value_parser = permission)]
-    permission: Option<Permission>,
+    permission: Option<AccountPermission>,
     /// Trust the skills of this folder, as a run does with its checkout of the base branch
     #[arg(long)]
     trust_checkout: bool,
@@ -46,97 +53,107 @@ pub(crate) struct Args {
     show_prompt: bool,
 }
 
-fn permission(name: &str) -> Result<Permission, String> {
+fn parse_permission(name: &str) -> Result<AccountPermission, String> {
     let known = "use admin, maintain, write, triage, read or none";
-    Permission::parse(name).ok_or_else(|| known.to_owned())
+    AccountPermission::parse(name).ok_or_else(|| known.to_owned())
 }
 
 /// The result of the detection, before it is printed.
-struct Found {
-    context: Context,
-    modes: Modes,
-    triggers: Vec<Match>,
-    detection: Detection,
+struct GithubDetectReport {
+    context: GitHubEventContext,
+    modes: ModeSet,
+    triggers: Vec<TriggerMatch>,
+    detection: ModeDetection,
     asks: Vec<String>,
-    admitted: Option<Admitted>,
+    admitted: Option<AdmissionDecision>,
     tools: Vec<String>,
-    prompt: Option<Prompt>,
+    prompt: Option<ModePrompt>,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let found = find(ctx, args)?;
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &GithubDetectArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let found = detect_mode(ctx, args)?;
     if ui.json {
-        ui.print_json(&json(&found, args.show_prompt))?;
+        ui.print_json(&build_json(&found, args.show_prompt))?;
     } else {
-        show(&found, args.show_prompt, ui)?;
+        print_detection(&found, args.show_prompt, ui)?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn find(ctx: &Ctx<'_>, args: &Args) -> Result<Found, Failure> {
-    let (context, _) = args.event.read(ctx.env)?;
-    let settings = ctx.config.triggers(args.prompt.as_deref(), args.mode.as_deref());
-    let checkout = if args.trust_checkout { Checkout::OfBase } else { Checkout::Any };
-    let modes = ctx.modes(checkout)?;
-    let triggers = matched(&context, &settings);
-    let detection = detect(&modes.modes, &triggers, args.mode.as_deref());
+fn detect_mode(
+    ctx: &CliContext<'_>,
+    args: &GithubDetectArgs,
+) -> Result<GithubDetectReport, CliFailure> {
+    let (context, _) = args.event.read_event(ctx.env)?;
+    let settings = ctx.config.trigger_settings(args.prompt.as_deref(), args.mode.as_deref());
+    let checkout = if args.trust_checkout { CheckoutTrust::OfBase } else { CheckoutTrust::Any };
+    let modes = ctx.load_modes(checkout)?;
+    let triggers = match_triggers(&context, &settings);
+    let detection = detect_mode(&modes.modes, &triggers, args.mode.as_deref());
     let rules = ctx.config.github_rules();
-    let asks: Vec<String> =
-        to_ask(&context, &rules).into_iter().map(|account| account.login.clone()).collect();
-    let answers = answers(&asks, args.permission);
+    let asks: Vec<String> = accounts_to_look_up(&context, &rules)
+        .into_iter()
+        .map(|account| account.login.clone())
+        .collect();
+    let answers = assumed_answers(&asks, args.permission);
     // If no permission has to be looked up, the admission is already certain.
     let known = args.permission.is_some() || asks.is_empty();
-    let admitted = known.then(|| admit(&context, &answers, &rules));
-    let admission = admitted.as_ref().map_or(Admission::Write, |made| made.admission.clone());
+    let admitted = known.then(|| decide_admission(&context, &answers, &rules));
+    let admission = admitted.as_ref().map_or(RunAdmission::Write, |made| made.admission.clone());
     let mode = detection.mode.as_deref().and_then(|name| modes.get(name));
-    let network = ctx.config.texts("github.network_tools");
-    let tools = mode.map(|mode| grant(mode, &admission, &network).tools).unwrap_or_default();
-    let facts = Facts {
+    let network = ctx.config.get_texts("github.network_tools");
+    let tools = mode.map(|mode| decide_grant(mode, &admission, &network).tools).unwrap_or_default();
+    let facts = PromptFacts {
         nonce: PREVIEW.to_owned(),
         trigger: detection.trigger.clone(),
         admission: admitted.as_ref().map(|made| made.admission.clone()),
         answers,
         base_branch: base_branch(ctx, &context),
         tools: tools.clone(),
-        ..Facts::default()
+        ..PromptFacts::default()
     };
-    let prompt = mode.map(|mode| prompt(mode, &context, &settings, &facts));
-    Ok(Found { context, modes, triggers, detection, asks, admitted, tools, prompt })
+    let prompt = mode.map(|mode| render_prompt(mode, &context, &settings, &facts));
+    Ok(GithubDetectReport { context, modes, triggers, detection, asks, admitted, tools, prompt })
 }
 
-fn answers(asks: &[String], permission: Option<Permission>) -> Answers {
-    let Some(permission) = permission else { return Answers::default() };
-    asks.iter()
-        .fold(Answers::default(), |answers, login| answers.with(login, Answer::Is(permission)))
+fn assumed_answers(asks: &[String], permission: Option<AccountPermission>) -> KnownPermissions {
+    let Some(permission) = permission else { return KnownPermissions::default() };
+    asks.iter().fold(KnownPermissions::default(), |answers, login| {
+        answers.with(login, PermissionLookup::Is(permission))
+    })
 }
 
-fn base_branch(ctx: &Ctx<'_>, context: &Context) -> Option<String> {
+fn base_branch(ctx: &CliContext<'_>, context: &GitHubEventContext) -> Option<String> {
     let pull = context.entity.as_ref().and_then(|entity| entity.pull.as_ref());
-    let configured = ctx.config.text("github.base_branch").filter(|name| !name.is_empty());
+    let configured = ctx.config.get_text("github.base_branch").filter(|name| !name.is_empty());
     let of_pull = pull.map(|pull| pull.base_ref.clone());
     of_pull.or_else(|| {
         configured.map(str::to_owned).or_else(|| context.repository.default_branch.clone())
     })
 }
 
-impl Found {
-    fn mode(&self) -> Option<&Mode> {
+impl GithubDetectReport {
+    fn selected_mode(&self) -> Option<&GitHubMode> {
         self.detection.mode.as_deref().and_then(|name| self.modes.get(name))
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn collect_warnings(&self) -> Vec<String> {
         let of_rules = self.admitted.iter().flat_map(|made| &made.warnings);
         self.modes.warnings.iter().chain(of_rules).cloned().collect()
     }
 }
 
-fn json(found: &Found, with_prompt: bool) -> DetectJson {
+fn build_json(found: &GithubDetectReport, with_prompt: bool) -> GithubDetectJson {
     let context = &found.context;
     let removed = found.prompt.iter().flat_map(|prompt| &prompt.removed);
-    DetectJson {
+    GithubDetectJson {
         event: context.event_and_action(),
         repository: context.repository.full_name(),
-        entity: context.entity.as_ref().map(|entity| EntityJson {
+        entity: context.entity.as_ref().map(|entity| GithubEntityJson {
             kind: if entity.is_pull { "pull_request" } else { "issue" },
             number: entity.number,
         }),
@@ -146,7 +163,7 @@ fn json(found: &Found, with_prompt: bool) -> DetectJson {
         admitted: found.admitted.clone(),
         triggers: found.triggers.clone(),
         detection: found.detection.clone(),
-        mode: found.mode().map(|mode| ModeJson {
+        mode: found.selected_mode().map(|mode| GithubModeJson {
             name: mode.name.clone(),
             origin: mode.origin.clone(),
             tools: found.tools.clone(),
@@ -155,30 +172,34 @@ fn json(found: &Found, with_prompt: bool) -> DetectJson {
         }),
         fork: context.is_fork(),
         removed: removed
-            .map(|(from, removed)| RemovedJson {
+            .map(|(from, removed)| RemovedTextJson {
                 from: (*from).to_owned(),
                 what: removed.what,
                 count: removed.count,
             })
             .collect(),
-        prompt: found
-            .prompt
-            .as_ref()
-            .filter(|_| with_prompt)
-            .map(|prompt| PromptJson { system: prompt.system.clone(), user: prompt.user.clone() }),
-        warnings: found.warnings(),
+        prompt: found.prompt.as_ref().filter(|_| with_prompt).map(|prompt| DetectPromptJson {
+            system: prompt.system.clone(),
+            user: prompt.user.clone(),
+        }),
+        warnings: found.collect_warnings(),
         diagnostics: found.modes.findings.iter().map(DiagnosticJson::from).collect(),
     }
 }
 
-fn actor_json(account: &Account) -> ActorJson {
-    ActorJson { login: account.login.clone(), bot: account.is_bot() }
+fn actor_json(account: &GitHubAccount) -> GithubActorJson {
+    GithubActorJson { login: account.login.clone(), bot: account.is_bot() }
 }
 
-fn show(found: &Found, with_prompt: bool, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    for (name, text) in rows(found) {
-        let label = ui.paint(ui::ACCENT, ui::pad(name, 10));
-        let text = ui::wrap(&printable(&text), ui.columns.saturating_sub(10).max(40), "");
+fn print_detection(
+    found: &GithubDetectReport,
+    with_prompt: bool,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    for (name, text) in output_rows(found) {
+        let label = ui.paint(ui::ACCENT, ui::pad_columns(name, 10));
+        let text =
+            ui::wrap_words(&printable_line(&text), ui.columns.saturating_sub(10).max(40), "");
         let text = text.trim_end().replace('\n', &format!("\n{}", " ".repeat(10)));
         writeln!(ui.out, "{label}{text}")?;
     }
@@ -188,37 +209,40 @@ fn show(found: &Found, with_prompt: bool, ui: &mut Ui<'_>) -> std::io::Result<()
             writeln!(ui.out, "\n{head}\n{}", ui::printable_lines(text).trim_end())?;
         }
     }
-    for warning in found.warnings() {
-        let line = format!("{} {}", ui.paint_err(ui::BAD, "warning:"), printable(&warning));
-        ui.note(&line)?;
+    for warning in found.collect_warnings() {
+        let line = format!("{} {}", ui.paint_err(ui::BAD, "warning:"), printable_line(&warning));
+        ui.print_note(&line)?;
     }
     for diagnostic in &found.modes.findings {
-        let text = render(diagnostic, None, ui.diagnostics_colour());
-        ui.note(text.trim_end())?;
+        let text = render_diagnostic(diagnostic, None, ui.diagnostics_colour());
+        ui.print_note(text.trim_end())?;
     }
     Ok(())
 }
 
 /// The rows of the output: label and text.
-fn rows(found: &Found) -> Vec<(&'static str, String)> {
+fn output_rows(found: &GithubDetectReport) -> Vec<(&'static str, String)> {
     let context = &found.context;
-    let mut rows =
-        vec![("Event", event(context)), ("Result", result(found)), ("Actor", actor(found))];
+    let mut rows = vec![
+        ("Event", describe_event(context)),
+        ("Result", describe_result(found)),
+        ("Actor", describe_actor(found)),
+    ];
     if context.is_fork() == Some(true) {
         let text = "from another repository: nothing of it is run, and nothing is pushed";
         rows.push(("Fork", text.to_owned()));
     }
     if let EventName::Other(name) = &context.event {
         let known = EventName::KNOWN;
-        let text = match nearest(name, known) {
+        let text = match nearest_name(name, known) {
             Some(near) => format!("`{name}` calls nobody; did you mean `{near}`?"),
             None => format!("`{name}` calls nobody; those that do are {}", known.join(", ")),
         };
         rows.push(("Name", text));
     }
-    rows.extend(found.mode().into_iter().flat_map(|mode| of_mode(found, mode)));
+    rows.extend(found.selected_mode().into_iter().flat_map(|mode| mode_rows(found, mode)));
     rows.extend(found.prompt.iter().flat_map(|prompt| &prompt.removed).map(|(from, removed)| {
-        ("Removed", format!("{} {} from `{from}`", removed.count, removed.what.words()))
+        ("Removed", format!("{} {} from `{from}`", removed.count, removed.what.describe()))
     }));
     let others = found.detection.considered.iter();
     let others = others.filter(|other| Some(&other.mode) != found.detection.mode.as_ref());
@@ -227,21 +251,23 @@ fn rows(found: &Found) -> Vec<(&'static str, String)> {
 }
 
 /// Summarises the outcome in a sentence.
-fn result(found: &Found) -> String {
-    let Some(mode) = found.mode() else { return format!("nothing: {}", found.detection.reason) };
-    if let Some(why) = base::left_alone(&found.context) {
+fn describe_result(found: &GithubDetectReport) -> String {
+    let Some(mode) = found.selected_mode() else {
+        return format!("nothing: {}", found.detection.reason);
+    };
+    if let Some(why) = base::fork_skip_reason(&found.context) {
         return format!("nothing: {why}");
     }
     let name = &mode.name;
     match found.admitted.as_ref().map(|made| &made.admission) {
         None => format!("the mode `{name}` answers, if whoever asked may ask"),
-        Some(Admission::Write) => format!("the mode `{name}` answers"),
-        Some(Admission::Read) => format!("the mode `{name}` answers, and changes nothing"),
-        Some(Admission::Refused { .. }) => "nothing: whoever asked may not".to_owned(),
+        Some(RunAdmission::Write) => format!("the mode `{name}` answers"),
+        Some(RunAdmission::Read) => format!("the mode `{name}` answers, and changes nothing"),
+        Some(RunAdmission::Refused { .. }) => "nothing: whoever asked may not".to_owned(),
     }
 }
 
-fn event(context: &Context) -> String {
+fn describe_event(context: &GitHubEventContext) -> String {
     let entity = context.entity.as_ref().map(|entity| {
         let kind = if entity.is_pull { "pull request" } else { "issue" };
         format!(" on {kind} {}", entity.number)
@@ -250,7 +276,7 @@ fn event(context: &Context) -> String {
     format!("{event}{} of {repository}", entity.unwrap_or_default())
 }
 
-fn actor(found: &Found) -> String {
+fn describe_actor(found: &GithubDetectReport) -> String {
     let context = &found.context;
     let who = match &context.rerun_by {
         None => context.actor.login.clone(),
@@ -263,16 +289,16 @@ fn actor(found: &Found) -> String {
         ),
         Some(made) => {
             let may = match &made.admission {
-                Admission::Write => "may have work done",
-                Admission::Read => "may ask questions and change nothing",
-                Admission::Refused { .. } => "is refused",
+                RunAdmission::Write => "may have work done",
+                RunAdmission::Read => "may ask questions and change nothing",
+                RunAdmission::Refused { .. } => "is refused",
             };
             format!("{who} {may}: {}", made.because.join("; "))
         }
     }
 }
 
-fn of_mode(found: &Found, mode: &Mode) -> Vec<(&'static str, String)> {
+fn mode_rows(found: &GithubDetectReport, mode: &GitHubMode) -> Vec<(&'static str, String)> {
     let detection = &found.detection;
     let origin = match &mode.origin {
         ModeOrigin::Skill { skill, .. } => format!("skill `{skill}`"),
@@ -292,12 +318,15 @@ fn of_mode(found: &Found, mode: &Mode) -> Vec<(&'static str, String)> {
     ];
     if !found.tools.is_empty() {
         rows.push(("Tools", format!("{}{most}", found.tools.join(", "))));
-        rows.push(("Reports", reports(mode, found.admitted.as_ref().map(|made| &made.admission))));
+        rows.push((
+            "Reports",
+            describe_reports(mode, found.admitted.as_ref().map(|made| &made.admission)),
+        ));
     }
     rows
 }
 
-fn reports(mode: &Mode, admission: Option<&Admission>) -> String {
+fn describe_reports(mode: &GitHubMode, admission: Option<&RunAdmission>) -> String {
     let comment = match mode.tracking.comment {
         TrackingComment::New => "a new comment",
         TrackingComment::Sticky => "one comment that is kept up to date",
@@ -307,7 +336,7 @@ fn reports(mode: &Mode, admission: Option<&Admission>) -> String {
         Some(label) => format!(", label `{label}` while at work"),
         None => String::new(),
     };
-    if admission == Some(&Admission::Read) {
+    if admission == Some(&RunAdmission::Read) {
         return format!("{comment}{label}; no branch and no pull request");
     }
     let branch = match mode.execution.requires_branch {

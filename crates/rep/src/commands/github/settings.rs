@@ -2,47 +2,51 @@
 
 use camino::Utf8PathBuf;
 use repertoire_github::automerge::AutoMerge;
-use repertoire_github::run::{Continuous, Settings, Walls};
-use repertoire_github::tasks::Source;
+use repertoire_github::run::{ContinuousSettings, GitHubRunSettings, SandboxRequirement};
+use repertoire_github::tasks::TaskSource;
 
-use crate::cli::Ctx;
-use crate::config::duration;
-use crate::failure::Failure;
+use crate::cli::CliContext;
+use crate::config::parse_duration;
+use crate::failure::CliFailure;
 
 /// Returns the settings of a run. `prompt` and `mode` are the values it was started with.
-pub(super) fn settings(
-    ctx: &Ctx<'_>,
+pub(super) fn run_settings(
+    ctx: &CliContext<'_>,
     prompt: Option<&str>,
     mode: Option<&str>,
-) -> Result<Settings, Failure> {
+) -> Result<GitHubRunSettings, CliFailure> {
     let config = &ctx.config;
     let auto_merge = auto_merge(ctx)?;
-    let text = |name: &str| config.text(name).map(str::to_owned);
-    let time = |name: &str| config.text(name).and_then(|text| duration(text).ok());
-    let usual = Continuous::default();
-    Ok(Settings {
-        triggers: config.triggers(prompt, mode),
+    let text = |name: &str| config.get_text(name).map(str::to_owned);
+    let time = |name: &str| config.get_text(name).and_then(|text| parse_duration(text).ok());
+    let usual = ContinuousSettings::default();
+    Ok(GitHubRunSettings {
+        triggers: config.trigger_settings(prompt, mode),
         rules: config.github_rules(),
         mode: mode.map(str::to_owned),
         failed_label: text("github.failed_label").unwrap_or_else(|| "agent-failed".to_owned()),
-        walls: if ctx.needs_walls() { Walls::Needed } else { Walls::GivenUp },
-        network: config.texts("github.network_tools"),
+        walls: if ctx.needs_sandbox() {
+            SandboxRequirement::Needed
+        } else {
+            SandboxRequirement::GivenUp
+        },
+        network: config.get_texts("github.network_tools"),
         branch_prefix: text("github.branch_prefix").unwrap_or_else(|| "repertoire/".to_owned()),
-        push: config.flag("github.push"),
-        pull_request: config.flag("github.pull_request"),
+        push: config.get_bool("github.push"),
+        pull_request: config.get_bool("github.pull_request"),
         // Only a person can mark a draft as ready, so drafts would block auto-merge. Auto-merge
         // turns them off unless `github.draft` is set explicitly.
-        draft: config.flag("github.draft")
+        draft: config.get_bool("github.draft")
             && (!auto_merge.enabled || config.is_set("github.draft")),
-        continuous: Continuous {
-            sources: sources(ctx)?,
+        continuous: ContinuousSettings {
+            sources: task_sources(ctx)?,
             tasks_file: Utf8PathBuf::from(text("github.continuous.tasks_file").unwrap_or_default()),
             plan: text("github.continuous.plan").map(Utf8PathBuf::from),
-            max_tasks: config.amount("github.continuous.max_tasks").map(|number| number as u32),
+            max_tasks: config.get_number("github.continuous.max_tasks").map(|number| number as u32),
             max_time: time("github.continuous.max_time"),
-            max_cost: config.amount("github.continuous.max_cost"),
+            max_cost: config.get_number("github.continuous.max_cost"),
             delay: time("github.continuous.delay"),
-            stop_on_first_failure: config.flag("github.continuous.stop_on_first_failure"),
+            stop_on_first_failure: config.get_bool("github.continuous.stop_on_first_failure"),
             done_label: text("github.done_label").unwrap_or(usual.done_label),
             waiting_label: text("github.waiting_label").unwrap_or(usual.waiting_label),
             claim: time("github.continuous.claim").unwrap_or(usual.claim),
@@ -51,26 +55,30 @@ pub(super) fn settings(
     })
 }
 
-fn auto_merge(ctx: &Ctx<'_>) -> Result<AutoMerge, Failure> {
+fn auto_merge(ctx: &CliContext<'_>) -> Result<AutoMerge, CliFailure> {
     const NAME: &str = "github.auto_merge";
-    let Some(table) = ctx.config.table(NAME) else { return Ok(AutoMerge::default()) };
+    let Some(table) = ctx.config.get_table(NAME) else { return Ok(AutoMerge::default()) };
     toml::Value::Table(table.clone()).try_into().map_err(|error: toml::de::Error| {
-        Failure::usage(format!("{}: `{NAME}`: {}", ctx.config.origin(NAME), error.message()))
-            .hint("docs/auto-merge.md lists its keys. Nothing is merged until they are right.")
+        CliFailure::wrong_usage(format!(
+            "{}: `{NAME}`: {}",
+            ctx.config.describe_origin(NAME),
+            error.message()
+        ))
+        .hint("docs/auto-merge.md lists its keys. Nothing is merged until they are right.")
     })
 }
 
-fn sources(ctx: &Ctx<'_>) -> Result<Vec<Source>, Failure> {
+fn task_sources(ctx: &CliContext<'_>) -> Result<Vec<TaskSource>, CliFailure> {
     const NAME: &str = "github.continuous.sources";
-    let known = |word: &String| Source::ALL.into_iter().find(|source| source.as_str() == word);
+    let known = |word: &String| TaskSource::ALL.into_iter().find(|source| source.as_str() == word);
     let one = |word: &String| {
         known(word).ok_or_else(|| {
-            Failure::usage(format!(
+            CliFailure::wrong_usage(format!(
                 "{}: `{NAME}`: `{word}` is no source of tasks",
-                ctx.config.origin(NAME)
+                ctx.config.describe_origin(NAME)
             ))
             .hint("There are `issue`, `file`, `plan` and `prompt`.")
         })
     };
-    ctx.config.texts(NAME).iter().map(one).collect()
+    ctx.config.get_texts(NAME).iter().map(one).collect()
 }

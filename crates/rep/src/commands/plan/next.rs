@@ -1,72 +1,75 @@
 //! `rep plan next`: shows the task that comes next, and why.
 
-use repertoire_plan::document::{BlockedOn, Choice, Mark, Plan, Priority, Task, select_task};
-use repertoire_text::terminal::printable;
+use repertoire_plan::document::{
+    BlockerTarget, PlanDocument, PlanTask, TaskChoice, TaskMark, TaskPriority, select_task,
+};
+use repertoire_text::terminal::printable_line;
 
 use super::PlanArg;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Outcome};
-use crate::schema::plan::{PlanNextJson, TaskJson, WaitingJson};
-use crate::ui::{self, Ui};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliResult};
+use crate::schema::plan::{BlockedTaskJson, PlanNextJson, TaskJson};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep plan next`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PlanNextArgs {
     #[command(flatten)]
     plan: PlanArg,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let plan = args.plan.read(ctx)?;
-    let answer = Answer::of(&plan);
-    let exit = if answer.task.is_some() { Exit::Done } else { Exit::No };
+pub(crate) fn run(ctx: &CliContext<'_>, args: &PlanNextArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let plan = args.plan.read_plan(ctx)?;
+    let answer = NextTaskChoice::choose(&plan);
+    let exit = if answer.task.is_some() { CliExit::Done } else { CliExit::No };
     if ui.json {
-        ui.print_json(&answer.json(&plan))?;
+        ui.print_json(&answer.into_json(&plan))?;
     } else {
-        print(&plan, &answer, ui)?;
+        print_choice(&plan, &answer, ui)?;
     }
     Ok(exit)
 }
 
 /// The task that comes next, or the reason why there is none.
-struct Answer<'a> {
+struct NextTaskChoice<'a> {
     choice: &'static str,
-    task: Option<&'a Task>,
+    task: Option<&'a PlanTask>,
     why: String,
-    waiting: Vec<(&'a Task, String)>,
+    waiting: Vec<(&'a PlanTask, String)>,
 }
 
-impl<'a> Answer<'a> {
-    fn of(plan: &'a Plan) -> Self {
-        let none = |choice, why| Answer { choice, task: None, why, waiting: Vec::new() };
+impl<'a> NextTaskChoice<'a> {
+    fn choose(plan: &'a PlanDocument) -> Self {
+        let none = |choice, why| NextTaskChoice { choice, task: None, why, waiting: Vec::new() };
         if let Some(why) = &plan.fallback {
             return none("unknown", format!("The tasks cannot be told: {why}."));
         }
         match select_task(plan) {
-            Choice::Task(id) => match plan.task(&id) {
-                Some(task) => Answer {
+            TaskChoice::Task(id) => match plan.task(&id) {
+                Some(task) => NextTaskChoice {
                     choice: "task",
                     task: Some(task),
-                    why: why(plan, task),
+                    why: explain_choice(plan, task),
                     waiting: Vec::new(),
                 },
-                None => none("nothing", nothing(plan)),
+                None => none("nothing", explain_nothing_open(plan)),
             },
-            Choice::Nothing => none("nothing", nothing(plan)),
-            Choice::Stuck { waiting } => {
+            TaskChoice::Nothing => none("nothing", explain_nothing_open(plan)),
+            TaskChoice::Stuck { waiting } => {
                 let task = |(id, why)| plan.task(&id).map(|task| (task, why));
-                let waiting: Vec<(&Task, String)> = waiting.into_iter().filter_map(task).collect();
+                let waiting: Vec<(&PlanTask, String)> =
+                    waiting.into_iter().filter_map(task).collect();
                 let why = match waiting.len() {
                     1 => "One task is open, and it waits.".to_owned(),
                     open => format!("{open} tasks are open, and every one waits."),
                 };
-                Answer { choice: "stuck", task: None, why, waiting }
+                NextTaskChoice { choice: "stuck", task: None, why, waiting }
             }
         }
     }
 
-    fn json(self, plan: &Plan) -> PlanNextJson {
-        let waiting = self.waiting.into_iter().map(|(task, why)| WaitingJson {
+    fn into_json(self, plan: &PlanDocument) -> PlanNextJson {
+        let waiting = self.waiting.into_iter().map(|(task, why)| BlockedTaskJson {
             id: task.id.clone(),
             text: task.text.clone(),
             why,
@@ -74,53 +77,59 @@ impl<'a> Answer<'a> {
         PlanNextJson {
             plan: plan.source().path().to_string(),
             choice: self.choice,
-            task: self.task.map(|task| TaskJson::of(plan, task, Vec::new())),
+            task: self.task.map(|task| TaskJson::from_task(plan, task, Vec::new())),
             why: self.why,
             waiting: waiting.collect(),
-            progress: plan.progress(),
+            progress: plan.count_marks(),
         }
     }
 }
 
 /// Explains why this task comes first.
-fn why(plan: &Plan, task: &Task) -> String {
-    let before: Vec<&Task> = plan.open().filter(|other| other.line < task.line).collect();
+fn explain_choice(plan: &PlanDocument, task: &PlanTask) -> String {
+    let before: Vec<&PlanTask> = plan.open_tasks().filter(|other| other.line < task.line).collect();
     let less_urgent = before.iter().filter(|other| other.priority > task.priority).count();
     let waits = before.len() - less_urgent;
     let priority = match task.priority {
-        Priority::Medium => String::new(),
+        TaskPriority::Medium => String::new(),
         priority => format!("priority {}; ", priority.as_str()),
     };
     let among = match (less_urgent, waits) {
         (0, 0) => "the first open task".to_owned(),
-        (0, waits) => format!("the first open task but {waits} that {}", verb(waits, "wait")),
+        (0, waits) => {
+            format!("the first open task but {waits} that {}", inflect_verb(waits, "wait"))
+        }
         (less, 0) => {
-            format!("{} before it {} less urgent", ui::count(less, "open task"), be(less))
+            format!(
+                "{} before it {} less urgent",
+                ui::format_count(less, "open task"),
+                verb_be(less)
+            )
         }
         (less, waits) => format!(
             "of the open tasks before it {less} {} less urgent and {waits} {}",
-            be(less),
-            verb(waits, "wait")
+            verb_be(less),
+            inflect_verb(waits, "wait")
         ),
     };
     format!("{priority}{among}")
 }
 
-fn be(count: usize) -> &'static str {
+fn verb_be(count: usize) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }
 
-fn verb(count: usize, verb: &str) -> String {
+fn inflect_verb(count: usize, verb: &str) -> String {
     if count == 1 { format!("{verb}s") } else { verb.to_owned() }
 }
 
 /// Explains why no task is open.
-fn nothing(plan: &Plan) -> String {
-    let progress = plan.progress();
+fn explain_nothing_open(plan: &PlanDocument) -> String {
+    let progress = plan.count_marks();
     let mut text = format!(
         "Nothing is open: {} of {} done",
-        progress.done(),
-        ui::count(progress.total(), "task")
+        progress.done_count(),
+        ui::format_count(progress.task_count(), "task")
     );
     for (count, what) in [
         (progress.implemented, "to review"),
@@ -135,17 +144,26 @@ fn nothing(plan: &Plan) -> String {
     text + "."
 }
 
-fn print(plan: &Plan, answer: &Answer<'_>, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_choice(
+    plan: &PlanDocument,
+    answer: &NextTaskChoice<'_>,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let Some(task) = answer.task else {
-        writeln!(ui.out, "{}", ui::wrap(&answer.why, ui.columns, ""))?;
+        writeln!(ui.out, "{}", ui::wrap_words(&answer.why, ui.columns, ""))?;
         for (task, why) in &answer.waiting {
-            let id = printable(task.id.as_str());
-            let room = ui.columns.saturating_sub(ui::width(&id) + 4);
-            writeln!(ui.out, "  {}  {}", ui.paint(ui::ACCENT, &id), ui::fit(&task.text, room))?;
+            let id = printable_line(task.id.as_str());
+            let room = ui.columns.saturating_sub(ui::text_width(&id) + 4);
+            writeln!(
+                ui.out,
+                "  {}  {}",
+                ui.paint(ui::ACCENT, &id),
+                ui::fit_columns(&task.text, room)
+            )?;
             writeln!(
                 ui.out,
                 "      {}",
-                ui.paint(ui::WARN, ui::wrap(why, ui.columns.saturating_sub(6), "      "))
+                ui.paint(ui::WARN, ui::wrap_words(why, ui.columns.saturating_sub(6), "      "))
             )?;
         }
         if answer.choice == "unknown" {
@@ -153,32 +171,36 @@ fn print(plan: &Plan, answer: &Answer<'_>, ui: &mut Ui<'_>) -> std::io::Result<(
         }
         return Ok(());
     };
-    let id = printable(task.id.as_str());
-    let indent = " ".repeat(ui::width(&id) + 2);
+    let id = printable_line(task.id.as_str());
+    let indent = " ".repeat(ui::text_width(&id) + 2);
     let room = ui.columns.saturating_sub(indent.len()).max(20);
     writeln!(
         ui.out,
         "{}  {}",
         ui.paint(ui::ACCENT, &id),
-        ui.paint(ui::STRONG, ui::wrap(&task.text, room, &indent))
+        ui.paint(ui::STRONG, ui::wrap_words(&task.text, room, &indent))
     )?;
     let section =
         task.section.map(|at| format!(" · {}", plan.sections[at].title)).unwrap_or_default();
     let place = format!("{}:{}{section}", plan.source().path(), task.line);
-    writeln!(ui.out, "  {}", ui.paint(ui::FAINT, ui::fit(&place, ui.columns.saturating_sub(2))))?;
+    writeln!(
+        ui.out,
+        "  {}",
+        ui.paint(ui::FAINT, ui::fit_columns(&place, ui.columns.saturating_sub(2)))
+    )?;
     let parent =
         task.parent.as_ref().and_then(|id| plan.task(id)).map(|parent| parent.text.clone());
     let hints: Vec<String> = task.hints.iter().map(|hint| format!("@{hint}")).collect();
     for (name, text) in [
         ("why", answer.why.clone()),
         ("part of", parent.unwrap_or_default()),
-        ("after", finished(plan, task)),
+        ("after", finished_blockers(plan, task)),
         ("skills", hints.join(", ")),
         ("spec", task.spec_refs.join(", ")),
     ] {
         if !text.is_empty() {
-            let text = ui::wrap(&text, ui.columns.saturating_sub(11), "           ");
-            writeln!(ui.out, "  {}  {text}", ui.paint(ui::FAINT, ui::pad(name, 7)))?;
+            let text = ui::wrap_words(&text, ui.columns.saturating_sub(11), "           ");
+            writeln!(ui.out, "  {}  {text}", ui.paint(ui::FAINT, ui::pad_columns(name, 7)))?;
         }
     }
     if !task.details.is_empty() {
@@ -191,7 +213,7 @@ fn print(plan: &Plan, answer: &Answer<'_>, ui: &mut Ui<'_>) -> std::io::Result<(
 }
 
 /// Lists the blockers of a task, all of which are finished.
-fn finished(plan: &Plan, task: &Task) -> String {
+fn finished_blockers(plan: &PlanDocument, task: &PlanTask) -> String {
     let section =
         task.section.map(|at| plan.sections[at].blocked_by.as_slice()).unwrap_or_default();
     let all = task.blocked_by.iter().chain(section);
@@ -199,13 +221,13 @@ fn finished(plan: &Plan, task: &Task) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-fn name_of_blocker(plan: &Plan, on: &BlockedOn) -> Option<String> {
+fn name_of_blocker(plan: &PlanDocument, on: &BlockerTarget) -> Option<String> {
     match on {
-        BlockedOn::Task(id) => {
-            let mark = plan.task(id).map_or(Mark::Open, |task| task.mark);
+        BlockerTarget::Task(id) => {
+            let mark = plan.task(id).map_or(TaskMark::Open, |task| task.mark);
             Some(format!("{id} ({})", mark.described()))
         }
-        BlockedOn::Section(at) => Some(format!("\"{}\"", plan.sections[*at].title)),
-        BlockedOn::Nothing => None,
+        BlockerTarget::Section(at) => Some(format!("\"{}\"", plan.sections[*at].title)),
+        BlockerTarget::Nothing => None,
     }
 }

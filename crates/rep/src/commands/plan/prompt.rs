@@ -1,19 +1,19 @@
 //! `rep plan prompt`: prints the exact prompt of the next step, without running it.
 
-use repertoire_plan::Preview;
-use repertoire_plan::state::Kind;
+use repertoire_plan::PlanPromptPreview;
+use repertoire_plan::state::PlanStepKind;
 
 use super::{PlanArg, find_plan};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::planning::{House, PlanFlags};
-use crate::running::runtime;
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::plan_setup::{PlanAgentBuilder, PlanFlags};
 use crate::schema::plan::PlanPromptJson;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep plan prompt`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PlanPromptArgs {
     #[command(flatten)]
     plan: PlanArg,
     /// Print the prompt of a review, whatever comes next
@@ -26,19 +26,23 @@ pub(crate) struct Args {
     flags: PlanFlags,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &PlanPromptArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let workspace = ctx.project_dir(None);
     let plan = find_plan(ctx, &args.plan, &workspace)?;
     // Nothing is run, so show the checks as they would be with the user's consent.
     let ctx = &ctx.with_proposal_in_force();
     let request = ctx.plan_request(plan, &workspace, &args.flags)?;
-    let kind = args.review.then_some(Kind::Review);
-    let station = House::new(ctx.env).station_at_rest(&workspace, &request)?;
-    let learnings = ctx.learnings(&workspace);
+    let kind = args.review.then_some(PlanStepKind::Review);
+    let station = PlanAgentBuilder::new(ctx.env).build_for_preview(&workspace, &request)?;
+    let learnings = ctx.plan_learnings(&workspace);
     let task = args.task.as_deref();
-    let preview = runtime()?
-        .block_on(Preview::of(&workspace, &station, &request, kind, task, &learnings))
-        .map_err(|error| Failure::no(error.to_string()))?;
+    let preview = build_runtime()?
+        .block_on(PlanPromptPreview::build(&workspace, &station, &request, kind, task, &learnings))
+        .map_err(|error| CliFailure::negative_answer(error.to_string()))?;
     if ui.json {
         ui.print_json(&PlanPromptJson {
             task: preview.task,
@@ -51,5 +55,5 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         // sequences.
         write!(ui.out, "{}", ui::printable_lines(&preview.text))?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

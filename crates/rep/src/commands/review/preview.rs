@@ -1,15 +1,15 @@
 //! `rep review --dry-run`: prints the prompt of every agent.
 
 use repertoire_review::finding::Phase;
-use repertoire_review::pipeline::Plan;
-use repertoire_text::terminal::printable;
+use repertoire_review::pipeline::ReviewPlan;
+use repertoire_text::terminal::printable_line;
 use serde_json::json;
 
-use crate::failure::{Exit, Outcome};
-use crate::ui::{self, Ui};
+use crate::failure::{CliExit, CliResult};
+use crate::ui::{self, TerminalUi};
 
-pub(crate) fn run(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
-    let questions = plan.preview();
+pub(crate) fn run(plan: &ReviewPlan, ui: &mut TerminalUi<'_>) -> CliResult {
+    let questions = plan.preview_questions();
     if ui.json {
         let all: Vec<_> = questions
             .iter()
@@ -21,11 +21,11 @@ pub(crate) fn run(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
                 })
             })
             .collect();
-        ui.print_json(&json!({ "planned": plan.planned(), "questions": all }))?;
-        return Ok(Exit::Done);
+        ui.print_json(&json!({ "planned": plan.planned_phases(), "questions": all }))?;
+        return Ok(CliExit::Done);
     }
     for warning in plan.warnings.iter().chain(&plan.gathered.warnings) {
-        ui.note(&ui.paint_err(ui::WARN, format!("! {}", printable(warning))))?;
+        ui.print_note(&ui.paint_err(ui::WARN, format!("! {}", printable_line(warning))))?;
     }
     for (phase, question) in &questions {
         let heading = format!("━━ {} ({phase}, {} model)", question.name, question.tier.as_str());
@@ -43,21 +43,23 @@ pub(crate) fn run(plan: &Plan, ui: &mut Ui<'_>) -> Outcome {
             ui::printable_lines(&question.prompt.task)
         )?;
     }
-    for planned in plan.planned() {
+    for planned in plan.planned_phases() {
         let when = match planned.phase {
             Phase::Gaps => " (they are told what was found before)",
             Phase::Synthesis => " at most (pairs of categories that both have findings)",
             Phase::Validation => {
-                ui.note("validation: a call for each file with findings, and one for insights")?;
+                ui.print_note(
+                    "validation: a call for each file with findings, and one for insights",
+                )?;
                 continue;
             }
             _ => "",
         };
-        ui.note(&format!(
+        ui.print_note(&format!(
             "{}: {}{when}",
             planned.phase,
-            ui::count(planned.calls as usize, "call")
+            ui::format_count(planned.calls as usize, "call")
         ))?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

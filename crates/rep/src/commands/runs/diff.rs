@@ -1,20 +1,20 @@
 //! `rep runs diff`: shows the changes of a run.
 
-use repertoire::runs::{DiffError, diff};
+use repertoire::runs::{RunDiffError, run_diff};
 
-use super::{RunArg, failed};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::running::runtime;
-use crate::schema::runs::{ChangedFile, RunDiffJson};
-use crate::ui::{self, Ui};
+use super::{RunArg, journal_failure};
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::schema::runs::{RunChangedFile, RunDiffJson};
+use crate::ui::{self, TerminalUi};
 
 /// Maximum width of the bars beside the files.
 const BAR_COLUMNS: u64 = 30;
 
 /// Arguments of `rep runs diff`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RunsDiffArgs {
     #[command(flatten)]
     run: RunArg,
     /// Print only the files and their number of changed lines
@@ -22,20 +22,20 @@ pub(crate) struct Args {
     stat: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let mut found = runtime()?.block_on(async {
-        let journal = ctx.journal_of_runs().await?;
-        let run = args.run.find(&journal).await?;
-        let git = ctx.git(run.workspace.as_str())?;
+pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsDiffArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    let mut found = build_runtime()?.block_on(async {
+        let journal = ctx.require_journal().await?;
+        let run = args.run.find_run(&journal).await?;
+        let git = ctx.git_in(run.workspace.as_str())?;
         let left_behind = ctx.run_places().runs.join(run.id.as_str());
-        diff(&journal, &run, &git, &left_behind).await.map_err(not_told)
+        run_diff(&journal, &run, &git, &left_behind).await.map_err(diff_failure)
     })?;
     if ui.json {
         if args.stat {
             found.text = None;
         }
         ui.print_json(&found)?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if args.stat {
         print_stat(&found, ui)?;
@@ -43,30 +43,34 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         print_text(ctx, &found, ui)?;
     }
     if found.source == "record" {
-        ui.note("the branch of the run is gone: this is what it left behind")?;
+        ui.print_note("the branch of the run is gone: this is what it left behind")?;
     }
     if found.cut {
-        ui.note("the diff is longer than is shown")?;
+        ui.print_note("the diff is longer than is shown")?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn not_told(error: DiffError) -> Failure {
-    let failure = Failure::no(error.to_string());
+fn diff_failure(error: RunDiffError) -> CliFailure {
+    let failure = CliFailure::negative_answer(error.to_string());
     match error {
-        DiffError::Nothing { run } => {
+        RunDiffError::Nothing { run } => {
             failure.hint(format!("`rep runs show {}` says how far it is.", run.short()))
         }
-        DiffError::Gone { path, source, .. } => {
+        RunDiffError::Gone { path, source, .. } => {
             failure.hint(format!("{path} cannot be read either: {source}."))
         }
-        DiffError::Journal(error) => failed(error),
+        RunDiffError::Journal(error) => journal_failure(error),
     }
 }
 
 /// Prints the diff. A terminal gets colour and escaped control characters; anything else gets the
 /// raw text, for `git apply`.
-fn print_text(ctx: &Ctx<'_>, found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_text(
+    ctx: &CliContext<'_>,
+    found: &RunDiffJson,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let text = found.text.as_deref().unwrap_or_default();
     if text.is_empty() {
         return writeln!(ui.err, "nothing was changed");
@@ -90,7 +94,7 @@ fn print_text(ctx: &Ctx<'_>, found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::R
     Ok(())
 }
 
-fn print_stat(found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_stat(found: &RunDiffJson, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
     if found.files.is_empty() {
         return writeln!(ui.err, "nothing was changed");
     }
@@ -98,9 +102,15 @@ fn print_stat(found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
     let figures = most.to_string().len().max(3);
     let bar = BAR_COLUMNS.min(most);
     let room = ui.columns.saturating_sub(figures + 5 + bar as usize).max(12);
-    let names = found.files.iter().map(|file| ui::width(&name(file))).max().unwrap_or(0).min(room);
+    let names = found
+        .files
+        .iter()
+        .map(|file| ui::text_width(&file_name(file)))
+        .max()
+        .unwrap_or(0)
+        .min(room);
     for file in &found.files {
-        let path = ui::pad(&ui::fit(&name(file), names), names);
+        let path = ui::pad_columns(&ui::fit_columns(&file_name(file), names), names);
         let Some((came, went)) = file.insertions.zip(file.deletions) else {
             writeln!(ui.out, "{path}  {:>figures$}", "bin")?;
             continue;
@@ -111,18 +121,18 @@ fn print_stat(found: &RunDiffJson, ui: &mut Ui<'_>) -> std::io::Result<()> {
         let minus = ui.paint(anstyle::AnsiColor::Red.on_default(), minus);
         writeln!(ui.out, "{path}  {:>figures$}  {plus}{minus}", came + went)?;
     }
-    let files = ui::count(found.files.len(), "file");
+    let files = ui::format_count(found.files.len(), "file");
     writeln!(ui.out, "{files} changed, {} lines came, {} went", found.insertions, found.deletions)
 }
 
-fn changed_lines(file: &ChangedFile) -> u64 {
+fn changed_lines(file: &RunChangedFile) -> u64 {
     file.insertions.unwrap_or(0) + file.deletions.unwrap_or(0)
 }
 
-fn name(file: &ChangedFile) -> String {
+fn file_name(file: &RunChangedFile) -> String {
     let name = match &file.from {
         Some(from) => format!("{from} → {}", file.path),
         None => file.path.clone(),
     };
-    ui::fit(&name, usize::MAX)
+    ui::fit_columns(&name, usize::MAX)
 }

@@ -1,22 +1,22 @@
 //! `rep runs merge`: merges the changes of a run.
 
 use camino::Utf8Path;
-use repertoire::runs::{MergeError, merge};
-use repertoire_git::worktree::{WorktreeError, Worktrees};
+use repertoire::runs::{MergeError, merge_run};
+use repertoire_git::worktree::{RunWorktrees, WorktreeError};
 use repertoire_journal::Payload;
-use repertoire_plan::EndingWord;
+use repertoire_plan::PlanDeliveryMode;
 
-use super::{RunArg, failed};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::running::runtime;
-use crate::runs_text::words;
+use super::{RunArg, journal_failure};
+use crate::agent_setup::build_runtime;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::runs_text::describe_event;
 use crate::schema::runs::DeliveredJson;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep runs merge`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RunsMergeArgs {
     #[command(flatten)]
     run: RunArg,
     /// Squash the changes into one commit
@@ -30,25 +30,29 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    runtime()?.block_on(async {
-        let journal = ctx.journal_of_runs().await?;
-        let run = args.run.find(&journal).await?;
-        let git = ctx.git(run.workspace.as_str())?;
-        let worktrees = Worktrees::new(git.clone(), ctx.run_places().worktrees);
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &RunsMergeArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    build_runtime()?.block_on(async {
+        let journal = ctx.require_journal().await?;
+        let run = args.run.find_run(&journal).await?;
+        let git = ctx.git_in(run.workspace.as_str())?;
+        let worktrees = RunWorktrees::new(git.clone(), ctx.run_places().worktrees);
         let ending = match (args.squash, args.branch) {
-            (true, _) => EndingWord::Squash,
-            (_, true) => EndingWord::Branch,
-            _ => EndingWord::Merge,
+            (true, _) => PlanDeliveryMode::Squash,
+            (_, true) => PlanDeliveryMode::Branch,
+            _ => PlanDeliveryMode::Merge,
         };
-        let merged = merge(&journal, &run, &worktrees, &git, ending, args.force).await;
-        let merged = merged.map_err(refused)?;
-        tell(&merged.delivered, merged.is_new, ui)
+        let merged = merge_run(&journal, &run, &worktrees, &git, ending, args.force).await;
+        let merged = merged.map_err(merge_failure)?;
+        print_delivered(&merged.delivered, merged.is_new, ui)
     })
 }
 
-fn refused(error: MergeError) -> Failure {
-    let failure = Failure::no(error.to_string());
+fn merge_failure(error: MergeError) -> CliFailure {
+    let failure = CliFailure::negative_answer(error.to_string());
     match error {
         MergeError::Running { run } => {
             failure.hint(format!("Pause it first: `rep runs pause {}`.", run.short()))
@@ -60,13 +64,13 @@ fn refused(error: MergeError) -> Failure {
         MergeError::Gone { run } => {
             failure.hint(format!("`rep runs diff {}` may still show what it changed.", run.short()))
         }
-        MergeError::Place(error) => Failure::cannot_run(error.to_string()),
+        MergeError::Place(error) => CliFailure::cannot_run(error.to_string()),
         MergeError::Refused { source, dir } => not_merged(failure, &source, &dir),
-        MergeError::Journal(error) => failed(error),
+        MergeError::Journal(error) => journal_failure(error),
     }
 }
 
-fn not_merged(failure: Failure, error: &WorktreeError, dir: &Utf8Path) -> Failure {
+fn not_merged(failure: CliFailure, error: &WorktreeError, dir: &Utf8Path) -> CliFailure {
     match error {
         WorktreeError::Conflict { branch, .. } => failure.hint(format!(
             "Merge it by hand: `git merge {branch}`; or `--branch` leaves it on a branch of its own."
@@ -78,25 +82,25 @@ fn not_merged(failure: Failure, error: &WorktreeError, dir: &Utf8Path) -> Failur
         | WorktreeError::IntoDirty { .. }
         | WorktreeError::NoSuchBranch { .. }
         | WorktreeError::InTheMiddle { .. } => failure,
-        _ => Failure { exit: Exit::CannotRun, ..failure },
+        _ => CliFailure { exit: CliExit::CannotRun, ..failure },
     }
 }
 
-fn tell(delivered: &Payload, is_new: bool, ui: &mut Ui<'_>) -> Outcome {
+fn print_delivered(delivered: &Payload, is_new: bool, ui: &mut TerminalUi<'_>) -> CliResult {
     if let (true, Payload::Delivered { strategy, branch, commit }) = (ui.json, delivered) {
         ui.print_json(&DeliveredJson {
             strategy: strategy.clone(),
             branch: branch.clone(),
             commit: commit.clone(),
         })?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if is_new {
-        let line = ui.paint(ui::GOOD, words(delivered));
+        let line = ui.paint(ui::GOOD, describe_event(delivered));
         writeln!(ui.out, "{line}")?;
-        ui.note("`rep runs prune` removes worktrees whose work is merged")?;
+        ui.print_note("`rep runs prune` removes worktrees whose work is merged")?;
     } else {
-        writeln!(ui.out, "{}: there was nothing new", words(delivered))?;
+        writeln!(ui.out, "{}: there was nothing new", describe_event(delivered))?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

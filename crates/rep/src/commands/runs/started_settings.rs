@@ -1,15 +1,15 @@
 //! Compares the settings that a run was started with to the current settings of its project.
 
 use camino::Utf8Path;
-use repertoire_checks::declared::Check;
+use repertoire_checks::declared::CheckDefinition;
 use repertoire_journal::Run;
 use repertoire_plan::{KIND, PlanRequest};
 
-use crate::cli::Ctx;
-use crate::config::{Config, Flags};
-use crate::env::Env;
-use crate::failure::Failure;
-use crate::ui::Ui;
+use crate::cli::CliContext;
+use crate::config::{ConfigFlags, RepConfig};
+use crate::env::CliEnvironment;
+use crate::failure::CliFailure;
+use crate::ui::TerminalUi;
 
 /// Notes that a run keeps the settings it was started with, if its project has different ones now.
 ///
@@ -17,24 +17,32 @@ use crate::ui::Ui;
 ///
 /// Fails if `--consent` is given for settings that the run does not use, since they would not take
 /// effect.
-pub(super) fn compare(ctx: &Ctx<'_>, run: &Run, ui: &mut Ui<'_>) -> Result<(), Failure> {
+pub(super) fn compare_settings(
+    ctx: &CliContext<'_>,
+    run: &Run,
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
     let Some(request) = plan_request(run) else { return Ok(()) };
     let workspace = Utf8Path::new(&run.workspace);
-    let env = Env { here: workspace.to_owned(), moved: true, ..ctx.env.clone() };
+    let env = CliEnvironment { here: workspace.to_owned(), moved: true, ..ctx.env.clone() };
     let consents = ctx.config.flag_consents().to_vec();
     // The run may have been started in a subfolder with its own settings.
     let config = if ctx.project_dir(None) == workspace {
         ctx.config.clone()
     } else {
-        Config::load(&env, workspace, &Flags { consents: consents.clone(), ..Flags::default() })?
+        RepConfig::load(
+            &env,
+            workspace,
+            &ConfigFlags { consents: consents.clone(), ..ConfigFlags::default() },
+        )?
     };
-    let proposed = config.proposal().map(|proposal| proposal.settings.digest());
-    let current = Ctx { env: &env, config: config.with_proposal_in_force() };
+    let proposed = config.pending_proposal().map(|proposal| proposal.settings.digest());
+    let current = CliContext { env: &env, config: config.with_proposal_in_force() };
     let changed = changed_keys(&current, &request);
     let restart = restart_hint(run);
     let is_agreed = consents.iter().all(|digest| Some(*digest) == proposed);
     if !consents.is_empty() && (!changed.is_empty() || !is_agreed) {
-        return Err(Failure::cannot_run(
+        return Err(CliFailure::cannot_run(
             "nothing was run: `--consent` is for settings that this run does not use; it keeps those that it was \
              started with",
         )
@@ -42,11 +50,11 @@ pub(super) fn compare(ctx: &Ctx<'_>, run: &Run, ui: &mut Ui<'_>) -> Result<(), F
     }
     if !changed.is_empty() {
         let names: Vec<String> = changed.iter().map(|key| format!("`{key}`")).collect();
-        ui.note(&format!(
+        ui.print_note(&format!(
             "this run keeps the settings it was started with; different now: {}",
             names.join(", ")
         ))?;
-        ui.note(&format!("hint: {restart}"))?;
+        ui.print_note(&format!("hint: {restart}"))?;
     }
     Ok(())
 }
@@ -71,18 +79,20 @@ fn restart_hint(run: &Run) -> String {
 
 /// Returns the keys of settings that start programs and differ from those of the run. `current`
 /// must have all of them in force.
-fn changed_keys(current: &Ctx<'_>, request: &PlanRequest) -> Vec<&'static str> {
+fn changed_keys(current: &CliContext<'_>, request: &PlanRequest) -> Vec<&'static str> {
     let config = &current.config;
-    let setup = config.text("plan.setup").filter(|command| !command.trim().is_empty());
+    let setup = config.get_text("plan.setup").filter(|command| !command.trim().is_empty());
     // Checks that cannot be parsed count as changed.
-    let differ = |name: &str, started: &[Check]| {
-        current.checks(name).map_or(true, |declared| !is_declared_or_typed(started, &declared))
+    let differ = |name: &str, started: &[CheckDefinition]| {
+        current
+            .declared_checks(name)
+            .map_or(true, |declared| !is_declared_or_typed(started, &declared))
     };
     // `--self-improve` turns it on for one run, so only report the setting if the run lacks it.
-    let lacks_improve = config.flag("plan.self_improve") && request.improve.is_none();
+    let lacks_improve = config.get_bool("plan.self_improve") && request.improve.is_none();
     [
         ("plan.setup", setup != request.setup.as_deref()),
-        ("plan.copy", config.texts("plan.copy") != request.copy),
+        ("plan.copy", config.get_texts("plan.copy") != request.copy),
         ("plan.checks", differ("plan.checks", &request.checks)),
         ("plan.final_checks", differ("plan.final_checks", &request.final_checks)),
         ("plan.self_improve", lacks_improve),
@@ -93,7 +103,7 @@ fn changed_keys(current: &Ctx<'_>, request: &PlanRequest) -> Vec<&'static str> {
 }
 
 /// Returns true if the checks of a run are the declared ones, followed by those of `--check`.
-fn is_declared_or_typed(started: &[Check], declared: &[Check]) -> bool {
+fn is_declared_or_typed(started: &[CheckDefinition], declared: &[CheckDefinition]) -> bool {
     let Some(typed) = started.strip_prefix(declared) else { return false };
     typed.iter().enumerate().all(|(at, check)| check.name == format!("check-{}", at + 1))
 }
@@ -105,14 +115,14 @@ mod tests {
     #[test]
     fn checks_of_the_command_line_are_no_change_of_the_settings() {
         let [build, test, typed] =
-            ["build", "test", "check-1"].map(|name| Check::new(name, "true"));
+            ["build", "test", "check-1"].map(|name| CheckDefinition::new(name, "true"));
         let declared = [build.clone(), test.clone()];
         assert!(is_declared_or_typed(&declared, &declared));
         assert!(is_declared_or_typed(&[build.clone(), test.clone(), typed.clone()], &declared));
         assert!(is_declared_or_typed(&[typed], &[]));
         assert!(!is_declared_or_typed(&declared, &declared[..1]));
         assert!(!is_declared_or_typed(&declared[..1], &declared));
-        let changed = Check::new("test", "false");
+        let changed = CheckDefinition::new("test", "false");
         assert!(!is_declared_or_typed(&[build, changed], &declared));
     }
 }

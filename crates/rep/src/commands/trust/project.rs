@@ -1,91 +1,97 @@
 //! `rep trust --project`: records the user's consent to the project's settings that start programs.
 
-use repertoire_skill::trust::{Lock, Trust};
+use repertoire_skill::trust::{TrustLevel, TrustLock};
 
-use super::word;
-use crate::cli::Ctx;
-use crate::consent::{ConsentBy, Standing, not_trusted, show};
-use crate::failure::{Exit, Failure, Outcome};
+use super::trust_word;
+use crate::cli::CliContext;
+use crate::consent::{ConsentBy, ConsentState, not_trusted, show_settings};
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::TrustProjectJson;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Name of the settings in the list of `rep trust`.
 pub(super) const ROW_NAME: &str = "(settings)";
 const NOTHING: &str = "no settings of this project start programs, so there is nothing to agree to";
 
-pub(super) fn run(ctx: &Ctx<'_>, revoke: bool, ui: &mut Ui<'_>) -> Outcome {
+pub(super) fn run(ctx: &CliContext<'_>, revoke: bool, ui: &mut TerminalUi<'_>) -> CliResult {
     if revoke {
-        return withdraw(ctx, ui);
+        return revoke_consent(ctx, ui);
     }
-    let Some(proposal) = ctx.config.proposal() else {
+    let Some(proposal) = ctx.config.pending_proposal() else {
         writeln!(ui.out, "{NOTHING}")?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     };
     ctx.check_proposal()?;
-    let standing = ctx.standing(proposal)?;
+    let standing = ctx.consent_state(proposal)?;
     match standing.by {
         Some(ConsentBy::Digest) => {
-            show(ctx, &standing, ui)?;
-            ctx.remember(&standing.proposal, ui)?;
+            show_settings(ctx, &standing, ui)?;
+            ctx.pin_consent(&standing.proposal, ui)?;
         }
         Some(ConsentBy::Lock | ConsentBy::Folder) => {
-            show(ctx, &standing, ui)?;
+            show_settings(ctx, &standing, ui)?;
             if ctx.config.has_consent_flag() {
                 return Err(not_trusted(&standing, true));
             }
         }
-        None => ctx.obtain_trust(&standing, ui)?,
+        None => ctx.request_trust(&standing, ui)?,
     }
     if ui.json {
-        let trust = Trust::Trusted;
-        ui.print_json(&json_of(&Standing { trust, ..standing }))?;
-        return Ok(Exit::Done);
+        let trust = TrustLevel::Trusted;
+        ui.print_json(&json_of(&ConsentState { trust, ..standing }))?;
+        return Ok(CliExit::Done);
     }
     let digest = standing.proposal.settings.digest();
-    let folder = ctx.config.places().shorten(&standing.proposal.folder);
+    let folder = ctx.config.places().shorten_path(&standing.proposal.folder);
     let word = ui.paint(ui::GOOD, "trusted");
     writeln!(ui.out, "{word} the settings of {folder}, as they are now ({digest})")?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn withdraw(ctx: &Ctx<'_>, ui: &mut Ui<'_>) -> Outcome {
+fn revoke_consent(ctx: &CliContext<'_>, ui: &mut TerminalUi<'_>) -> CliResult {
     // Consent may still be recorded for a folder whose settings are gone.
-    let folder = match ctx.config.proposal() {
+    let folder = match ctx.config.pending_proposal() {
         Some(proposal) => proposal.folder,
-        None => ctx.config.places().project().to_owned(),
+        None => ctx.config.places().project_dir().to_owned(),
     };
-    let removed = Lock::update(&ctx.config.lock_path(), |lock| {
-        Ok::<_, Failure>(lock.unpin_settings(&folder))
+    let removed = TrustLock::update(&ctx.config.lock_path(), |lock| {
+        Ok::<_, CliFailure>(lock.unpin_settings(&folder))
     })?;
     let word = if removed { "are no longer trusted" } else { "were not trusted" };
-    writeln!(ui.out, "the settings of {} {word}", ctx.config.places().shorten(&folder))?;
-    Ok(Exit::Done)
+    writeln!(ui.out, "the settings of {} {word}", ctx.config.places().shorten_path(&folder))?;
+    Ok(CliExit::Done)
 }
 
-fn standing(ctx: &Ctx<'_>) -> Result<Option<Standing>, Failure> {
-    ctx.config.proposal().map(|proposal| ctx.standing(proposal)).transpose()
+fn consent_state(ctx: &CliContext<'_>) -> Result<Option<ConsentState>, CliFailure> {
+    ctx.config.pending_proposal().map(|proposal| ctx.consent_state(proposal)).transpose()
 }
 
 /// Prints the project's settings as a row in the list of `rep trust`.
-pub(super) fn print_row(ctx: &Ctx<'_>, columns: usize, ui: &mut Ui<'_>) -> Result<(), Failure> {
-    let Some(standing) = standing(ctx)? else { return Ok(()) };
+pub(super) fn print_row(
+    ctx: &CliContext<'_>,
+    columns: usize,
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
+    let Some(standing) = consent_state(ctx)? else { return Ok(()) };
     let files: Vec<String> =
-        standing.proposal.files.iter().map(|file| ctx.config.places().shorten(file)).collect();
-    let name = ui::pad(ROW_NAME, columns);
+        standing.proposal.files.iter().map(|file| ctx.config.places().shorten_path(file)).collect();
+    let name = ui::pad_columns(ROW_NAME, columns);
     let files = ui.paint(ui::FAINT, files.join(", "));
-    let word = word(standing.trust, ui);
+    let word = trust_word(standing.trust, ui);
     writeln!(ui.out, "{word}  {name}  {files}")?;
-    if standing.trust != Trust::Trusted {
-        ui.note("hint: `rep trust --project` shows the settings that start programs, and asks.")?;
+    if standing.trust != TrustLevel::Trusted {
+        ui.print_note(
+            "hint: `rep trust --project` shows the settings that start programs, and asks.",
+        )?;
     }
     Ok(())
 }
 
-pub(super) fn as_json(ctx: &Ctx<'_>) -> Result<Option<TrustProjectJson>, Failure> {
-    Ok(standing(ctx)?.map(|standing| json_of(&standing)))
+pub(super) fn as_json(ctx: &CliContext<'_>) -> Result<Option<TrustProjectJson>, CliFailure> {
+    Ok(consent_state(ctx)?.map(|standing| json_of(&standing)))
 }
 
-fn json_of(standing: &Standing) -> TrustProjectJson {
+fn json_of(standing: &ConsentState) -> TrustProjectJson {
     let proposal = &standing.proposal;
     let settings =
         proposal.settings.iter().map(|(key, text)| (key.to_owned(), parse_or_quote(text)));

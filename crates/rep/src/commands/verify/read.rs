@@ -3,41 +3,51 @@
 use std::io::Read as _;
 
 use camino::Utf8Path;
-use repertoire_checks::analyse::{Analysis, analyse, find};
+use repertoire_checks::analyse::{OutputAnalysis, analyse_output, find_errors};
 use repertoire_checks::limits::ANALYSED_BYTES_MAX;
-use repertoire_checks::signature::signature;
+use repertoire_checks::signature::compute_signature;
 use repertoire_checks::verify::{analysis_text, project_file};
 use repertoire_review::report::Styles;
 
-use super::{Args, Format};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use super::{VerifyArgs, VerifyFormat};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::verify::VerifyReadJson;
-use crate::ui::{Ui, thousands};
+use crate::ui::{TerminalUi, format_thousands};
 
 /// Maximum number of bytes read. The analysis itself keeps only the two ends of longer output.
 const BYTES_MAX: u64 = 16 * ANALYSED_BYTES_MAX as u64;
 
-pub(super) fn run(ctx: &Ctx<'_>, args: &Args, file: &Utf8Path, ui: &mut Ui<'_>) -> Outcome {
-    if args.format == Some(Format::Html) {
-        return Err(Failure::usage("`--read` is printed as text or as JSON")
+pub(super) fn run(
+    ctx: &CliContext<'_>,
+    args: &VerifyArgs,
+    file: &Utf8Path,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    if args.format == Some(VerifyFormat::Html) {
+        return Err(CliFailure::wrong_usage("`--read` is printed as text or as JSON")
             .hint("A page is made of checks that were run, by `rep verify -o FILE.html`."));
     }
-    let output = output(ctx, file, ui)?;
+    let output = read_output(ctx, file, ui)?;
     let project = ctx.project_dir(None);
     let read = |file: &str| project_file(&project, file);
     let analysis = match args.exit_code {
-        Some(code) => analyse(&output, Some(code), &read),
-        None => find(&output, &read),
+        Some(code) => analyse_output(&output, Some(code), &read),
+        None => find_errors(&output, &read),
     };
-    let exit = if analysis.errors.is_empty() { Exit::Done } else { Exit::No };
-    print(args, file, analysis, ui)?;
+    let exit = if analysis.errors.is_empty() { CliExit::Done } else { CliExit::No };
+    print_analysis(args, file, analysis, ui)?;
     Ok(exit)
 }
 
-fn print(args: &Args, file: &Utf8Path, analysis: Analysis, ui: &mut Ui<'_>) -> Result<(), Failure> {
-    if ui.json || args.format == Some(Format::Json) {
-        let signatures = analysis.errors.iter().map(signature).collect();
+fn print_analysis(
+    args: &VerifyArgs,
+    file: &Utf8Path,
+    analysis: OutputAnalysis,
+    ui: &mut TerminalUi<'_>,
+) -> Result<(), CliFailure> {
+    if ui.json || args.format == Some(VerifyFormat::Json) {
+        let signatures = analysis.errors.iter().map(compute_signature).collect();
         let (file, exit_code) = (file.to_string(), args.exit_code);
         ui.print_json(&VerifyReadJson { file, exit_code, analysis, signatures })?;
         return Ok(());
@@ -49,8 +59,13 @@ fn print(args: &Args, file: &Utf8Path, analysis: Analysis, ui: &mut Ui<'_>) -> R
 
 /// Reads the output to analyse, which may contain any bytes. Prints a note if it is longer than
 /// [`BYTES_MAX`].
-fn output(ctx: &Ctx<'_>, file: &Utf8Path, ui: &mut Ui<'_>) -> Result<String, Failure> {
-    let cannot = |error: std::io::Error| Failure::usage(format!("`--read {file}`: {error}"));
+fn read_output(
+    ctx: &CliContext<'_>,
+    file: &Utf8Path,
+    ui: &mut TerminalUi<'_>,
+) -> Result<String, CliFailure> {
+    let cannot =
+        |error: std::io::Error| CliFailure::wrong_usage(format!("`--read {file}`: {error}"));
     let mut bytes = Vec::new();
     let read = match file.as_str() {
         "-" => std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut bytes),
@@ -62,9 +77,9 @@ fn output(ctx: &Ctx<'_>, file: &Utf8Path, ui: &mut Ui<'_>) -> Result<String, Fai
     read.map_err(cannot)?;
     if bytes.len() as u64 > BYTES_MAX {
         bytes.pop();
-        ui.note(&format!(
+        ui.print_note(&format!(
             "only the first {} bytes were analysed; pass the last part of the output, for example with `tail -c`",
-            thousands(BYTES_MAX)
+            format_thousands(BYTES_MAX)
         ))?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())

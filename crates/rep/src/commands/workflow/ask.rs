@@ -1,26 +1,30 @@
 //! `rep workflow ask`: lets a sub-agent ask the user a question.
 
-use repertoire_flow::engine::{Action, Input};
+use repertoire_flow::engine::{EngineAction, EngineInput};
 use repertoire_flow::state::UserQuestion;
 
-use super::{FormatFlag, failed_for, now_ms, print_step};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::ui::Ui;
+use super::{StepFormatArg, now_ms, print_step, workflow_run_failure_for};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::ui::TerminalUi;
 
 /// Arguments of `rep workflow ask`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowAskArgs {
     /// Name of the run, or a prefix of it
     run: String,
     /// One to three questions as JSON: id, ask, and two or three options
     #[arg(required = true, value_name = "QUESTION")]
     questions: Vec<String>,
     #[command(flatten)]
-    format: FormatFlag,
+    format: StepFormatArg,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowAskArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let mut questions: Vec<UserQuestion> = Vec::new();
     for text in &args.questions {
         let read = if text.trim_start().starts_with('[') {
@@ -29,15 +33,15 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
             serde_json::from_str(text).map(|question| vec![question])
         };
         questions.extend(read.map_err(|error| {
-            Failure::usage(format!("this is no question: {error}"))
+            CliFailure::wrong_usage(format!("this is no question: {error}"))
                 .hint(r#"Write '{"id":"q1","ask":"…","options":["a","b"]}'."#)
         })?);
     }
-    let input = Input::now(Action::Ask { questions });
+    let input = EngineInput::about_now(EngineAction::Ask { questions });
     let run = ctx
-        .runs()
-        .report(&args.run, &input, now_ms())
-        .map_err(|error| failed_for(&args.run, error))?;
-    print_step(&run, args.format.of(ctx, ui), ui)?;
-    Ok(Exit::Done)
+        .workflow_runs()
+        .apply_input(&args.run, &input, now_ms())
+        .map_err(|error| workflow_run_failure_for(&args.run, error))?;
+    print_step(&run, args.format.resolve(ctx, ui), ui)?;
+    Ok(CliExit::Done)
 }

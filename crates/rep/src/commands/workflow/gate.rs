@@ -1,21 +1,21 @@
 //! `rep workflow gate`: shows the verdict of a gate, and why.
 
-use repertoire_flow::driver::Run;
-use repertoire_flow::driver::shown::gate_in_question;
-use repertoire_flow::engine::{Verdict, is_proven, verdict};
-use repertoire_flow::state::{ItemStatus, Review};
-use repertoire_flow::workflow::{Gate, Severity, StepDef, StepId};
-use repertoire_text::terminal::printable;
+use repertoire_flow::driver::StoredWorkflowRun;
+use repertoire_flow::driver::json_output::default_gate;
+use repertoire_flow::engine::{GateVerdict, compute_verdict, is_proven};
+use repertoire_flow::state::{GateReview, ItemStatus};
+use repertoire_flow::workflow::{Gate, ItemSeverity, StepDef, StepId};
+use repertoire_text::terminal::printable_line;
 
-use super::run_failed;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use super::workflow_run_failure;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::workflow::GateJson;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep workflow gate`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowGateArgs {
     /// Name of the run, or a prefix of it
     run: String,
     /// The gate (default: the one whose review is in progress, or the last one that was)
@@ -23,40 +23,48 @@ pub(crate) struct Args {
     gate: Option<String>,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let run = ctx.runs().open(&args.run).map_err(run_failed)?;
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowGateArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let run = ctx.workflow_runs().open_run(&args.run).map_err(workflow_run_failure)?;
     let gate = args.gate.as_deref().map(StepId::from);
-    if print(&run, gate.as_ref(), ui)? { Ok(Exit::Done) } else { Ok(Exit::No) }
+    if print_gate(&run, gate.as_ref(), ui)? { Ok(CliExit::Done) } else { Ok(CliExit::No) }
 }
 
 /// Prints the verdict of a gate. Returns true if it is passed.
-pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Result<bool, Failure> {
-    let (step, gate) = of(run, wanted)?;
-    let none = Review::default();
+pub(super) fn print_gate(
+    run: &StoredWorkflowRun,
+    wanted: Option<&StepId>,
+    ui: &mut TerminalUi<'_>,
+) -> Result<bool, CliFailure> {
+    let (step, gate) = find_gate(run, wanted)?;
+    let none = GateReview::default();
     let review = run.state.reviews.get(&step.id).unwrap_or(&none);
-    let verdict = verdict(gate, review);
-    let passed = matches!(verdict, Verdict::Pass { .. });
+    let verdict = compute_verdict(gate, review);
+    let passed = matches!(verdict, GateVerdict::Pass { .. });
     if ui.json {
         ui.print_json(&GateJson::new(run, &step.id, gate, review, &verdict))?;
         return Ok(passed);
     }
     let word = match &verdict {
-        Verdict::Pass { .. } => ui.paint(ui::GOOD, "pass"),
-        Verdict::Fail { .. } => ui.paint(ui::BAD, "fail"),
-        Verdict::Open { .. } => ui.paint(ui::WARN, "open"),
+        GateVerdict::Pass { .. } => ui.paint(ui::GOOD, "pass"),
+        GateVerdict::Fail { .. } => ui.paint(ui::BAD, "fail"),
+        GateVerdict::Open { .. } => ui.paint(ui::WARN, "open"),
     };
     let granted = run.state.granted.get(&step.id).copied().unwrap_or_default();
-    let limit = gate.limit().saturating_add(granted);
+    let limit = gate.iteration_limit().saturating_add(granted);
     let iteration = format!("iteration {} of {limit}", review.iteration);
-    let blocks = match gate.blocking(review.iteration) {
-        Severity::Could => "everything blocks",
-        Severity::Should => "MUST and SHOULD block",
-        Severity::Must => "only MUST blocks",
+    let blocks = match gate.blocking_severity(review.iteration) {
+        ItemSeverity::Could => "everything blocks",
+        ItemSeverity::Should => "MUST and SHOULD block",
+        ItemSeverity::Must => "only MUST blocks",
     };
     writeln!(
         ui.out,
         "{} {word} {}",
-        ui.paint(ui::STRONG, printable(&gate.name)),
+        ui.paint(ui::STRONG, printable_line(&gate.name)),
         ui.paint(ui::FAINT, format!("({}; {iteration}; {blocks})", step.id))
     )?;
     for item in &review.items {
@@ -70,17 +78,17 @@ pub(super) fn print(run: &Run, wanted: Option<&StepId>, ui: &mut Ui<'_>) -> Resu
         print_line(name, "check", status, note, ui)?;
     }
     let said = match &verdict {
-        Verdict::Open { todo, checks } if todo.is_empty() && checks.is_empty() => {
+        GateVerdict::Open { todo, checks } if todo.is_empty() && checks.is_empty() => {
             "Nothing was recorded; a gate without items cannot be passed.".to_owned()
         }
-        Verdict::Open { todo, checks } => {
+        GateVerdict::Open { todo, checks } => {
             format!("No verdict yet: {}.", [todo.as_slice(), checks].concat().join(", "))
         }
-        Verdict::Fail { blocking, .. } => format!("Blocking: {}.", blocking.join(", ")),
-        Verdict::Pass { passed_over } if !passed_over.is_empty() => {
+        GateVerdict::Fail { blocking, .. } => format!("Blocking: {}.", blocking.join(", ")),
+        GateVerdict::Pass { passed_over } if !passed_over.is_empty() => {
             format!("Failed, and not blocking in this iteration: {}.", passed_over.join(", "))
         }
-        Verdict::Pass { .. } => "Nothing blocks.".to_owned(),
+        GateVerdict::Pass { .. } => "Nothing blocks.".to_owned(),
     };
     writeln!(ui.out, "{said}")?;
     if passed {
@@ -99,29 +107,34 @@ fn print_line(
     severity: &str,
     status: ItemStatus,
     text: &str,
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     let word = match status {
         ItemStatus::Pass => ui.paint(ui::GOOD, "PASS"),
         ItemStatus::Fail => ui.paint(ui::BAD, "FAIL"),
         ItemStatus::Todo => ui.paint(ui::WARN, "TODO"),
     };
-    let (id, severity) = (ui::pad(&ui::fit(id, 16), 16), ui::pad(severity, 6));
-    let text = ui::fit(text, ui.columns.saturating_sub(34).max(20));
+    let (id, severity) =
+        (ui::pad_columns(&ui::fit_columns(id, 16), 16), ui::pad_columns(severity, 6));
+    let text = ui::fit_columns(text, ui.columns.saturating_sub(34).max(20));
     writeln!(ui.out, "  {word}  {severity}  {id}  {text}")
 }
 
 /// Returns the requested gate, or the current one.
-fn of<'a>(run: &'a Run, wanted: Option<&StepId>) -> Result<(&'a StepDef, &'a Gate), Failure> {
+fn find_gate<'a>(
+    run: &'a StoredWorkflowRun,
+    wanted: Option<&StepId>,
+) -> Result<(&'a StepDef, &'a Gate), CliFailure> {
     let workflow = run.workflow.workflow();
     let gates = || workflow.gates();
     if let Some(wanted) = wanted {
         return gates().find(|(step, _)| step.id == *wanted).ok_or_else(|| {
             let names: Vec<&str> = gates().map(|(step, _)| step.id.as_str()).collect();
-            Failure::no(format!("there is no gate `{wanted}`"))
+            CliFailure::negative_answer(format!("there is no gate `{wanted}`"))
                 .hint(format!("Gates of this workflow: {}.", names.join(", ")))
         });
     }
-    gate_in_question(run)
-        .ok_or_else(|| Failure::no(format!("workflow `{}` has no gate", workflow.name)))
+    default_gate(run).ok_or_else(|| {
+        CliFailure::negative_answer(format!("workflow `{}` has no gate", workflow.name))
+    })
 }

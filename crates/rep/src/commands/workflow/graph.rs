@@ -3,13 +3,13 @@
 use repertoire_flow::graph;
 
 use super::find;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::ui::Ui;
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::ui::TerminalUi;
 
 /// Arguments of `rep workflow graph`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowGraphArgs {
     /// Name of the workflow, also as `skill/name`
     name: String,
     /// Print a Mermaid flowchart (the default)
@@ -23,21 +23,28 @@ pub(crate) struct Args {
     svg: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowGraphArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     if ui.json {
-        return Err(Failure::usage("`rep workflow graph` has no JSON output")
+        return Err(CliFailure::wrong_usage("`rep workflow graph` has no JSON output")
             .hint("`rep workflow show --json` has the steps and their edges."));
     }
-    let (_, loaded) = find(ctx.catalog()?, &args.name)?;
+    let (_, loaded) = find_workflow(ctx.load_catalog()?, &args.name)?;
     let Some(workflow) = loaded.workflow else {
-        return Err(Failure::no(format!("workflow `{}` cannot be read", loaded.name))
-            .hint(format!("`rep workflow check {}` says why.", loaded.name)));
+        return Err(CliFailure::negative_answer(format!(
+            "workflow `{}` cannot be read",
+            loaded.name
+        ))
+        .hint(format!("`rep workflow check {}` says why.", loaded.name)));
     };
     let drawn = match (args.svg, args.dot) {
-        (true, _) => graph::svg(&workflow),
-        (_, true) => graph::dot(&workflow),
-        _ => graph::mermaid(&workflow),
+        (true, _) => graph::render_svg(&workflow),
+        (_, true) => graph::render_dot(&workflow),
+        _ => graph::render_mermaid(&workflow),
     };
     ui.out.write_all(drawn.as_bytes())?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

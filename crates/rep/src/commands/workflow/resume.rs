@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::driver::Listed;
-use repertoire_flow::state::Status;
+use repertoire_flow::driver::WorkflowRunListEntry;
+use repertoire_flow::state::WorkflowRunStatus;
 
-use super::{FormatFlag, desk_failed, pair, print_standing, run_failed};
-use crate::cli::Ctx;
-use crate::failure::{Failure, Outcome};
-use crate::ui::Ui;
+use super::{StepFormatArg, parse_pair, print_run_state, workflow_failure, workflow_run_failure};
+use crate::cli::CliContext;
+use crate::failure::{CliFailure, CliResult};
+use crate::ui::TerminalUi;
 
 /// Arguments of `rep workflow resume`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowResumeArgs {
     /// Name of the run, or a prefix of it (default: the latest unfinished run of this project)
     run: Option<String>,
     /// The decision: continue, must-only, skip, abort, or take:OUTCOME
@@ -25,47 +25,58 @@ pub(crate) struct Args {
     #[arg(long = "answer", value_name = "ID=TEXT")]
     answers: Vec<String>,
     #[command(flatten)]
-    format: FormatFlag,
+    format: StepFormatArg,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowResumeArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let wanted = match &args.run {
         Some(wanted) => wanted.clone(),
-        None => latest(ctx, args.choice.is_some() || !args.answers.is_empty(), ui)?,
+        None => find_latest_run(ctx, args.choice.is_some() || !args.answers.is_empty(), ui)?,
     };
-    let format = args.format.of(ctx, ui);
-    let answers = args.answers.iter().map(|text| pair(ctx, text, "--answer"));
+    let format = args.format.resolve(ctx, ui);
+    let answers = args.answers.iter().map(|text| parse_pair(ctx, text, "--answer"));
     let answers = answers.collect::<Result<BTreeMap<_, _>, _>>()?;
     let note = args.note.as_deref().unwrap_or_default();
-    let standing = ctx.at_desk(async |desk, cancel| {
+    let standing = ctx.run_workflow_action(async |desk, cancel| {
         let standing = match &args.choice {
-            Some(word) => desk.choose(&wanted, word, note, cancel).await,
-            None if answers.is_empty() => desk.step(&wanted, None, None, cancel).await,
+            Some(word) => desk.apply_choice(&wanted, word, note, cancel).await,
+            None if answers.is_empty() => desk.advance_run(&wanted, None, None, cancel).await,
             None => desk.answer(&wanted, answers),
         };
-        standing.map_err(|error| desk_failed(ctx, &wanted, error, ui))
+        standing.map_err(|error| workflow_failure(ctx, &wanted, error, ui))
     })?;
-    print_standing(&standing, format, ui)
+    print_run_state(&standing, format, ui)
 }
 
 /// Returns the latest unfinished run of this project, leaving out those of sub-agents. Broken runs
 /// are skipped with a note. If there are several and `decides` is set, fails, since a decision must
 /// not go to a run that the user did not name.
-fn latest(ctx: &Ctx<'_>, decides: bool, ui: &mut Ui<'_>) -> Result<String, Failure> {
+fn find_latest_run(
+    ctx: &CliContext<'_>,
+    decides: bool,
+    ui: &mut TerminalUi<'_>,
+) -> Result<String, CliFailure> {
     let here = ctx.project_dir(None);
     let mut open = Vec::new();
-    for listed in ctx.runs().list().map_err(run_failed)? {
+    for listed in ctx.workflow_runs().list_runs().map_err(workflow_run_failure)? {
         let (head, goes_on, id) = match &listed {
-            Listed::Run { head, state } => {
-                let goes_on = matches!(state.status, Status::Active | Status::Waiting(_));
+            WorkflowRunListEntry::Run { head, state } => {
+                let goes_on = matches!(
+                    state.status,
+                    WorkflowRunStatus::Active | WorkflowRunStatus::Waiting(_)
+                );
                 (head, goes_on, state.run.to_string())
             }
-            Listed::Script(run) => {
+            WorkflowRunListEntry::Script(run) => {
                 let goes_on = matches!(run.status(), "active" | "waiting");
                 (&run.head, goes_on, run.run.to_string())
             }
-            Listed::Broken { id, error } => {
-                ui.note(&format!("note: run {id} is passed over: {error}"))?;
+            WorkflowRunListEntry::Broken { id, error } => {
+                ui.print_note(&format!("note: run {id} is passed over: {error}"))?;
                 continue;
             }
         };
@@ -74,12 +85,14 @@ fn latest(ctx: &Ctx<'_>, decides: bool, ui: &mut Ui<'_>) -> Result<String, Failu
         }
     }
     match open.as_slice() {
-        [] => Err(Failure::no("no run of this project waits to go on")
+        [] => Err(CliFailure::negative_answer("no run of this project waits to go on")
             .hint("`rep workflow runs` lists those of all projects.")),
         [one] => Ok(one.clone()),
-        several if decides => Err(Failure::usage(format!("say which run: {}", several.join(", ")))),
+        several if decides => {
+            Err(CliFailure::wrong_usage(format!("say which run: {}", several.join(", "))))
+        }
         [latest, others @ ..] => {
-            ui.note(&format!("note: also open here: {}", others.join(", ")))?;
+            ui.print_note(&format!("note: also open here: {}", others.join(", ")))?;
             Ok(latest.clone())
         }
     }

@@ -1,62 +1,70 @@
 //! `rep workflow show`: prints the steps of a workflow and their transitions.
 
 use repertoire_flow::workflow::{
-    Arg, Decide, Dispatch, Outcome as Ended, StepDef, Target, Workflow,
+    Decide, EdgeTarget, StepDef, SubagentDispatch, Workflow, WorkflowOutcome as Ended,
+    WorkflowParameter,
 };
-use repertoire_text::terminal::printable;
+use repertoire_text::terminal::printable_line;
 
 use super::find;
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::workflow::WorkflowJson;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep workflow show`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowShowArgs {
     /// Name of the workflow, also as `skill/name`
     name: String,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let (_, loaded) = find(ctx.catalog()?, &args.name)?;
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowShowArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let (_, loaded) = find_workflow(ctx.load_catalog()?, &args.name)?;
     let path = loaded.source.path().to_owned();
     let can_run = loaded.checked.is_some();
     let fingerprint =
         loaded.checked.as_ref().map(|checked| checked.fingerprint().as_str().to_owned());
     let Some(workflow) = loaded.workflow else {
-        return Err(Failure::no(format!("workflow `{}` cannot be read", loaded.name))
-            .hint(format!("`rep workflow check {}` says why.", loaded.name)));
+        return Err(CliFailure::negative_answer(format!(
+            "workflow `{}` cannot be read",
+            loaded.name
+        ))
+        .hint(format!("`rep workflow check {}` says why.", loaded.name)));
     };
     if ui.json {
         let parameters = workflow.parameters.clone().into_iter().collect();
         let path = path.to_string();
         ui.print_json(&WorkflowJson { workflow, path, fingerprint, can_run, parameters })?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
-    print(&workflow, &ctx.config.places().shorten(&path), ui)?;
+    print_workflow(&workflow, &ctx.config.places().shorten_path(&path), ui)?;
     if !can_run {
         writeln!(ui.out, "\nIt cannot run: `rep workflow check {}` says why.", loaded.name)?;
-        return Ok(Exit::No);
+        return Ok(CliExit::No);
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()> {
-    let facts = format!("{} · {path}", ui::count(workflow.steps.len(), "step"));
-    let name = ui.paint(ui::STRONG, printable(&workflow.name));
+fn print_workflow(workflow: &Workflow, path: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let facts = format!("{} · {path}", ui::format_count(workflow.steps.len(), "step"));
+    let name = ui.paint(ui::STRONG, printable_line(&workflow.name));
     let room = ui.columns.saturating_sub(2);
-    if ui::width(&workflow.name) + ui::width(&facts) <= room {
+    if ui::text_width(&workflow.name) + ui::text_width(&facts) <= room {
         writeln!(ui.out, "{name}  {}", ui.paint(ui::FAINT, facts))?;
     } else {
-        writeln!(ui.out, "{name}\n  {}", ui.paint(ui::FAINT, ui::wrap(&facts, room, "  ")))?;
+        writeln!(ui.out, "{name}\n  {}", ui.paint(ui::FAINT, ui::wrap_words(&facts, room, "  ")))?;
     }
-    writeln!(ui.out, "  {}\n", ui::wrap(&workflow.description, room, "  "))?;
+    writeln!(ui.out, "  {}\n", ui::wrap_words(&workflow.description, room, "  "))?;
     if !workflow.parameters.is_empty() {
         writeln!(ui.out, "{}", ui.paint(ui::STRONG, "Parameters"))?;
-        let names = workflow.parameters.keys().map(|name| ui::width(name)).max().unwrap_or(0);
+        let names = workflow.parameters.keys().map(|name| ui::text_width(name)).max().unwrap_or(0);
         for (name, arg) in &workflow.parameters {
-            parameter(name, names, arg, ui)?;
+            print_parameter(name, names, arg, ui)?;
         }
         writeln!(ui.out)?;
     }
@@ -67,10 +75,10 @@ fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()
             phase = step.phase.clone();
             let title = phase.as_ref().and_then(|id| workflow.phases.get(id));
             if let Some(title) = title {
-                writeln!(ui.out, "  {}", ui.paint(ui::FAINT, ui::fit(title, room)))?;
+                writeln!(ui.out, "  {}", ui.paint(ui::FAINT, ui::fit_columns(title, room)))?;
             }
         }
-        line_of(workflow, at, step, ui)?;
+        print_step_line(workflow, at, step, ui)?;
     }
     Ok(())
 }
@@ -78,7 +86,12 @@ fn print(workflow: &Workflow, path: &str, ui: &mut Ui<'_>) -> std::io::Result<()
 /// Minimum width of the text beside a parameter's name. With less room it goes below.
 const BESIDE_MIN: usize = 28;
 
-fn parameter(name: &str, names: usize, arg: &Arg, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_parameter(
+    name: &str,
+    names: usize,
+    arg: &WorkflowParameter,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let mut takes = if arg.choices.is_empty() {
         arg.kind.described().to_owned()
     } else {
@@ -91,59 +104,67 @@ fn parameter(name: &str, names: usize, arg: &Arg, ui: &mut Ui<'_>) -> std::io::R
     }
     let beside = names + 4;
     let (start, indent) = if ui.columns >= beside + BESIDE_MIN {
-        (format!("{}  ", ui.paint(ui::ACCENT, ui::pad(&printable(name), names))), beside)
+        (
+            format!("{}  ", ui.paint(ui::ACCENT, ui::pad_columns(&printable_line(name), names))),
+            beside,
+        )
     } else {
-        (format!("{}\n      ", ui.paint(ui::ACCENT, printable(name))), 6)
+        (format!("{}\n      ", ui.paint(ui::ACCENT, printable_line(name))), 6)
     };
     let (room, blank) = (ui.columns.saturating_sub(indent), " ".repeat(indent));
-    let text = ui::wrap(&arg.description, room, &blank);
+    let text = ui::wrap_words(&arg.description, room, &blank);
     let takes = format!("({takes})");
     // Wrapped separately, since it has a different colour.
-    let used = text.lines().last().map_or(0, |last| ui::width(last.trim_start()));
+    let used = text.lines().last().map_or(0, |last| ui::text_width(last.trim_start()));
     let gap = match used {
         0 => String::new(),
-        used if used + 1 + ui::width(&takes) <= room => " ".to_owned(),
+        used if used + 1 + ui::text_width(&takes) <= room => " ".to_owned(),
         _ => format!("\n{blank}"),
     };
-    let takes = ui.paint(ui::FAINT, ui::wrap(&takes, room, &blank));
+    let takes = ui.paint(ui::FAINT, ui::wrap_words(&takes, room, &blank));
     writeln!(ui.out, "  {start}{text}{gap}{takes}")
 }
 
 /// Prints a step with its number. Its properties and transitions follow on the same line, or below
 /// if there is no room.
-fn line_of(workflow: &Workflow, at: usize, step: &StepDef, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_step_line(
+    workflow: &Workflow,
+    at: usize,
+    step: &StepDef,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     const INDENT: usize = 7;
     let (room, blank) = (ui.columns.saturating_sub(INDENT), " ".repeat(INDENT));
-    let title = ui::fit(&step.title, room);
-    let kind = match printable(&kind(step)).as_str() {
+    let title = ui::fit_columns(&step.title, room);
+    let kind = match printable_line(&describe_step(step)).as_str() {
         "" => String::new(),
         kind => format!("[{kind}]"),
     };
-    let leads = printable(&ways(workflow, step));
+    let leads = printable_line(&describe_transitions(workflow, step));
     let mut line = format!("  {:>3}. {title}", at + 1);
-    let mut used = ui::width(&title);
+    let mut used = ui::text_width(&title);
     for (text, style, gap) in [(kind, ui::ACCENT, " "), (leads, ui::FAINT, "  ")] {
         if text.is_empty() {
             continue;
         }
-        let length = ui::width(&text);
+        let length = ui::text_width(&text);
         if used + gap.len() + length <= room {
             line.push_str(&format!("{gap}{}", ui.paint(style, &text)));
             used += gap.len() + length;
             continue;
         }
-        let text = ui::wrap(&text, room, &blank);
-        used = text.lines().last().map_or(0, |last| ui::width(last.trim_start()));
+        let text = ui::wrap_words(&text, room, &blank);
+        used = text.lines().last().map_or(0, |last| ui::text_width(last.trim_start()));
         line.push_str(&format!("\n{blank}{}", ui.paint(style, text)));
     }
     writeln!(ui.out, "{line}")
 }
 
 /// Describes the special properties of a step.
-fn kind(step: &StepDef) -> String {
+fn describe_step(step: &StepDef) -> String {
     let mut parts = Vec::new();
     match &step.decide {
-        Decide::Gate(gate) => parts.push(format!("gate, at most {} times", gate.limit())),
+        Decide::Gate(gate) => parts.push(format!("gate, at most {} times", gate.iteration_limit())),
         Decide::Confidence(confidence) => {
             parts.push(format!("until {}, at most {} times", confidence.until, confidence.max));
         }
@@ -155,10 +176,14 @@ fn kind(step: &StepDef) -> String {
     }
     for dispatch in step.dispatches() {
         parts.push(match dispatch {
-            Dispatch::Parallel(parallel) => ui::count(parallel.agents.len(), "sub-agent"),
-            Dispatch::Template(template) => format!("a sub-agent for each of {}", template.over),
-            Dispatch::Single(brief) => format!("sub-agent {}", brief.agent),
-            Dispatch::Conditional(_) => "a sub-agent by condition".to_owned(),
+            SubagentDispatch::Parallel(parallel) => {
+                ui::format_count(parallel.agents.len(), "sub-agent")
+            }
+            SubagentDispatch::Template(template) => {
+                format!("a sub-agent for each of {}", template.over)
+            }
+            SubagentDispatch::Single(brief) => format!("sub-agent {}", brief.agent),
+            SubagentDispatch::Conditional(_) => "a sub-agent by condition".to_owned(),
         });
     }
     if let Some(role) = &step.role {
@@ -168,8 +193,8 @@ fn kind(step: &StepDef) -> String {
 }
 
 /// Lists the transitions of a step.
-fn ways(workflow: &Workflow, step: &StepDef) -> String {
-    let edges = step.next.edges();
+fn describe_transitions(workflow: &Workflow, step: &StepDef) -> String {
+    let edges = step.next.all_edges();
     if let [(Ended::Ok, target)] = edges.as_slice() {
         return format!("→ {}", target_number(workflow, target));
     }
@@ -179,18 +204,18 @@ fn ways(workflow: &Workflow, step: &StepDef) -> String {
     ways.collect::<Vec<String>>().join(", ")
 }
 
-fn target_number(workflow: &Workflow, target: &Target) -> String {
+fn target_number(workflow: &Workflow, target: &EdgeTarget) -> String {
     match target {
-        Target::End => "end".to_owned(),
-        Target::Step(id) => {
-            workflow.number(id).map_or_else(|| "?".to_owned(), |number| number.to_string())
+        EdgeTarget::End => "end".to_owned(),
+        EdgeTarget::Step(id) => {
+            workflow.step_number(id).map_or_else(|| "?".to_owned(), |number| number.to_string())
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use repertoire_flow::file::{Surroundings, read_source};
+    use repertoire_flow::file::{WorkflowContext, read_source};
     use repertoire_text::Source;
 
     use super::*;
@@ -211,7 +236,7 @@ steps:
 ";
 
     fn shown(columns: usize) -> String {
-        let around = Surroundings {
+        let around = WorkflowContext {
             name: "long",
             description: "A workflow with a description that takes more than one line on most terminals.",
             siblings: ("long", &[]),
@@ -220,7 +245,7 @@ steps:
         let loaded = read_source(Source::new("workflow.yaml", LONG.to_owned()), &around);
         let workflow = loaded.workflow.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut ui = Ui {
+        let mut ui = TerminalUi {
             out: &mut out,
             err: &mut err,
             colour: false,
@@ -228,7 +253,7 @@ steps:
             columns,
             json: false,
         };
-        print(&workflow, "~/skills/long/workflow.yaml", &mut ui).unwrap();
+        print_workflow(&workflow, "~/skills/long/workflow.yaml", &mut ui).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -236,7 +261,7 @@ steps:
     fn every_line_fits_the_terminal() {
         for columns in [40, 60, 80, 100, 140] {
             let text = shown(columns);
-            let wide = |line: &&str| ui::width(line) > columns;
+            let wide = |line: &&str| ui::text_width(line) > columns;
             assert_eq!(text.lines().find(wide), None, "{columns}:\n{text}");
             assert!(text.lines().all(|line| line == line.trim_end()), "{columns}:\n{text}");
         }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::driver::desk::{Start, Withheld};
-use repertoire_skill::trust::Trust;
+use repertoire_flow::driver::operations::{WithheldCommands, WorkflowStartRequest};
+use repertoire_skill::trust::TrustLevel;
 
-use super::{FormatFlag, desk_failed, pair, print_standing};
-use crate::cli::Ctx;
-use crate::failure::{Failure, Outcome};
-use crate::ui::Ui;
+use super::{StepFormatArg, parse_pair, print_run_state, workflow_failure};
+use crate::cli::CliContext;
+use crate::failure::{CliFailure, CliResult};
+use crate::ui::TerminalUi;
 
 /// Arguments of `rep workflow start`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowStartArgs {
     /// The workflow, also `skill/name` for one of a skill's sub-agents
     name: String,
     /// Value of a parameter; `@FILE` reads a file, `-` standard input (may be repeated)
@@ -25,36 +25,40 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RUN")]
     parent: Option<String>,
     #[command(flatten)]
-    format: FormatFlag,
+    format: StepFormatArg,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowStartArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let mut parameters = BTreeMap::new();
     for text in &args.parameters {
-        let (name, value) = pair(ctx, text, "--param")?;
+        let (name, value) = parse_pair(ctx, text, "--param")?;
         if parameters.insert(name.clone(), value).is_some() {
-            return Err(Failure::usage(format!("parameter `{name}` is given twice")));
+            return Err(CliFailure::wrong_usage(format!("parameter `{name}` is given twice")));
         }
     }
-    let start = Start {
+    let start = WorkflowStartRequest {
         workflow: args.name.clone(),
         parameters,
         id: args.id.clone(),
         parent: args.parent.clone(),
     };
-    let started = ctx.at_desk(async |desk, cancel| {
+    let started = ctx.run_workflow_action(async |desk, cancel| {
         let started = desk.start(start, cancel).await;
-        started.map_err(|error| desk_failed(ctx, "RUN", error, ui))
+        started.map_err(|error| workflow_failure(ctx, "RUN", error, ui))
     })?;
-    if let Some(Withheld { skill, trust }) = &started.withheld {
+    if let Some(WithheldCommands { skill, trust }) = &started.withheld {
         let why = match trust {
-            Trust::Changed => "has changed since it was trusted",
-            Trust::Untrusted | Trust::Trusted => "is not trusted yet",
+            TrustLevel::Changed => "has changed since it was trusted",
+            TrustLevel::Untrusted | TrustLevel::Trusted => "is not trusted yet",
         };
-        ui.note(&format!(
+        ui.print_note(&format!(
             "note: `{skill}` {why}; commands that it declares are not run before `rep trust {skill}`"
         ))?;
     }
-    let format = args.format.of(ctx, ui);
-    print_standing(&started.standing, format, ui)
+    let format = args.format.resolve(ctx, ui);
+    print_run_state(&started.standing, format, ui)
 }

@@ -1,18 +1,18 @@
 //! `rep workflow status`: shows the current step of a run, and its history.
 
-use repertoire_flow::driver::Run;
-use repertoire_flow::state::{ItemStatus, Review, Status};
-use repertoire_text::terminal::printable;
+use repertoire_flow::driver::StoredWorkflowRun;
+use repertoire_flow::state::{GateReview, ItemStatus, WorkflowRunStatus};
+use repertoire_text::terminal::printable_line;
 
-use super::{exit_of, run_failed, scripts};
-use crate::cli::Ctx;
-use crate::failure::Outcome;
+use super::{exit_of, scripts, workflow_run_failure};
+use crate::cli::CliContext;
+use crate::failure::CliResult;
 use crate::schema::workflow::StatusJson;
-use crate::ui::{self, Ui};
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep workflow status`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowStatusArgs {
     /// Name of the run, or a prefix of it
     run: String,
     /// Show the findings of earlier review iterations
@@ -20,11 +20,15 @@ pub(crate) struct Args {
     findings: bool,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    if ctx.runs().is_script(&args.run).map_err(run_failed)? {
-        return scripts::status(ctx, &args.run, ui);
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowStatusArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    if ctx.workflow_runs().is_script(&args.run).map_err(workflow_run_failure)? {
+        return scripts::print_status(ctx, &args.run, ui);
     }
-    let mut run = ctx.runs().open(&args.run).map_err(run_failed)?;
+    let mut run = ctx.workflow_runs().open_run(&args.run).map_err(workflow_run_failure)?;
     if !args.findings {
         // Hide earlier findings by default, so that they don't bias a reviewer who reads this.
         for review in run.state.reviews.values_mut() {
@@ -36,17 +40,21 @@ pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
         }
     }
     if ui.json {
-        ui.print_json(&StatusJson::of(&run))?;
+        ui.print_json(&StatusJson::from_run(&run))?;
         return Ok(exit_of(&run));
     }
-    print(&run, args, ui)?;
+    print_state(&run, args, ui)?;
     Ok(exit_of(&run))
 }
 
-fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
+fn print_state(
+    run: &StoredWorkflowRun,
+    args: &WorkflowStatusArgs,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
     let (state, workflow) = (&run.state, run.workflow.workflow());
-    let step = run.workflow.step(&state.step);
-    let number = run.workflow.number(&state.step).unwrap_or_default();
+    let step = run.workflow.find_step(&state.step);
+    let number = run.workflow.step_number(&state.step).unwrap_or_default();
     let title = step.map(|step| step.title.as_str()).unwrap_or_default();
     writeln!(
         ui.out,
@@ -54,21 +62,21 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
         ui.paint(ui::STRONG, &state.run),
         ui.paint(ui::FAINT, &state.workflow)
     )?;
-    let place = printable(&format!("step {number} of {}: {title}", workflow.steps.len()));
+    let place = printable_line(&format!("step {number} of {}: {title}", workflow.steps.len()));
     match &state.status {
-        Status::Active => writeln!(ui.out, "  at {place}, turn {}", state.turn)?,
-        Status::Done => {
+        WorkflowRunStatus::Active => writeln!(ui.out, "  at {place}, turn {}", state.turn)?,
+        WorkflowRunStatus::Done => {
             writeln!(ui.out, "  {} after {} turns", ui.paint(ui::GOOD, "done"), state.turn)?;
         }
-        Status::Aborted => {
+        WorkflowRunStatus::Aborted => {
             writeln!(ui.out, "  {} at {place}", ui.paint(ui::BAD, "ended by a person"))?;
         }
-        Status::Waiting(waiting) => {
+        WorkflowRunStatus::Waiting(waiting) => {
             writeln!(ui.out, "  {} at {place}", ui.paint(ui::WARN, "waits for a person"))?;
             writeln!(
                 ui.out,
                 "  {}",
-                ui::wrap(&waiting.to_string(), ui.columns.saturating_sub(4), "  ")
+                ui::wrap_words(&waiting.to_string(), ui.columns.saturating_sub(4), "  ")
             )?;
         }
     }
@@ -79,16 +87,20 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Parameters"))?;
         for (name, value) in &state.parameters {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let text = ui::fit(&text, ui.columns.saturating_sub(24).max(20));
-            writeln!(ui.out, "  {}  {text}", ui.paint(ui::ACCENT, ui::pad(name, 18)))?;
+            let text = ui::fit_columns(&text, ui.columns.saturating_sub(24).max(20));
+            writeln!(ui.out, "  {}  {text}", ui.paint(ui::ACCENT, ui::pad_columns(name, 18)))?;
         }
     }
     if !state.outputs.is_empty() {
         writeln!(ui.out, "\n{}", ui.paint(ui::STRONG, "Handed over"))?;
         for (step, text) in &state.outputs {
             let first = text.trim().lines().next().unwrap_or_default();
-            let first = ui::fit(first, ui.columns.saturating_sub(30).max(20));
-            writeln!(ui.out, "  {}  {first}", ui.paint(ui::ACCENT, ui::pad(step.as_str(), 24)))?;
+            let first = ui::fit_columns(first, ui.columns.saturating_sub(30).max(20));
+            writeln!(
+                ui.out,
+                "  {}  {first}",
+                ui.paint(ui::ACCENT, ui::pad_columns(step.as_str(), 24))
+            )?;
         }
     }
     for (gate, review) in &state.reviews {
@@ -106,7 +118,7 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
                 if made.note.is_empty() { String::new() } else { format!(" ({})", made.note) };
             let line =
                 format!("turn {}, {}: {}{note}{accepted}", made.turn, made.step, made.choice);
-            writeln!(ui.out, "  {}", ui::fit(&line, 400))?;
+            writeln!(ui.out, "  {}", ui::fit_columns(&line, 400))?;
         }
     }
     if !state.history.is_empty() {
@@ -114,16 +126,16 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
         for passage in &state.history {
             let outcome = passage.outcome.as_ref().map_or("error", |outcome| outcome.as_str());
             let note = match &passage.error {
-                Some(error) => format!(": {}", ui::fit(error, 60)),
+                Some(error) => format!(": {}", ui::fit_columns(error, 60)),
                 None if passage.limited => " (its bound decided)".to_owned(),
                 None => String::new(),
             };
-            let to = passage.to.step().map_or("end", |id| id.as_str());
+            let to = passage.to.as_step().map_or("end", |id| id.as_str());
             writeln!(
                 ui.out,
                 "  {:>3}  {}  {outcome} → {to}{note}",
                 passage.turn,
-                ui::pad(passage.step.as_str(), 24)
+                ui::pad_columns(passage.step.as_str(), 24)
             )?;
         }
     }
@@ -132,9 +144,9 @@ fn print(run: &Run, args: &Args, ui: &mut Ui<'_>) -> std::io::Result<()> {
 
 fn print_review(
     gate: &str,
-    review: &Review,
+    review: &GateReview,
     findings: bool,
-    ui: &mut Ui<'_>,
+    ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     let count = |status| review.items.iter().filter(|item| item.status == status).count();
     let (todo, pass, fail) =
@@ -153,7 +165,7 @@ fn print_review(
         let red = round.checks.iter().filter(|(_, result)| result.status == ItemStatus::Fail);
         for (name, result) in red {
             let line = format!("iteration {}  check {name}: {}", round.iteration, result.note);
-            writeln!(ui.out, "  {}", ui::fit(&line, ui.columns.saturating_sub(2).max(40)))?;
+            writeln!(ui.out, "  {}", ui::fit_columns(&line, ui.columns.saturating_sub(2).max(40)))?;
         }
         let failed = round.items.iter().filter(|item| item.status == ItemStatus::Fail);
         for item in failed {
@@ -161,7 +173,7 @@ fn print_review(
                 "iteration {}  {} {}: {}",
                 round.iteration, item.severity, item.id, item.finding
             );
-            writeln!(ui.out, "  {}", ui::fit(&line, ui.columns.saturating_sub(2).max(40)))?;
+            writeln!(ui.out, "  {}", ui::fit_columns(&line, ui.columns.saturating_sub(2).max(40)))?;
         }
     }
     Ok(())

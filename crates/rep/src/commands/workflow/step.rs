@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::driver::desk::Said;
-use repertoire_flow::engine::Report;
-use repertoire_flow::step::{Flags, QrStatus, StepView, stateless};
-use repertoire_flow::workflow::{Confidence, Outcome as Ended};
+use repertoire_flow::driver::operations::StepResultReport;
+use repertoire_flow::engine::StepReport;
+use repertoire_flow::step::{QrStatus, StatelessFlags, StepView, stateless_view};
+use repertoire_flow::workflow::{ConfidenceLevel, WorkflowOutcome as Ended};
 
-use super::{FormatFlag, desk_failed, find, pair, print_standing, print_view, ready, value_of};
-use crate::cli::Ctx;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::ui::Ui;
+use super::{
+    StepFormatArg, find, parse_pair, print_run_state, print_view, read_value, runnable_workflow,
+    workflow_failure,
+};
+use crate::cli::CliContext;
+use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::ui::TerminalUi;
 
 /// Arguments of `rep workflow step`
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WorkflowStepArgs {
     /// Name of the run, or a prefix of it; with `--step`, a workflow
     #[arg(value_name = "RUN")]
     run: String,
@@ -40,15 +43,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHY", conflicts_with_all = ["outcome", "confidence", "facts", "set", "output"])]
     error: Option<String>,
     #[command(flatten)]
-    stateless: Stateless,
+    stateless: StatelessStepArgs,
     #[command(flatten)]
-    format: FormatFlag,
+    format: StepFormatArg,
 }
 
 /// A step of a workflow by its number, without a run and without recorded state
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "A step of a workflow, without a run")]
-struct Stateless {
+struct StatelessStepArgs {
     /// Number of the step, from 1
     #[arg(long, value_name = "N", conflicts_with_all = ["at", "outcome", "confidence", "facts", "set", "output", "error"])]
     step: Option<usize>,
@@ -70,91 +73,99 @@ struct Stateless {
     qr_fail: Option<bool>,
     /// Result of the review, for a gate
     #[arg(long, value_name = "STATUS", requires = "step")]
-    qr_status: Option<Status>,
+    qr_status: Option<QrStatusArg>,
     /// Value of a parameter (may be repeated)
     #[arg(long = "param", short = 'p', value_name = "NAME=VALUE", requires = "step")]
     parameters: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Status {
+enum QrStatusArg {
     /// Nothing blocks
     Pass,
     /// Something blocks
     Fail,
 }
 
-pub(crate) fn run(ctx: &Ctx<'_>, args: &Args, ui: &mut Ui<'_>) -> Outcome {
-    let format = args.format.of(ctx, ui);
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &WorkflowStepArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let format = args.format.resolve(ctx, ui);
     if let Some(number) = args.stateless.step {
         let view = stateless_view(ctx, args, number, ui)?;
         print_view(&view, format, ui)?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if !args.stateless.parameters.is_empty() {
-        return Err(Failure::usage("`--param` belongs to a step without a run")
+        return Err(CliFailure::wrong_usage("`--param` belongs to a step without a run")
             .hint("Values of a run are given to `rep workflow start`, or by `--set` where a step sets them."));
     }
     refuse_placeholders(args)?;
-    let said = said(ctx, args)?;
-    let standing = ctx.at_desk(async |desk, cancel| {
-        let standing = desk.step(&args.run, args.at, said, cancel).await;
-        standing.map_err(|error| desk_failed(ctx, &args.run, error, ui))
+    let said = parse_report(ctx, args)?;
+    let standing = ctx.run_workflow_action(async |desk, cancel| {
+        let standing = desk.advance_run(&args.run, args.at, said, cancel).await;
+        standing.map_err(|error| workflow_failure(ctx, &args.run, error, ui))
     })?;
-    print_standing(&standing, format, ui)
+    print_run_state(&standing, format, ui)
 }
 
 fn stateless_view(
-    ctx: &Ctx<'_>,
-    args: &Args,
+    ctx: &CliContext<'_>,
+    args: &WorkflowStepArgs,
     number: usize,
-    ui: &mut Ui<'_>,
-) -> Result<StepView, Failure> {
+    ui: &mut TerminalUi<'_>,
+) -> Result<StepView, CliFailure> {
     let given = &args.stateless;
-    let (_, loaded) = find(ctx.catalog()?, &args.run)?;
-    let workflow = ready(loaded, ui)?;
-    let flags = Flags {
+    let (_, loaded) = find_workflow(ctx.load_catalog()?, &args.run)?;
+    let workflow = runnable_workflow(loaded, ui)?;
+    let flags = StatelessFlags {
         step: number,
         total: given.total_steps,
         iteration: given.qr_iteration.unwrap_or(1),
         fail: given.qr_fail.unwrap_or(false),
         status: given.qr_status.map(|status| match status {
-            Status::Pass => QrStatus::Pass,
-            Status::Fail => QrStatus::Fail,
+            QrStatusArg::Pass => QrStatus::Pass,
+            QrStatusArg::Fail => QrStatus::Fail,
         }),
     };
-    let parameters = pairs(ctx, &given.parameters, "--param")?;
-    stateless(&workflow, &flags, &parameters).map_err(|error| Failure::usage(error.to_string()))
+    let parameters = parse_pairs(ctx, &given.parameters, "--param")?;
+    stateless_view(&workflow, &flags, &parameters)
+        .map_err(|error| CliFailure::wrong_usage(error.to_string()))
 }
 
 /// Parses the report, or returns `None` if only the turn is given.
-fn said(ctx: &Ctx<'_>, args: &Args) -> Result<Option<Said>, Failure> {
+fn parse_report(
+    ctx: &CliContext<'_>,
+    args: &WorkflowStepArgs,
+) -> Result<Option<StepResultReport>, CliFailure> {
     if let Some(why) = &args.error {
-        return Ok(Some(Said::Failed(why.clone())));
+        return Ok(Some(StepResultReport::Failed(why.clone())));
     }
     let confidence = match &args.confidence {
-        Some(word) => Some(Confidence::parse(word).ok_or_else(|| {
-            Failure::usage(format!("`--confidence {word}`: this is no level"))
+        Some(word) => Some(ConfidenceLevel::parse(word).ok_or_else(|| {
+            CliFailure::wrong_usage(format!("`--confidence {word}`: this is no level"))
                 .hint("Use exploring, low, medium, high or certain.")
         })?),
         None => None,
     };
-    let report = Report {
+    let report = StepReport {
         outcome: args.outcome.as_deref().map(Ended::from),
         confidence,
-        facts: pairs(ctx, &args.facts, "--fact")?,
-        set: pairs(ctx, &args.set, "--set")?,
+        facts: parse_pairs(ctx, &args.facts, "--fact")?,
+        set: parse_pairs(ctx, &args.set, "--set")?,
         output: match &args.output {
-            Some(text) => Some(value_of(ctx, text)?),
+            Some(text) => Some(read_value(ctx, text)?),
             None => None,
         },
     };
-    Ok((report != Report::default()).then_some(Said::Done(report)))
+    Ok((report != StepReport::default()).then_some(StepResultReport::Done(report)))
 }
 
 /// Rejects placeholders copied from the printed command. A completed turn cannot be undone, so they
 /// must not be taken for a report.
-fn refuse_placeholders(args: &Args) -> Result<(), Failure> {
+fn refuse_placeholders(args: &WorkflowStepArgs) -> Result<(), CliFailure> {
     let left = match () {
         () if args.output.as_deref() == Some("TEXT") => "--output TEXT",
         () if args.error.as_deref() == Some("WHY") => "--error WHY",
@@ -163,7 +174,7 @@ fn refuse_placeholders(args: &Args) -> Result<(), Failure> {
         () if any_ends_with(&args.facts, "=ANSWER") => "--fact ID=ANSWER",
         () => return Ok(()),
     };
-    Err(Failure::usage(format!("`{left}`: the last word stands for what you have to say"))
+    Err(CliFailure::wrong_usage(format!("`{left}`: the last word stands for what you have to say"))
         .hint("Put it there; `--output @FILE` reads a file, and `--output -` the input."))
 }
 
@@ -171,6 +182,10 @@ fn any_ends_with(texts: &[String], ending: &str) -> bool {
     texts.iter().any(|text| text.ends_with(ending))
 }
 
-fn pairs(ctx: &Ctx<'_>, texts: &[String], flag: &str) -> Result<BTreeMap<String, String>, Failure> {
-    texts.iter().map(|text| pair(ctx, text, flag)).collect()
+fn parse_pairs(
+    ctx: &CliContext<'_>,
+    texts: &[String],
+    flag: &str,
+) -> Result<BTreeMap<String, String>, CliFailure> {
+    texts.iter().map(|text| parse_pair(ctx, text, flag)).collect()
 }

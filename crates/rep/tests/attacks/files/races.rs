@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use repertoire_scripted::{Script, Server, ToolUse, Turn};
+use repertoire_scripted::{ModelScript, ScriptedServer, ScriptedToolUse, ScriptedTurn};
 use serde_json::json;
 
 use crate::scene::{Ran, Scene, ran};
@@ -12,17 +12,17 @@ use crate::scene::{Ran, Scene, ran};
 /// A model that answers from a script, on this machine.
 pub(super) struct Model {
     runtime: tokio::runtime::Runtime,
-    server: Server,
+    server: ScriptedServer,
 }
 
 impl Model {
-    pub(super) fn start(script: Script) -> Self {
+    pub(super) fn start(script: ModelScript) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let server = runtime.block_on(Server::start(script));
+        let server = runtime.block_on(ScriptedServer::start(script));
         Model { runtime, server }
     }
 
@@ -74,18 +74,18 @@ fn while_a_folder_is_swapped(scene: &Scene, model: &Model) -> Ran {
 pub(super) fn write_and_edit_while_a_folder_is_swapped(scene: &Scene) {
     scene.write("project/swapped/edited.txt", "before\n");
     scene.write("outside/edited.txt", "before\n");
-    let mut script = Script::new();
+    let mut script = ModelScript::new();
     for turn in 0..12 {
         let write = |number: usize| {
             let path = format!("swapped/chosen-{turn}-{number}.txt");
-            ToolUse::new("write", json!({"path": path, "content": "chosen"}))
+            ScriptedToolUse::new("write", json!({"path": path, "content": "chosen"}))
         };
-        let mut calls: Vec<ToolUse> = (0..40).map(write).collect();
+        let mut calls: Vec<ScriptedToolUse> = (0..40).map(write).collect();
         let edit = json!({"path": "swapped/edited.txt", "old": "before", "new": "before"});
-        calls.extend((0..20).map(|_| ToolUse::new("edit", edit.clone())));
-        script = script.turn(Turn::tools(calls));
+        calls.extend((0..20).map(|_| ScriptedToolUse::new("edit", edit.clone())));
+        script = script.turn(ScriptedTurn::tools(calls));
     }
-    let model = Model::start(script.turn(Turn::text("Done.")));
+    let model = Model::start(script.turn(ScriptedTurn::text("Done.")));
     let inode = || {
         std::os::unix::fs::MetadataExt::ino(&scene.path("outside/edited.txt").metadata().unwrap())
     };
@@ -100,19 +100,19 @@ pub(super) fn write_and_edit_while_a_folder_is_swapped(scene: &Scene) {
 pub(super) fn searches_while_a_folder_is_swapped(scene: &Scene) {
     scene.write("project/swapped/inside.txt", "needle inside\n");
     scene.write("outside/private-name.txt", "needle private-words\n");
-    let mut script = Script::new();
+    let mut script = ModelScript::new();
     for _ in 0..12 {
         let mut calls = Vec::new();
         for _ in 0..12 {
-            calls.push(ToolUse::new("list", json!({"path": ".", "depth": 3})));
-            calls.push(ToolUse::new("glob", json!({"pattern": "**/*.txt"})));
-            calls.push(ToolUse::new("grep", json!({"pattern": "needle"})));
-            calls.push(ToolUse::new("search", json!({"query": "needle"})));
-            calls.push(ToolUse::new("read", json!({"path": "swapped/private-name.txt"})));
+            calls.push(ScriptedToolUse::new("list", json!({"path": ".", "depth": 3})));
+            calls.push(ScriptedToolUse::new("glob", json!({"pattern": "**/*.txt"})));
+            calls.push(ScriptedToolUse::new("grep", json!({"pattern": "needle"})));
+            calls.push(ScriptedToolUse::new("search", json!({"query": "needle"})));
+            calls.push(ScriptedToolUse::new("read", json!({"path": "swapped/private-name.txt"})));
         }
-        script = script.turn(Turn::tools(calls));
+        script = script.turn(ScriptedTurn::tools(calls));
     }
-    let model = Model::start(script.turn(Turn::text("Done.")));
+    let model = Model::start(script.turn(ScriptedTurn::text("Done.")));
     let ran = while_a_folder_is_swapped(scene, &model);
     assert_eq!(ran.code, 0, "{ran:?}");
     // The model itself named the file when it asked for it; the words in it and the listing come from outside.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_scripted::Script;
+use repertoire_scripted::ModelScript;
 use repertoire_scripted::github::{FakeGitHub, TOKEN};
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ fn stage(github: impl FnOnce(FakeGitHub) -> FakeGitHub) -> Stage {
     ];
     let files: Vec<(&str, &str)> =
         files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let stage = Stage::new(&files, github, Script::new());
+    let stage = Stage::new(&files, github, ModelScript::new());
     stage.ws.write("agent.yaml", "- text: It is blue.\n");
     stage
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use camino::Utf8PathBuf;
 use repertoire_scripted::github::{FakeGitHub, TOKEN};
-use repertoire_scripted::{Script, Turn};
+use repertoire_scripted::{ModelScript, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::workspace::Workspace;
@@ -213,13 +213,13 @@ fn attempts(config: &str, evil: &str) -> Vec<(&'static str, Value, &'static [Cal
 }
 
 /// Every conversation begins at the first attempt: who reviews is talked into the same.
-fn fooled(config: &str, evil: &str) -> Script {
+fn fooled(config: &str, evil: &str) -> ModelScript {
     let all = attempts(config, evil).into_iter();
-    let script = all.fold(Script::new(), |script, (tool, arguments, _)| {
-        script.turn(Turn::tool(tool, arguments))
+    let script = all.fold(ModelScript::new(), |script, (tool, arguments, _)| {
+        script.turn(ScriptedTurn::tool(tool, arguments))
     });
     let last = format!("I did it. ![leak]({evil}x.png) @ada fixes #31");
-    script.turn(Turn::text(last)).repeat_last().by_results()
+    script.turn(ScriptedTurn::text(last)).repeat_last().by_results()
 }
 
 struct Attack {
@@ -235,13 +235,17 @@ fn config_of(ws: &Workspace) -> Utf8PathBuf {
     ws.path("project/.git/config")
 }
 
-fn stage_of(toml: &str, script: Script, github: impl FnOnce(FakeGitHub) -> FakeGitHub) -> Stage {
+fn stage_of(
+    toml: &str,
+    script: ModelScript,
+    github: impl FnOnce(FakeGitHub) -> FakeGitHub,
+) -> Stage {
     scripted(toml, |_| script, github)
 }
 
 fn scripted(
     toml: &str,
-    script: impl FnOnce(&Workspace) -> Script,
+    script: impl FnOnce(&Workspace) -> ModelScript,
     github: impl FnOnce(FakeGitHub) -> FakeGitHub,
 ) -> Stage {
     let files = [("AGENTS.md", "Be kind.\n"), ("repertoire.toml", toml)];
@@ -268,7 +272,7 @@ impl Attack {
                 changes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             let (branch, fork) = (place.branch(), place.is_foreign());
             let head = stage.branch(&branch, &files);
-            stage.github.change(|state| {
+            stage.github.change_state(|state| {
                 let pull = state.pulls.get_mut(&7).unwrap();
                 pull.head = branch;
                 pull.head_sha = head;
@@ -305,11 +309,11 @@ impl Attack {
         let comments = [stage.github.comments(31), stage.github.comments(7)].concat().join("\n");
         let outputs = stage.ws.text("output.txt") + &stage.ws.text("summary.md");
         let told = format!("{}{outputs}{comments}", stage.asked());
-        let sent = repertoire_scripted::github::basic(&format!("x-access-token:{TOKEN}"));
+        let sent = repertoire_scripted::github::encode_basic(&format!("x-access-token:{TOKEN}"));
         for secret in [TOKEN, MODEL_KEY, sent.as_str()] {
             assert!(!told.contains(secret), "{what}: a secret was told");
         }
-        for write in stage.github.writes() {
+        for write in stage.github.write_calls() {
             let ours = ["/issues/31/", "/issues/7/", "/issues/comments/", "/labels"];
             assert!(ours.iter().any(|path| write.contains(path)), "{what}: {write}");
         }
@@ -380,7 +384,11 @@ fn attacked(place: Place) {
         assert_eq!(done(&calls), attack.allowed(place, caller), "{what}: {ran}");
         if matches!(caller, Caller::Nobody | Caller::Itself) {
             assert!(stage.model.requests().is_empty(), "{what}: a model was asked");
-            assert!(stage.github.writes().is_empty(), "{what}: {:?}", stage.github.writes());
+            assert!(
+                stage.github.write_calls().is_empty(),
+                "{what}: {:?}",
+                stage.github.write_calls()
+            );
             continue;
         }
         // It did try: what was not done was kept from it.
@@ -434,8 +442,8 @@ table! {
 }
 
 /// Answers, and does nothing.
-fn says(text: &str) -> Script {
-    Script::new().turn(Turn::text(text)).repeat_last()
+fn says(text: &str) -> ModelScript {
+    ModelScript::new().turn(ScriptedTurn::text(text)).repeat_last()
 }
 
 #[test]
@@ -444,7 +452,7 @@ fn a_reader_who_is_on_no_list_gets_no_work() {
     let event = comment(issue(31, "A question", "x", "stranger"), "@repertoire do it", "rita");
     let ran = stage.handle("issue_comment", &event, &[]);
     assert_eq!((ran.code, stage.output("conclusion")), (0, "refused".to_owned()), "{ran}");
-    assert!(stage.github.writes().is_empty(), "{:?}", stage.github.writes());
+    assert!(stage.github.write_calls().is_empty(), "{:?}", stage.github.write_calls());
     assert!(stage.model.requests().is_empty(), "no model was asked");
 }
 
@@ -462,7 +470,7 @@ fn a_bot_does_not_answer_bots_nor_itself() {
             stage_of(toml, says("x"), |fake| fake.collaborator(author, "write").token_of(token_of));
         let event = comment(issue(31, "A question", "x", "ada"), "@repertoire again", author);
         let ran = stage.handle("issue_comment", &event, &["--prompt", "answer it"]);
-        assert!(ran.code == 0 && stage.github.writes().is_empty(), "{author}: {ran}");
+        assert!(ran.code == 0 && stage.github.write_calls().is_empty(), "{author}: {ran}");
         assert!(stage.model.requests().is_empty(), "{author}");
     }
 }
@@ -492,7 +500,7 @@ fn a_checkout_that_keeps_credentials_is_not_worked_in() {
     let header = "http.https://github.com/.extraheader";
     for (key, included) in [(header, false), (header, true), ("credential.helper", false)] {
         let stage = stage_of("", says("x"), |fake| fake);
-        let sent = repertoire_scripted::github::basic(&format!("x-access-token:{TOKEN}"));
+        let sent = repertoire_scripted::github::encode_basic(&format!("x-access-token:{TOKEN}"));
         let value = format!("AUTHORIZATION: basic {sent}");
         match included {
             false => drop(stage.git(&["config", "--local", key, &value])),
@@ -508,7 +516,7 @@ fn a_checkout_that_keeps_credentials_is_not_worked_in() {
         let ran = stage.handle("issue_comment", &event, &[]);
         assert!(ran.code != 0 && ran.stderr.contains("persist-credentials: false"), "{ran}");
         assert!(ran.stderr.contains(key) && !format!("{ran}").contains(&sent), "{ran}");
-        assert!(stage.model.requests().is_empty() && stage.github.writes().is_empty());
+        assert!(stage.model.requests().is_empty() && stage.github.write_calls().is_empty());
     }
 }
 
@@ -543,7 +551,7 @@ fn rules_are_those_of_the_default_branch_whatever_a_pull_request_shall_go_into()
     let open = "[github]\nallowed_non_write_users = [\"*\"]\nallowed_bots = [\"*\"]\n";
     stage.branch("old", &[("repertoire.toml", open)]);
     let head = stage.branch("feature", &[("x.txt", "x\n")]);
-    stage.github.change(|state| {
+    stage.github.change_state(|state| {
         let pull = state.pulls.get_mut(&7).unwrap();
         (pull.base, pull.head_sha) = ("old".to_owned(), head.clone());
     });
@@ -563,7 +571,7 @@ fn settings_of_a_pull_request_start_nothing_and_the_comment_says_so() {
     let stage = stage_of(base, says("Yes."), |fake| fake);
     let theirs = base.replace("base-ran", "head-ran");
     let head = stage.branch("feature", &[("repertoire.toml", &theirs)]);
-    stage.github.change(|state| state.pulls.get_mut(&7).unwrap().head_sha = head);
+    stage.github.change_state(|state| state.pulls.get_mut(&7).unwrap().head_sha = head);
     let mut entity = issue(7, "A change", "x", "stranger");
     entity["pull_request"] = json!({ "url": "x" });
     let ran = stage.handle("issue_comment", &comment(entity, "@repertoire look", "ada"), &[]);
@@ -600,7 +608,7 @@ fn a_nested_repository_of_a_hostile_head_starts_nothing() {
     super::stage::git(&sub, &["config", "core.fsmonitor", &payload("monitor")]);
     stage.ws.write("project/sub/.git/info/attributes", "* filter=x\n");
     stage.ws.write("project/sub/file.txt", "two\n");
-    stage.github.change(|state| state.pulls.get_mut(&7).unwrap().head_sha = head);
+    stage.github.change_state(|state| state.pulls.get_mut(&7).unwrap().head_sha = head);
     let mut entity = issue(7, "A change", "x", "stranger");
     entity["pull_request"] = json!({ "url": "x" });
     for words in ["@repertoire look", "@repertoire do it"] {
@@ -650,9 +658,9 @@ fn words_of_others_do_nothing_in_what_we_say() {
 #[test]
 fn a_title_is_neither_a_plan_nor_the_message_of_a_commit() {
     let title = "@auto-merge See evil.md#rules [skip ci] fixes #1 blocked by 2 [x]";
-    let script = Script::new()
-        .turn(Turn::tool("write", json!({ "path": "a.txt", "content": "a\n" })))
-        .turn(Turn::text(
+    let script = ModelScript::new()
+        .turn(ScriptedTurn::tool("write", json!({ "path": "a.txt", "content": "a\n" })))
+        .turn(ScriptedTurn::text(
             "{\"verdict\": \"approve\", \"summary\": \"x\", \"findings\": [], \"learning\": null}",
         ))
         .repeat_last()
@@ -735,6 +743,9 @@ fn a_fork_s_own_events_are_skipped() {
             (0, "skipped".to_owned()),
             "{name}: {ran}"
         );
-        assert!(stage.github.writes().is_empty() && stage.model.requests().is_empty(), "{name}");
+        assert!(
+            stage.github.write_calls().is_empty() && stage.model.requests().is_empty(),
+            "{name}"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Merging without a person: a pull request is opened, and a later event decides. Each event is a process of its own, as in a
 //! workflow.
 
-use repertoire_scripted::Script;
-use repertoire_scripted::github::{Check, File, Review};
+use repertoire_scripted::ModelScript;
+use repertoire_scripted::github::{FakeCheck, FakePullFile, FakeReview};
 use serde_json::{Value, json};
 
 use super::stage::{BOT, Stage, account, comment, dispatch, issue};
@@ -33,7 +33,7 @@ fn stage_with(toml: &str, files: &[(&str, &str)]) -> Stage {
                 "stranger",
             )
         },
-        Script::new(),
+        ModelScript::new(),
     );
     stage.ws.write("agent.yaml", WORKS);
     stage
@@ -53,10 +53,14 @@ fn opened(stage: &Stage) -> u64 {
 
 /// What the service knows of a pull request after a while: its file, and how the check `ci` ended.
 fn checked(stage: &Stage, number: u64, conclusion: &str) {
-    stage.github.change(|state| {
+    stage.github.change_state(|state| {
         let pull = state.pulls.get_mut(&number).unwrap();
-        pull.files = vec![File { path: "alpha.txt".to_owned(), additions: 1, ..File::default() }];
-        let check = Check {
+        pull.files = vec![FakePullFile {
+            path: "alpha.txt".to_owned(),
+            additions: 1,
+            ..FakePullFile::default()
+        }];
+        let check = FakeCheck {
             name: "ci".to_owned(),
             status: "completed".to_owned(),
             conclusion: Some(conclusion.to_owned()),
@@ -87,13 +91,13 @@ fn pull_event(stage: &Stage, number: u64, sender: &str, more: Value) -> Value {
 
 /// Somebody approves, and the workflow runs.
 fn approved(stage: &Stage, number: u64, by: &str) -> Ran {
-    stage.github.change(|state| {
+    stage.github.change_state(|state| {
         let pull = state.pulls.get_mut(&number).unwrap();
-        pull.reviews.push(Review {
+        pull.reviews.push(FakeReview {
             author: by.to_owned(),
             state: "APPROVED".to_owned(),
             commit: pull.head_sha.clone(),
-            ..Review::default()
+            ..FakeReview::default()
         });
     });
     let review = json!({ "id": 7, "body": null, "user": account(by), "state": "approved" });
@@ -114,7 +118,7 @@ fn ended(stage: &Stage, number: u64) -> Ran {
 }
 
 fn merges(stage: &Stage) -> usize {
-    stage.github.writes().iter().filter(|call| call.ends_with("/merge")).count()
+    stage.github.write_calls().iter().filter(|call| call.ends_with("/merge")).count()
 }
 
 /// Nothing was merged, the step is green, and this is why.
@@ -173,7 +177,7 @@ fn without_the_journal_the_required_checks_stand_in() {
     forget_journal(&stage);
     checked(&stage, number, "success");
     let head = stage.github.state().pulls[&number].head_sha.clone();
-    stage.github.change(|state| state.push(number, "bob", &head));
+    stage.github.change_state(|state| state.push(number, "bob", &head));
     let ran = approved(&stage, number, "bob");
     not_merged(&stage, number, &ran, "bob has moved its branch");
 }
@@ -191,9 +195,9 @@ fn whoever_asked_does_not_approve() {
     not_merged(&stage, number, &ended(&stage, number), "0 of 1 approvals");
     let body = stage.github.state().issues[&number].body.clone();
     let without = body.replace("\"asked_by\":", "\"nobody\":");
-    stage.github.change(|state| state.issues.get_mut(&number).unwrap().body = without);
+    stage.github.change_state(|state| state.issues.get_mut(&number).unwrap().body = without);
     not_merged(&stage, number, &ended(&stage, number), "who asked for it is not known");
-    stage.github.change(|state| state.issues.get_mut(&number).unwrap().body.clear());
+    stage.github.change_state(|state| state.issues.get_mut(&number).unwrap().body.clear());
     approved(&stage, number, "bob");
     assert_eq!(merges(&stage), 0);
 }
@@ -223,7 +227,7 @@ fn whoever_made_an_issue_a_task_does_not_approve_it() {
                 .issue(31, "Write alpha", "Please write alpha.", "carol")
                 .label_by(31, "agent-task", "bob")
         },
-        Script::new(),
+        ModelScript::new(),
     );
     stage.ws.write("agent.yaml", WORKS);
     let number = task_done(&stage);
@@ -242,7 +246,7 @@ fn nothing_is_merged_unless_somebody_switched_it_on() {
     let state = stage.github.state();
     assert!(state.pulls[&number].draft);
     assert!(!state.issues[&number].body.contains("repertoire:made"));
-    stage.github.change(|state| state.pulls.get_mut(&number).unwrap().draft = false);
+    stage.github.change_state(|state| state.pulls.get_mut(&number).unwrap().draft = false);
     checked(&stage, number, "success");
     let ready = pull_event(&stage, number, "bob", json!({ "action": "ready_for_review" }));
     for ran in [
@@ -278,7 +282,7 @@ fn a_head_that_moves_before_the_merge_is_not_merged() {
     let number = opened(&stage);
     checked(&stage, number, "success");
     // Once to find it, twice to decide.
-    stage.github.change(|state| state.pulls.get_mut(&number).unwrap().moves_after = Some(2));
+    stage.github.change_state(|state| state.pulls.get_mut(&number).unwrap().moves_after = Some(2));
     let ran = approved(&stage, number, "bob");
     not_merged(&stage, number, &ran, "Head branch was modified");
     assert_eq!(merges(&stage), 1);
@@ -293,11 +297,11 @@ fn the_clock_and_a_person_by_hand_look_at_all_that_are_open() {
     not_merged(&stage, number, &ran, "can be merged would be decided");
     let ran = run(&stage, "schedule", &json!({ "schedule": "0 3 * * *" }), &[]);
     not_merged(&stage, number, &ran, "0 of 1 approvals");
-    stage.github.change(|state| {
+    stage.github.change_state(|state| {
         let pull = state.pulls.get_mut(&number).unwrap();
         let (author, decided) = ("bob".to_owned(), "APPROVED".to_owned());
         let commit = pull.head_sha.clone();
-        pull.reviews.push(Review { author, state: decided, commit, ..Review::default() });
+        pull.reviews.push(FakeReview { author, state: decided, commit, ..FakeReview::default() });
     });
     let ran = run(&stage, "workflow_dispatch", &dispatch(None, "ada"), &[]);
     assert_eq!((ran.code, merges(&stage)), (0, 1), "{ran}");
@@ -310,7 +314,7 @@ fn a_draft_that_was_wished_for_waits_for_a_person() {
     assert!(stage.github.state().pulls[&number].draft);
     checked(&stage, number, "success");
     not_merged(&stage, number, &approved(&stage, number, "bob"), "Not merged yet: it is a draft");
-    stage.github.change(|state| state.pulls.get_mut(&number).unwrap().draft = false);
+    stage.github.change_state(|state| state.pulls.get_mut(&number).unwrap().draft = false);
     let ready = pull_event(&stage, number, "bob", json!({ "action": "ready_for_review" }));
     let ran = run(&stage, "pull_request", &ready, &[]);
     assert_eq!((ran.code, merges(&stage)), (0, 1), "{ran}");
@@ -365,13 +369,13 @@ fn a_change_that_is_hidden_from_git_in_the_checkout_of_a_run_is_not_merged() {
 fn opened_on_a_pull_request(files: &[(&str, &str)]) -> (Stage, u64) {
     let stage = stage_with(&format!("{ON}base_branches = [\"feature\"]\n"), &[]);
     let head = stage.branch("feature", files);
-    stage.github.change(|state| {
-        let text = repertoire_scripted::github::Issue {
+    stage.github.change_state(|state| {
+        let text = repertoire_scripted::github::FakeIssue {
             title: "A feature".to_owned(),
             author: "carol".to_owned(),
             ..Default::default()
         };
-        let pull = repertoire_scripted::github::Pull {
+        let pull = repertoire_scripted::github::FakePull {
             head: "feature".to_owned(),
             head_sha: head,
             base: "main".to_owned(),

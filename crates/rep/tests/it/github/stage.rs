@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_scripted::github::{FakeGitHub, GitHubServer, TOKEN};
-use repertoire_scripted::{Recorded, Script, Server};
+use repertoire_scripted::{ModelScript, RecordedRequest, ScriptedServer};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -19,7 +19,7 @@ pub(crate) const BOT: &str = "github-actions[bot]";
 pub(crate) struct Stage {
     pub(crate) ws: Workspace,
     pub(crate) github: GitHubServer,
-    pub(crate) model: Server,
+    pub(crate) model: ScriptedServer,
     // The servers live in it.
     _runtime: Runtime,
 }
@@ -29,7 +29,7 @@ impl Stage {
     pub(crate) fn new(
         files: &[(&str, &str)],
         github: impl FnOnce(FakeGitHub) -> FakeGitHub,
-        script: Script,
+        script: ModelScript,
     ) -> Stage {
         Stage::scripted(files, github, |_| script)
     }
@@ -38,7 +38,7 @@ impl Stage {
     pub(crate) fn scripted(
         files: &[(&str, &str)],
         github: impl FnOnce(FakeGitHub) -> FakeGitHub,
-        script: impl FnOnce(&Workspace) -> Script,
+        script: impl FnOnce(&Workspace) -> ModelScript,
     ) -> Stage {
         let mut ws = Workspace::with_shipped_pack();
         std::fs::remove_dir_all(ws.path("project/.git")).unwrap();
@@ -60,8 +60,8 @@ impl Stage {
             .collaborator("rita", "read")
             .git_dir(bare.as_str());
         let script = script(&ws);
-        let (github, model) =
-            runtime.block_on(async { (github(fake).start().await, Server::start(script).await) });
+        let (github, model) = runtime
+            .block_on(async { (github(fake).start().await, ScriptedServer::start(script).await) });
         for (name, value) in [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
             ("GITHUB_ACTIONS", "true"),
@@ -152,7 +152,7 @@ impl Stage {
     /// What the model was asked, everything in one text.
     pub(crate) fn asked(&self) -> String {
         let all = self.model.requests();
-        all.iter().map(|request: &Recorded| request.body.to_string()).collect()
+        all.iter().map(|request: &RecordedRequest| request.body.to_string()).collect()
     }
 
     /// Branches on the service.

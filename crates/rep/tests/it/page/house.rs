@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use repertoire_journal::event::{StepOutcome, TaskRef, TaskSeen};
-use repertoire_journal::run::{Limits, Spent};
-use repertoire_journal::{Journal, Lease, NewRun, Payload, Rules, RunId, Target, Worker};
+use repertoire_journal::run::{Limits, RunUsage};
+use repertoire_journal::{
+    ClaimRules, Journal, NewRun, Payload, QueueWorker, RunId, RunLease, Target,
+};
 use repertoire_text::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -125,7 +127,7 @@ pub(crate) struct RunDesk {
 /// A run that a worker has.
 pub(crate) struct LiveRun<'d> {
     desk: &'d RunDesk,
-    lease: Lease,
+    lease: RunLease,
     pub(crate) id: RunId,
 }
 
@@ -174,13 +176,13 @@ impl RunDesk {
     /// A run of four tasks, with its first step under way.
     pub(crate) fn begin(&self, name: &str) -> LiveRun<'_> {
         let id = self.queue(name);
-        let who = Worker {
+        let who = QueueWorker {
             name: "desk:42".into(),
             labels: Default::default(),
             kinds: ["plan".to_owned()].into(),
             lease: Duration::from_secs(24 * 60 * 60),
         };
-        let rules = Rules::default();
+        let rules = ClaimRules::default();
         let claim = self.journal.claim_run(&id, &who, &rules);
         let lease = self.runtime.block_on(claim).unwrap().unwrap().lease;
         let run = LiveRun { desk: self, lease, id };
@@ -233,7 +235,7 @@ impl LiveRun<'_> {
     }
 
     pub(crate) fn ended(step: u32, outcome: StepOutcome, reason: &str, micro_usd: u64) -> Payload {
-        let spent = Spent {
+        let spent = RunUsage {
             cost_micro_usd: micro_usd,
             unpriced: false,
             input_tokens: micro_usd / 9,

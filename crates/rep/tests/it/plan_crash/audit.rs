@@ -33,7 +33,7 @@ impl Seen {
         let mut at = Default::default();
         loop {
             // The database may be down.
-            if let Ok((events, next)) = journal.events_all(at, 0).await {
+            if let Ok((events, next)) = journal.list_all_events(at, 0).await {
                 at = next;
                 let mut seen = self.events.lock().unwrap();
                 for event in events {
@@ -111,7 +111,7 @@ pub(crate) fn journal(field: &Field, run: &Run, counts: &mut Counts) {
         }
     }
     counts.events += events.len();
-    let replayed = field.block(field.journal.replay(&run.id)).unwrap();
+    let replayed = field.block(field.journal.replay_run(&run.id)).unwrap();
     assert_eq!((replayed.events, replayed.differences), (run.seq, Vec::new()), "{}", run.id);
 }
 

@@ -1,33 +1,33 @@
 //! The card of a finding.
 
-use super::{esc, name, prose};
-use crate::extract::Severity;
-use crate::finding::Fix;
-use crate::record::{Reported, Review, Validation};
+use super::{esc, escape_name, prose};
+use crate::extract::ReviewSeverity;
+use crate::finding::FindingFix;
+use crate::record::{FindingValidation, ReportedFinding, ReviewRecord};
 use crate::report::limits::{FIX_LINES_MAX, LINE_CHARS_MAX};
-use crate::report::words;
+use crate::report::phrases;
 
 /// The CSS class of a severity.
-pub(super) fn class(severity: Severity) -> &'static str {
+pub(super) fn severity_class(severity: ReviewSeverity) -> &'static str {
     match severity {
-        Severity::Critical => "critical",
-        Severity::Major => "major",
-        Severity::Minor => "minor",
-        Severity::Suggestion => "suggestion",
+        ReviewSeverity::Critical => "critical",
+        ReviewSeverity::Major => "major",
+        ReviewSeverity::Minor => "minor",
+        ReviewSeverity::Suggestion => "suggestion",
     }
 }
 
 /// The label of a severity.
-pub(super) fn severity(severity: Severity) -> String {
-    format!("<span class=\"sev {}\">{severity}</span>", class(severity))
+pub(super) fn severity_label(severity: ReviewSeverity) -> String {
+    format!("<span class=\"sev {}\">{severity}</span>", severity_class(severity))
 }
 
 /// Renders a finding as a card. `at` is its index in the review; `order` lists the indexes of all findings in page
 /// order.
-pub(super) fn card(review: &Review, at: usize, order: &[usize]) -> String {
+pub(super) fn render_card(review: &ReviewRecord, at: usize, order: &[usize]) -> String {
     let Some(finding) = review.findings.get(at) else { return String::new() };
     let number = at + 1;
-    let badge = match finding.badge() {
+    let badge = match finding.agents_badge() {
         Some(badge) => format!("<span class=\"badge\">{badge}</span>"),
         None => String::new(),
     };
@@ -36,53 +36,59 @@ pub(super) fn card(review: &Review, at: usize, order: &[usize]) -> String {
          <div class=\"top\">{}{badge}<span class=\"cats\">{}</span><a class=\"self\" href=\"#f{number}\" \
          aria-label=\"Link to this finding\">{}</a></div>\n<h3 id=\"t{number}\">{}</h3>\n\
          <p class=\"place\">{}:{}</p>\n<div class=\"prose\">{}</div>\n",
-        class(finding.severity),
-        severity(finding.severity),
-        name(&words::categories(review, finding)),
-        name(&finding.id),
-        prose::inline(&words::one_line(&finding.title, super::super::limits::NAME_CHARS_MAX)),
-        name(finding.file.as_str()),
+        severity_class(finding.severity),
+        severity_label(finding.severity),
+        escape_name(&phrases::category_titles(review, finding)),
+        escape_name(&finding.id),
+        prose::render_inline(&phrases::to_one_line(
+            &finding.title,
+            super::super::limits::NAME_CHARS_MAX
+        )),
+        escape_name(finding.file.as_str()),
         finding.lines,
-        prose::block(&finding.description),
+        prose::render_block(&finding.description),
     );
-    out.push_str(&points(review, finding));
-    out.push_str(&fix(finding.fix.as_ref()));
-    out.push_str(&foot(finding, at, order));
+    out.push_str(&render_points(review, finding));
+    out.push_str(&render_fix(finding.fix.as_ref()));
+    out.push_str(&render_foot(finding, at, order));
     out.push_str("</article>\n");
     out
 }
 
 /// The failure scenario and the additional fields.
-fn points(review: &Review, finding: &Reported) -> String {
+fn render_points(review: &ReviewRecord, finding: &ReportedFinding) -> String {
     let mut out = String::new();
     let mut point = |label: &str, text: &str, class: &str| {
         if !text.trim().is_empty() {
             out.push_str(&format!(
                 "<div class=\"point{class}\"><dt>{}</dt><dd class=\"prose\">{}</dd></div>",
-                name(label),
-                prose::block(text)
+                escape_name(label),
+                prose::render_block(text)
             ));
         }
     };
     point("What goes wrong", &finding.failure_scenario, " harm");
-    for (label, text) in words::points(review, finding) {
+    for (label, text) in phrases::labelled_texts(review, finding) {
         point(&label, &text, "");
     }
     if out.is_empty() { out } else { format!("<dl class=\"points\">{out}</dl>\n") }
 }
 
-fn fix(fix: Option<&Fix>) -> String {
+fn render_fix(fix: Option<&FindingFix>) -> String {
     match fix {
         None => String::new(),
-        Some(Fix::Prompt(prompt)) => format!(
+        Some(FindingFix::Prompt(prompt)) => format!(
             "<div class=\"fix\"><h4>Fix</h4><div class=\"prose\">{}</div></div>\n",
-            prose::block(prompt)
+            prose::render_block(prompt)
         ),
-        Some(Fix::Diff(diff)) => {
-            let mut rows: String = diff.lines().take(FIX_LINES_MAX).map(fix_line).collect();
+        Some(FindingFix::Diff(diff)) => {
+            let mut rows: String = diff.lines().take(FIX_LINES_MAX).map(render_fix_line).collect();
             let more = diff.lines().count().saturating_sub(FIX_LINES_MAX);
             if more > 0 {
-                rows.push_str(&format!("<span>… ({} more)</span>", words::count(more, "line")));
+                rows.push_str(&format!(
+                    "<span>… ({} more)</span>",
+                    phrases::format_count(more, "line")
+                ));
             }
             format!(
                 "<div class=\"fix\"><h4>Fix</h4><pre class=\"patch\" tabindex=\"0\" aria-label=\"Fix as a \
@@ -92,19 +98,19 @@ fn fix(fix: Option<&Fix>) -> String {
     }
 }
 
-fn fix_line(line: &str) -> String {
+fn render_fix_line(line: &str) -> String {
     let class = match line.as_bytes().first() {
         Some(b'+') => "add",
         Some(b'-') => "del",
         Some(b'@') => "at",
         _ => "ctx",
     };
-    format!("<span class=\"{class}\">{}\n</span>", esc(&words::clip(line, LINE_CHARS_MAX)))
+    format!("<span class=\"{class}\">{}\n</span>", esc(&phrases::clip_text(line, LINE_CHARS_MAX)))
 }
 
 /// The agents, the validation, and links to the previous and next findings.
-fn foot(finding: &Reported, at: usize, order: &[usize]) -> String {
-    let agents: Vec<String> = finding.agents.iter().map(|agent| name(agent)).collect();
+fn render_foot(finding: &ReportedFinding, at: usize, order: &[usize]) -> String {
+    let agents: Vec<String> = finding.agents.iter().map(|agent| escape_name(agent)).collect();
     let by = if agents.is_empty() {
         String::new()
     } else {
@@ -121,23 +127,23 @@ fn foot(finding: &Reported, at: usize, order: &[usize]) -> String {
     }
     format!(
         "<div class=\"foot\">{}{by}<span class=\"steps\">{links}</span></div>\n",
-        believed(&finding.validation)
+        render_validation(&finding.validation)
     )
 }
 
 /// The result of a validation, with a symbol.
-pub(super) fn believed(validation: &Validation) -> String {
+pub(super) fn render_validation(validation: &FindingValidation) -> String {
     let (class, mark) = match validation {
-        Validation::Pattern | Validation::Valid { .. } => ("sure", "✓"),
-        Validation::Downgraded { .. } => ("sure", "↓"),
-        Validation::Accepted => ("open", "○"),
-        Validation::Unverified { .. } => ("unsure", "?"),
+        FindingValidation::Pattern | FindingValidation::Valid { .. } => ("sure", "✓"),
+        FindingValidation::Downgraded { .. } => ("sure", "↓"),
+        FindingValidation::Accepted => ("open", "○"),
+        FindingValidation::Unverified { .. } => ("unsure", "?"),
     };
-    let text = words::one_line(&words::believed(validation), LINE_CHARS_MAX);
+    let text = phrases::to_one_line(&phrases::describe_validation(validation), LINE_CHARS_MAX);
     let mut chars = text.chars();
     let text = chars.next().map(|first| first.to_uppercase().chain(chars).collect::<String>());
     format!(
         "<span class=\"why {class}\"><span aria-hidden=\"true\">{mark}</span> {}</span>",
-        prose::inline(&text.unwrap_or_default())
+        prose::render_inline(&text.unwrap_or_default())
     )
 }

@@ -2,79 +2,79 @@
 
 use super::esc;
 use crate::report::limits::TEXT_CHARS_MAX;
-use crate::report::spans::{Span, spans};
-use crate::report::words;
+use crate::report::phrases;
+use crate::report::spans::{ProseSpan, split_spans};
 
 /// Renders a text of several lines.
-pub(super) fn block(text: &str) -> String {
-    let text = words::clip(text.trim(), TEXT_CHARS_MAX);
-    let mut writer = Writer::default();
+pub(super) fn render_block(text: &str) -> String {
+    let text = phrases::clip_text(text.trim(), TEXT_CHARS_MAX);
+    let mut writer = ProseWriter::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let trimmed = line.trim();
         if trimmed.starts_with("```") {
-            writer.close();
+            writer.close_element();
             let inner = lines.by_ref().take_while(|line| !line.trim_start().starts_with("```"));
             let inner = inner.map(esc).collect::<Vec<_>>().join("\n");
             writer.out.push_str(&format!("<pre tabindex=\"0\">{inner}</pre>"));
-        } else if let Some(item) = item(trimmed) {
-            writer.open(Open::List);
-            writer.out.push_str(&format!("<li>{}</li>", inline(item)));
+        } else if let Some(item) = strip_item_mark(trimmed) {
+            writer.open_element(OpenElement::List);
+            writer.out.push_str(&format!("<li>{}</li>", render_inline(item)));
         } else if trimmed.is_empty() {
-            writer.close();
+            writer.close_element();
         } else {
-            let goes_on = writer.open == Some(Open::Paragraph);
-            writer.open(Open::Paragraph);
+            let goes_on = writer.open == Some(OpenElement::Paragraph);
+            writer.open_element(OpenElement::Paragraph);
             writer.out.push_str(if goes_on { "\n" } else { "" });
-            writer.out.push_str(&inline(trimmed));
+            writer.out.push_str(&render_inline(trimmed));
         }
     }
-    writer.close();
+    writer.close_element();
     writer.out
 }
 
 /// Renders a line, with text between backticks as code.
-pub(super) fn inline(text: &str) -> String {
-    let parts = spans(text).into_iter().map(|part| match part {
-        Span::Text(text) => esc(text),
-        Span::Code(code) => format!("<code>{}</code>", esc(code)),
+pub(super) fn render_inline(text: &str) -> String {
+    let parts = split_spans(text).into_iter().map(|part| match part {
+        ProseSpan::Text(text) => esc(text),
+        ProseSpan::Code(code) => format!("<code>{}</code>", esc(code)),
     });
     parts.collect()
 }
 
-fn item(line: &str) -> Option<&str> {
+fn strip_item_mark(line: &str) -> Option<&str> {
     ["- ", "* "].iter().find_map(|mark| line.strip_prefix(mark))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenElement {
     Paragraph,
     List,
 }
 
 #[derive(Default)]
-struct Writer {
+struct ProseWriter {
     out: String,
-    open: Option<Open>,
+    open: Option<OpenElement>,
 }
 
-impl Writer {
-    fn open(&mut self, open: Open) {
+impl ProseWriter {
+    fn open_element(&mut self, open: OpenElement) {
         if self.open == Some(open) {
             return;
         }
-        self.close();
+        self.close_element();
         self.out.push_str(match open {
-            Open::Paragraph => "<p>",
-            Open::List => "<ul>",
+            OpenElement::Paragraph => "<p>",
+            OpenElement::List => "<ul>",
         });
         self.open = Some(open);
     }
 
-    fn close(&mut self) {
+    fn close_element(&mut self) {
         self.out.push_str(match self.open.take() {
-            Some(Open::Paragraph) => "</p>",
-            Some(Open::List) => "</ul>",
+            Some(OpenElement::Paragraph) => "</p>",
+            Some(OpenElement::List) => "</ul>",
             None => "",
         });
     }
@@ -86,7 +86,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        assert_eq!(block(text), expect);
+        assert_eq!(render_block(text), expect);
     }
 
     #[test]

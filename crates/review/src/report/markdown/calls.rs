@@ -1,14 +1,14 @@
 //! The section about planned and actual calls, and their cost.
 
-use super::escape::{cell, line};
+use super::escape::{escape_cell, escape_line};
 use crate::finding::Phase;
-use crate::record::{Call, CallOutcome, Review};
+use crate::record::{CallOutcome, ReviewCall, ReviewRecord};
 use crate::report::limits::NAME_CHARS_MAX;
-use crate::report::words;
+use crate::report::phrases;
 
-pub(super) fn render(review: &Review) -> String {
-    let mut parts = vec!["## Agent Calls".to_owned(), overview(review)];
-    if !words::phases(review).is_empty() {
+pub(super) fn render_calls(review: &ReviewRecord) -> String {
+    let mut parts = vec!["## Agent Calls".to_owned(), render_overview(review)];
+    if !phrases::all_phases(review).is_empty() {
         parts.push(phase_table(review));
     }
     if !review.calls.is_empty() {
@@ -17,38 +17,38 @@ pub(super) fn render(review: &Review) -> String {
     parts.join("\n\n")
 }
 
-fn overview(review: &Review) -> String {
+fn render_overview(review: &ReviewRecord) -> String {
     let planned: u64 = review.planned.iter().map(|phase| u64::from(phase.calls)).sum();
-    let cost = words::cost(review).unwrap_or_else(|| "nothing".to_owned());
+    let cost = phrases::review_cost(review).unwrap_or_else(|| "nothing".to_owned());
     let text = format!(
         "{} planned, {} made, {} failed. Duration: {}. Cost: {cost}.",
-        words::thousands(planned),
+        phrases::format_number(planned),
         review.calls_made(),
         review.failed_calls().count(),
-        words::time(review.duration_ms),
+        phrases::format_duration(review.duration_ms),
     );
-    line(&text)
+    escape_line(&text)
 }
 
-fn phase_table(review: &Review) -> String {
+fn phase_table(review: &ReviewRecord) -> String {
     let mut rows = vec![
         "| Phase | Planned | Made | Failed | Skipped | Answers | Let in | Tokens in | Tokens out | Cost |"
             .to_owned(),
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|".to_owned(),
     ];
-    rows.extend(words::phases(review).into_iter().map(|phase| phase_row(review, phase)));
+    rows.extend(phrases::all_phases(review).into_iter().map(|phase| phase_row(review, phase)));
     rows.join("\n")
 }
 
-fn phase_row(review: &Review, phase: Phase) -> String {
-    let calls: Vec<&Call> = review.calls.iter().filter(|call| call.phase == phase).collect();
+fn phase_row(review: &ReviewRecord, phase: Phase) -> String {
+    let calls: Vec<&ReviewCall> = review.calls.iter().filter(|call| call.phase == phase).collect();
     let number = |outcome| calls.iter().filter(|call| call.outcome == outcome).count();
     let skipped = number(CallOutcome::Skipped);
     let planned = review.planned.iter().find(|planned| planned.phase == phase);
-    let sum = |of: fn(&Call) -> u64| calls.iter().map(|call| of(call)).sum::<u64>();
-    let is_known = calls.iter().any(|call| words::tokens(call) > 0);
+    let sum = |of: fn(&ReviewCall) -> u64| calls.iter().map(|call| of(call)).sum::<u64>();
+    let is_known = calls.iter().any(|call| phrases::total_tokens(call) > 0);
     let tokens = |sum: u64| match (is_known, calls.len() == skipped) {
-        (true, _) => words::thousands(sum),
+        (true, _) => phrases::format_number(sum),
         (false, true) => "–".to_owned(),
         (false, false) => "unknown".to_owned(),
     };
@@ -62,12 +62,12 @@ fn phase_row(review: &Review, phase: Phase) -> String {
         sum(|call| u64::from(call.admitted)).to_string(),
         tokens(sum(|call| call.input_tokens)),
         tokens(sum(|call| call.output_tokens)),
-        words::cost_of(&calls).unwrap_or_else(|| "–".to_owned()),
+        phrases::calls_cost(&calls).unwrap_or_else(|| "–".to_owned()),
     ];
     format!("| {} |", cells.join(" | "))
 }
 
-fn call_table(review: &Review) -> String {
+fn call_table(review: &ReviewRecord) -> String {
     let mut rows = vec![
         "| Phase | Agent | Tier | Model | Duration | Findings | Status | Cost |".to_owned(),
         "|---|---|---|---|---:|---:|---|---:|".to_owned(),
@@ -76,13 +76,13 @@ fn call_table(review: &Review) -> String {
     rows.join("\n")
 }
 
-fn call_row(call: &Call) -> String {
+fn call_row(call: &ReviewCall) -> String {
     let made = call.outcome != CallOutcome::Skipped;
     let unless_skipped = |text: String| if made { text } else { "–".to_owned() };
     let unknown = || "unknown".to_owned();
     let duration = match call.duration_ms {
         0 => unknown(),
-        ms => words::time(ms),
+        ms => phrases::format_duration(ms),
     };
     let findings = match call.outcome {
         CallOutcome::Completed => format!("{} ({} let in)", call.answered, call.admitted),
@@ -90,8 +90,8 @@ fn call_row(call: &Call) -> String {
         CallOutcome::Skipped | CallOutcome::Unasked => "–".to_owned(),
     };
     let status = match &call.reason {
-        Some(reason) => format!("{}: {}", words::outcome(call.outcome), name_cell(reason)),
-        None => words::outcome(call.outcome).to_owned(),
+        Some(reason) => format!("{}: {}", phrases::outcome_name(call.outcome), name_cell(reason)),
+        None => phrases::outcome_name(call.outcome).to_owned(),
     };
     let cells = [
         call.phase.to_string(),
@@ -101,11 +101,11 @@ fn call_row(call: &Call) -> String {
         unless_skipped(duration),
         findings,
         status,
-        unless_skipped(call.cost_usd.map_or_else(unknown, words::dollars)),
+        unless_skipped(call.cost_usd.map_or_else(unknown, phrases::format_dollars)),
     ];
     format!("| {} |", cells.join(" | "))
 }
 
 fn name_cell(text: &str) -> String {
-    cell(&words::one_line(text, NAME_CHARS_MAX))
+    escape_cell(&phrases::to_one_line(text, NAME_CHARS_MAX))
 }

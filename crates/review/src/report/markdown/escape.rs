@@ -4,27 +4,28 @@
 //! refers to an issue. Such words are put into code spans.
 
 use crate::report::limits::TEXT_CHARS_MAX;
-use crate::report::spans::{Span, spans};
-use crate::report::words;
+use crate::report::phrases;
+use crate::report::spans::{ProseSpan, split_spans};
 
 /// Escapes a text on one line.
-pub(super) fn line(text: &str) -> String {
-    inline(&one(text), Where::Text)
+pub(super) fn escape_line(text: &str) -> String {
+    escape_inline(&normalise_line(text), MarkdownContext::Text)
 }
 
 /// Escapes a text on one line for a table cell.
-pub(super) fn cell(text: &str) -> String {
-    inline(&one(text), Where::Cell)
+pub(super) fn escape_cell(text: &str) -> String {
+    escape_inline(&normalise_line(text), MarkdownContext::Cell)
 }
 
 /// A code span on one line.
-pub(super) fn code(text: &str) -> String {
-    span(&one(text), Where::Text)
+pub(super) fn code_span(text: &str) -> String {
+    wrap_code(&normalise_line(text), MarkdownContext::Text)
 }
 
 /// Escapes a text of several lines: paragraphs, lists and code blocks.
-pub(super) fn block(text: &str) -> String {
-    let text = words::visible(&words::clip(text.trim(), TEXT_CHARS_MAX)).replace('\t', "    ");
+pub(super) fn escape_block(text: &str) -> String {
+    let text =
+        phrases::visible(&phrases::clip_text(text.trim(), TEXT_CHARS_MAX)).replace('\t', "    ");
     let mut parts: Vec<String> = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -32,23 +33,23 @@ pub(super) fn block(text: &str) -> String {
         if start.starts_with("```") && !start.trim_start_matches('`').contains('`') {
             let inner = lines.by_ref().take_while(|line| !line.trim_start().starts_with("```"));
             let inner = inner.collect::<Vec<_>>().join("\n");
-            parts.push(format!("\n{}\n", fence("text", &inner)));
+            parts.push(format!("\n{}\n", code_block("text", &inner)));
         } else {
-            parts.push(text_line(line));
+            parts.push(escape_text_line(line));
         }
     }
-    squeeze(&parts.join("\n"))
+    squeeze_blank_lines(&parts.join("\n"))
 }
 
 /// A code block. Its fence is longer than any run of backticks within.
-pub(super) fn fence(language: &str, text: &str) -> String {
-    let text = words::visible(text);
+pub(super) fn code_block(language: &str, text: &str) -> String {
+    let text = phrases::visible(text);
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
 /// Collapses consecutive blank lines.
-fn squeeze(text: &str) -> String {
+fn squeeze_blank_lines(text: &str) -> String {
     let mut out: Vec<&str> = Vec::new();
     for line in text.lines() {
         if !(line.is_empty() && out.last().is_none_or(|last| last.is_empty())) {
@@ -59,51 +60,55 @@ fn squeeze(text: &str) -> String {
 }
 
 /// Escapes a line of a paragraph, or a list item.
-fn text_line(line: &str) -> String {
+fn escape_text_line(line: &str) -> String {
     let line = line.trim();
     for mark in ["- ", "* ", "+ "] {
         if let Some(rest) = line.strip_prefix(mark) {
-            return format!("- {}", inline(rest.trim_start(), Where::Text));
+            return format!("- {}", escape_inline(rest.trim_start(), MarkdownContext::Text));
         }
     }
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     match line[digits..].strip_prefix(". ") {
         Some(rest) if (1..=3).contains(&digits) => {
-            format!("{}. {}", &line[..digits], inline(rest.trim_start(), Where::Text))
+            format!(
+                "{}. {}",
+                &line[..digits],
+                escape_inline(rest.trim_start(), MarkdownContext::Text)
+            )
         }
-        _ => inline(line, Where::Text),
+        _ => escape_inline(line, MarkdownContext::Text),
     }
 }
 
-fn one(text: &str) -> String {
-    let text = words::visible(&words::clip(text, TEXT_CHARS_MAX));
+fn normalise_line(text: &str) -> String {
+    let text = phrases::visible(&phrases::clip_text(text, TEXT_CHARS_MAX));
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Where {
+enum MarkdownContext {
     Text,
     Cell,
 }
 
 /// Escapes a text, with text between backticks as code.
-fn inline(text: &str, place: Where) -> String {
-    let parts = spans(text).into_iter().map(|part| match part {
-        Span::Text(text) => plain(text, place),
-        Span::Code(code) => span(code, place),
+fn escape_inline(text: &str, place: MarkdownContext) -> String {
+    let parts = split_spans(text).into_iter().map(|part| match part {
+        ProseSpan::Text(text) => escape_plain(text, place),
+        ProseSpan::Code(code) => wrap_code(code, place),
     });
     parts.collect()
 }
 
 /// A code span within a line.
-fn span(text: &str, place: Where) -> String {
+fn wrap_code(text: &str, place: MarkdownContext) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
     // A bar ends a table cell even within a code span.
     let text = match place {
-        Where::Cell => text.replace('|', "\\|"),
-        Where::Text => text.to_owned(),
+        MarkdownContext::Cell => text.replace('|', "\\|"),
+        MarkdownContext::Text => text.to_owned(),
     };
     let longest = longest_run(&text);
     let marks = "`".repeat(longest + 1);
@@ -117,14 +122,14 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-fn plain(text: &str, place: Where) -> String {
+fn escape_plain(text: &str, place: MarkdownContext) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for piece in text.split_inclusive(' ') {
         let word = piece.trim_end_matches(' ');
         if is_active(word) {
-            out.push_str(&span(word, place));
+            out.push_str(&wrap_code(word, place));
         } else {
-            out.push_str(&escape(word));
+            out.push_str(&escape_word(word));
         }
         out.push_str(&piece[word.len()..]);
     }
@@ -144,7 +149,7 @@ fn is_active(word: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn escape(word: &str) -> String {
+fn escape_word(word: &str) -> String {
     let mut out = String::with_capacity(word.len() + 4);
     for (at, c) in word.char_indices() {
         let anywhere =
@@ -167,7 +172,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        assert_eq!(block(text), expect);
+        assert_eq!(escape_block(text), expect);
     }
 
     #[test]
@@ -198,14 +203,14 @@ mod tests {
 
     #[test]
     fn fences_are_longer_than_what_is_within() {
-        assert_eq!(fence("", "a ```` b"), "`````\na ```` b\n`````");
-        assert_eq!(code("a`b"), "`` a`b ``");
+        assert_eq!(code_block("", "a ```` b"), "`````\na ```` b\n`````");
+        assert_eq!(code_span("a`b"), "`` a`b ``");
         check("```\nnever closed", "```text\nnever closed\n```");
         check("one ` only", "one \\` only");
     }
 
     #[test]
     fn bars_do_not_end_a_cell() {
-        assert_eq!(cell("a|b `c|d`\ne"), "a\\|b `c\\|d` e");
+        assert_eq!(escape_cell("a|b `c|d`\ne"), "a\\|b `c\\|d` e");
     }
 }

@@ -1,44 +1,47 @@
 //! The rules of a SARIF report: patterns and categories.
 
-use crate::extract::Severity;
+use crate::extract::ReviewSeverity;
 use serde_json::{Value, json};
 
-use super::{level, text, told_of};
-use crate::record::{LeftOut, Review};
-use crate::report::words;
+use super::{clean_text, severity_level, suppressed_and_known};
+use crate::record::{LeftOutFinding, ReviewRecord};
+use crate::report::phrases;
 
 /// The rules of all results, in the order in which they first occur.
-pub(super) struct Rules {
-    rules: Vec<Rule>,
+pub(super) struct SarifRules {
+    rules: Vec<SarifRule>,
 }
 
-struct Rule {
+struct SarifRule {
     id: String,
     title: String,
     pattern: Option<String>,
-    worst: Severity,
+    worst: ReviewSeverity,
     is_security: bool,
 }
 
-impl Rules {
-    pub(super) fn of(review: &Review) -> Self {
-        let mut rules = Rules { rules: Vec::new() };
+impl SarifRules {
+    pub(super) fn from_review(review: &ReviewRecord) -> Self {
+        let mut rules = SarifRules { rules: Vec::new() };
         for finding in &review.findings {
             let category = finding.categories.first().map_or("review", String::as_str);
-            rules.add(Rule {
-                id: text(&finding.rule()),
-                title: text(words::category(review, category)),
-                pattern: finding.pattern.as_deref().map(text),
+            rules.add_rule(SarifRule {
+                id: clean_text(&finding.rule_id()),
+                title: clean_text(phrases::category_title(review, category)),
+                pattern: finding.pattern.as_deref().map(clean_text),
                 worst: finding.severity,
                 is_security: category == "security",
             });
         }
-        for left_out in told_of(review) {
-            let id = of_left_out(review, left_out);
-            rules.add(Rule {
-                title: text(words::category(review, id.split('/').next().unwrap_or(&id))),
+        for left_out in suppressed_and_known(review) {
+            let id = rule_id_of_left_out(review, left_out);
+            rules.add_rule(SarifRule {
+                title: clean_text(phrases::category_title(
+                    review,
+                    id.split('/').next().unwrap_or(&id),
+                )),
                 pattern: id.split_once('/').map(|(_, pattern)| pattern.to_owned()),
-                worst: left_out.severity.unwrap_or(Severity::Suggestion),
+                worst: left_out.severity.unwrap_or(ReviewSeverity::Suggestion),
                 is_security: id == "security" || id.starts_with("security/"),
                 id,
             });
@@ -46,14 +49,14 @@ impl Rules {
         rules
     }
 
-    fn add(&mut self, rule: Rule) {
+    fn add_rule(&mut self, rule: SarifRule) {
         match self.rules.iter_mut().find(|known| known.id == rule.id) {
             Some(known) => known.worst = known.worst.max(rule.worst),
             None => self.rules.push(rule),
         }
     }
 
-    pub(super) fn index(&self, id: &str) -> usize {
+    pub(super) fn index_of(&self, id: &str) -> usize {
         self.rules
             .iter()
             .position(|rule| rule.id == id)
@@ -61,14 +64,16 @@ impl Rules {
     }
 
     pub(super) fn to_value(&self) -> Value {
-        self.rules.iter().map(Rule::to_value).collect()
+        self.rules.iter().map(SarifRule::to_value).collect()
     }
 }
 
-impl Rule {
+impl SarifRule {
     fn to_value(&self) -> Value {
         let short = match &self.pattern {
-            Some(pattern) => format!("{}: {}", self.title, words::label(pattern).to_lowercase()),
+            Some(pattern) => {
+                format!("{}: {}", self.title, phrases::label_from_key(pattern).to_lowercase())
+            }
             None => format!("{}: found by review", self.title),
         };
         let mut tags = vec!["review"];
@@ -81,26 +86,26 @@ impl Rule {
         json!({
             "id": self.id,
             "shortDescription": { "text": short },
-            "defaultConfiguration": { "level": level(self.worst) },
+            "defaultConfiguration": { "level": severity_level(self.worst) },
             "properties": properties,
         })
     }
 }
 
 /// The `security-severity` score. Code scanning maps 9 and above to critical, 7 to high, 4 to medium.
-pub(super) fn security_severity(severity: Severity) -> &'static str {
+pub(super) fn security_severity(severity: ReviewSeverity) -> &'static str {
     match severity {
-        Severity::Critical => "9.5",
-        Severity::Major => "8.0",
-        Severity::Minor => "5.0",
-        Severity::Suggestion => "2.0",
+        ReviewSeverity::Critical => "9.5",
+        ReviewSeverity::Major => "8.0",
+        ReviewSeverity::Minor => "5.0",
+        ReviewSeverity::Suggestion => "2.0",
     }
 }
 
 /// The rule id of a left-out finding. Older records have none; there, the agent's name gives the category.
-pub(super) fn of_left_out(review: &Review, left_out: &LeftOut) -> String {
+pub(super) fn rule_id_of_left_out(review: &ReviewRecord, left_out: &LeftOutFinding) -> String {
     if let Some(rule) = &left_out.rule {
-        return text(rule);
+        return clean_text(rule);
     }
     let category = left_out.agent.strip_suffix("-agent").unwrap_or(&left_out.agent);
     let known = review.categories.iter().find(|known| known.key == category);

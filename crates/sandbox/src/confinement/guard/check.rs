@@ -10,15 +10,15 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{FileType, Mode};
 
 use super::handles::{
-    contents, delete, is_missing, kind, make_folder, names, open_beneath, open_dir, parent_of,
-    remove_if_left, stat, unlock_along, write,
+    delete_entry, file_kind, is_missing, list_names, make_folder, open_beneath, open_dir,
+    parent_of, read_contents, remove_dead_socket, stat_entry, unlock_along, write_file,
 };
-use super::picture::{Picture, State, is_same, unkept};
-use super::{Change, Outcome};
+use super::snapshot::{GuardSnapshot, ProtectedPathState, matches_state, unkept_state};
+use super::{ProtectedPathChange, ProtectedPathOutcome};
 use crate::confinement::nested::{
     belongs_to_worktree, is_inert_change, is_inert_part, is_inert_repository,
 };
-use crate::confinement::search::{ClosedFolders, Found, SearchedTree};
+use crate::confinement::search::{ClosedFolders, NestedSearchResult, SearchedTree};
 use crate::limits::{NESTED_FOUND_MAX, SEARCHED_FOLDERS_MAX};
 use crate::protected::GIT;
 
@@ -31,7 +31,7 @@ const ASIDE_NAME_BYTES_MAX: usize = 180;
 const CONFIG: &str = "config";
 
 /// The folder to which unwanted files are moved.
-pub(super) enum Aside {
+pub(super) enum AsideFolder {
     /// Opened when it is needed.
     At { spill: Utf8PathBuf, path: Utf8PathBuf },
     /// Already open.
@@ -39,7 +39,7 @@ pub(super) enum Aside {
     Open { folder: OwnedFd, path: Utf8PathBuf },
 }
 
-impl Aside {
+impl AsideFolder {
     /// Opens the folder, creating it if needed, without following symlinks that a program left.
     pub(super) fn open(spill: &Utf8Path, path: &Utf8Path) -> io::Result<OwnedFd> {
         std::fs::create_dir_all(spill)?;
@@ -53,154 +53,176 @@ impl Aside {
         Ok(at)
     }
 
-    fn handle(&self) -> io::Result<OwnedFd> {
+    fn open_handle(&self) -> io::Result<OwnedFd> {
         match self {
-            Aside::At { spill, path } => Aside::open(spill, path),
-            Aside::Open { folder, .. } => Ok(rustix::io::dup(folder)?),
+            AsideFolder::At { spill, path } => AsideFolder::open(spill, path),
+            AsideFolder::Open { folder, .. } => Ok(rustix::io::dup(folder)?),
         }
     }
 
     fn path(&self) -> &Utf8Path {
         match self {
-            Aside::At { path, .. } | Aside::Open { path, .. } => path,
+            AsideFolder::At { path, .. } | AsideFolder::Open { path, .. } => path,
         }
     }
 }
 
 /// A comparison of a work folder with its snapshot.
-pub(super) struct Check<'a> {
+pub(super) struct SnapshotCheck<'a> {
     pub(super) dir: &'a OwnedFd,
-    pub(super) aside: &'a Aside,
+    pub(super) aside: &'a AsideFolder,
     pub(super) searched: &'a SearchedTree,
     /// Path suffixes that a running program may change, provided that the added lines cannot run anything.
     pub(super) may_change: &'a [&'static str],
 }
 
-impl Check<'_> {
+impl SnapshotCheck<'_> {
     /// Restores protected paths and returns the changes that were found.
-    pub(super) fn run(&self, picture: &mut Picture) -> Vec<Change> {
+    pub(super) fn run(&self, picture: &mut GuardSnapshot) -> Vec<ProtectedPathChange> {
         let mut changes = Vec::new();
         for (path, state) in &mut picture.before {
-            let outcome = match self.put_right(path, state) {
+            let outcome = match self.restore_path(path, state) {
                 // The program may have locked a parent folder: unlock it and retry.
-                Some(Outcome::Failed(_)) if unlock_along(self.dir, parent(path)) => {
-                    self.put_right(path, state)
+                Some(ProtectedPathOutcome::Failed(_))
+                    if unlock_along(self.dir, parent_or_empty(path)) =>
+                {
+                    self.restore_path(path, state)
                 }
                 outcome => outcome,
             };
-            changes.extend(outcome.map(|outcome| change(path, outcome)));
+            changes.extend(outcome.map(|outcome| change_at(path, outcome)));
         }
         for (path, state) in &picture.before {
-            if matches!(state, State::Known { .. }) {
-                changes.extend(self.added(picture, path));
+            if matches!(state, ProtectedPathState::Known { .. }) {
+                changes.extend(self.move_added_aside(picture, path));
             }
         }
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         if let Some(nested) = &picture.nested {
-            changes.extend(self.new_nested(picture, nested));
+            changes.extend(self.move_new_nested_aside(picture, nested));
         }
         changes
     }
 
-    fn put_right(&self, path: &Path, before: &mut State) -> Option<Outcome> {
+    fn restore_path(
+        &self,
+        path: &Path,
+        before: &mut ProtectedPathState,
+    ) -> Option<ProtectedPathOutcome> {
         let (parent, name) = match parent_of(self.dir, path) {
             Ok(found) => found,
             // A parent folder was removed by an earlier restore, or never existed.
             Err(error)
-                if (*before == State::Absent || belongs_to_worktree(path))
+                if (*before == ProtectedPathState::Absent || belongs_to_worktree(path))
                     && is_missing(&error) =>
             {
                 return None;
             }
-            Err(error) => return Some(Outcome::Failed(error.to_string())),
+            Err(error) => return Some(ProtectedPathOutcome::Failed(error.to_string())),
         };
-        match is_same(&parent, name, before) {
+        match matches_state(&parent, name, before) {
             Ok(true) => return None,
             Ok(false) if belongs_to_worktree(path) && is_gone(&parent, name) => return None,
             Ok(false) => {}
-            Err(error) => return Some(Outcome::Failed(error.to_string())),
+            Err(error) => return Some(ProtectedPathOutcome::Failed(error.to_string())),
         }
         if self.is_allowed(&parent, name, path, before) {
             return None;
         }
         let outcome = self.restore(&parent, name, path, before);
-        if let (Outcome::Failed(_), State::Unkept { .. }) = (&outcome, &before)
-            && let Ok(Some(stat)) = stat(&parent, name)
+        if let (ProtectedPathOutcome::Failed(_), ProtectedPathState::Unkept { .. }) =
+            (&outcome, &before)
+            && let Ok(Some(stat)) = stat_entry(&parent, name)
         {
             // The path cannot be restored; record its current state, so that it is reported only once.
-            *before = unkept(&stat);
+            *before = unkept_state(&stat);
         }
         Some(outcome)
     }
 
     /// Returns true if a change may stay: a new repository for which git runs nothing, or harmless configuration lines
     /// that the program was allowed to add. Such lines become part of the snapshot.
-    fn is_allowed(&self, parent: &OwnedFd, name: &OsStr, path: &Path, before: &mut State) -> bool {
-        if *before == State::Absent && name.eq_ignore_ascii_case(GIT) {
+    fn is_allowed(
+        &self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        before: &mut ProtectedPathState,
+    ) -> bool {
+        if *before == ProtectedPathState::Absent && name.eq_ignore_ascii_case(GIT) {
             return is_inert_repository(parent, name);
         }
         let may_change = self.may_change.iter().any(|may| path.ends_with(may));
         let known: &[u8] = match before {
-            State::File { bytes, .. } => bytes,
-            State::Absent => &[],
+            ProtectedPathState::File { bytes, .. } => bytes,
+            ProtectedPathState::Absent => &[],
             _ => return false,
         };
         if !may_change || name != CONFIG {
             return false;
         }
-        let Ok(Some(stat)) = stat(parent, name) else { return false };
-        let Ok(now) = contents(parent, name) else { return false };
+        let Ok(Some(stat)) = stat_entry(parent, name) else { return false };
+        let Ok(now) = read_contents(parent, name) else { return false };
         let texts = std::str::from_utf8(known).ok().zip(std::str::from_utf8(&now).ok());
         if !texts.is_some_and(|(known, now)| is_inert_change(known, now)) {
             return false;
         }
-        *before = State::File { bytes: now, mode: super::handles::mode(&stat) };
+        *before =
+            ProtectedPathState::File { bytes: now, mode: super::handles::permission_bits(&stat) };
         true
     }
 
-    fn restore(&self, parent: &OwnedFd, name: &OsStr, path: &Path, before: &State) -> Outcome {
-        let restored = self.make_room(parent, name, path, before).and_then(|moved| {
+    fn restore(
+        &self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        before: &ProtectedPathState,
+    ) -> ProtectedPathOutcome {
+        let restored = self.clear_conflict(parent, name, path, before).and_then(|moved| {
             match before {
-                State::Absent => {}
-                State::Folder => rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?,
-                State::Known { mode } => make_folder(parent, name, *mode)?,
-                State::Link(target) => rustix::fs::symlinkat(target, parent, name)?,
-                State::File { bytes, mode } => write(parent, name, bytes, *mode)?,
-                State::Unkept { .. } => {
+                ProtectedPathState::Absent => {}
+                ProtectedPathState::Folder => {
+                    rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?
+                }
+                ProtectedPathState::Known { mode } => make_folder(parent, name, *mode)?,
+                ProtectedPathState::Link(target) => rustix::fs::symlinkat(target, parent, name)?,
+                ProtectedPathState::File { bytes, mode } => write_file(parent, name, bytes, *mode)?,
+                ProtectedPathState::Unkept { .. } => {
                     return Err(io::Error::other("its contents had not been kept"));
                 }
             }
             Ok(moved)
         });
         match (restored, before) {
-            (Err(error), _) => Outcome::Failed(error.to_string()),
-            (Ok(Some(to)), State::Absent) => Outcome::MovedTo(to),
-            (Ok(_), _) => Outcome::Restored,
+            (Err(error), _) => ProtectedPathOutcome::Failed(error.to_string()),
+            (Ok(Some(to)), ProtectedPathState::Absent) => ProtectedPathOutcome::MovedTo(to),
+            (Ok(_), _) => ProtectedPathOutcome::Restored,
         }
     }
 
     /// Moves an entry aside if restoring needs its place.
-    fn make_room(
+    fn clear_conflict(
         &self,
         parent: &OwnedFd,
         name: &OsStr,
         path: &Path,
-        before: &State,
+        before: &ProtectedPathState,
     ) -> io::Result<Option<Utf8PathBuf>> {
-        let Some(stat) = stat(parent, name)? else { return Ok(None) };
+        let Some(stat) = stat_entry(parent, name)? else { return Ok(None) };
         let fits = match before {
-            State::File { .. } => kind(&stat) == FileType::RegularFile,
-            State::Known { .. } => kind(&stat) == FileType::Directory,
+            ProtectedPathState::File { .. } => file_kind(&stat) == FileType::RegularFile,
+            ProtectedPathState::Known { .. } => file_kind(&stat) == FileType::Directory,
             _ => false,
         };
         if fits { Ok(None) } else { self.move_aside(parent, name, path) }
     }
 
     /// Moves aside the entries of a known folder that were not there before.
-    fn added(&self, picture: &Picture, folder: &Path) -> Vec<Change> {
+    fn move_added_aside(&self, picture: &GuardSnapshot, folder: &Path) -> Vec<ProtectedPathChange> {
         let listed = || {
             let fd = open_beneath(self.dir, folder)?;
-            names(&fd).map(|names| (fd, names))
+            list_names(&fd).map(|names| (fd, names))
         };
         let listed = match listed() {
             Err(_) if unlock_along(self.dir, folder) => listed(),
@@ -210,7 +232,9 @@ impl Check<'_> {
             Ok(listed) => listed,
             // The folder could not be restored, which has been reported already.
             Err(error) if is_missing(&error) => return Vec::new(),
-            Err(error) => return vec![change(folder, Outcome::Failed(error.to_string()))],
+            Err(error) => {
+                return vec![change_at(folder, ProtectedPathOutcome::Failed(error.to_string()))];
+            }
         };
         let mut changes = Vec::new();
         for name in names {
@@ -219,18 +243,22 @@ impl Check<'_> {
                 continue;
             }
             let outcome = match self.move_aside(&fd, &name, &path) {
-                Ok(Some(to)) => Outcome::MovedTo(to),
+                Ok(Some(to)) => ProtectedPathOutcome::MovedTo(to),
                 Ok(None) => continue,
-                Err(error) => Outcome::Failed(error.to_string()),
+                Err(error) => ProtectedPathOutcome::Failed(error.to_string()),
             };
-            changes.push(change(&path, outcome));
+            changes.push(change_at(&path, outcome));
         }
         changes
     }
 
     /// Moves aside new protected paths anywhere below the work folder, except repositories for which git runs nothing.
     /// Repeats the search until it finds nothing new.
-    fn new_nested(&self, picture: &Picture, before: &Found) -> Vec<Change> {
+    fn move_new_nested_aside(
+        &self,
+        picture: &GuardSnapshot,
+        before: &NestedSearchResult,
+    ) -> Vec<ProtectedPathChange> {
         let known: HashSet<&PathBuf> = before.protected.iter().collect();
         let sockets: HashSet<&PathBuf> = before.sockets.iter().collect();
         let mut changes = Vec::new();
@@ -239,7 +267,7 @@ impl Check<'_> {
         for _ in 0..SEARCHES_MAX {
             let now = self.searched.search_after(&picture.dir, self.dir, &before.closed);
             for socket in now.sockets.iter().filter(|socket| !sockets.contains(socket)) {
-                remove_if_left(self.dir, socket);
+                remove_dead_socket(self.dir, socket);
             }
             let new = now.protected.iter().filter(|path| {
                 !known.contains(path)
@@ -249,32 +277,32 @@ impl Check<'_> {
             });
             let mut is_done = true;
             for path in new.cloned().collect::<Vec<_>>() {
-                let Some(outcome) = self.new_path(&path) else {
+                let Some(outcome) = self.handle_new_path(&path) else {
                     seen.insert(path);
                     continue;
                 };
-                changes.push(change(&path, outcome.clone()));
+                changes.push(change_at(&path, outcome.clone()));
                 match outcome {
-                    Outcome::Failed(_) => drop(seen.insert(path)),
+                    ProtectedPathOutcome::Failed(_) => drop(seen.insert(path)),
                     _ => is_done = false,
                 }
             }
             if is_done {
-                changes.extend(self.not_searched(before, &now));
+                changes.extend(self.report_unsearched(before, &now));
                 return changes;
             }
         }
         let why = format!("after {SEARCHES_MAX} searches there were still new ones");
-        changes.push(change(Path::new("."), Outcome::NotSearched(why)));
+        changes.push(change_at(Path::new("."), ProtectedPathOutcome::NotSearched(why)));
         changes
     }
 
     /// Handles a new protected path. Returns `None` if it stays.
-    fn new_path(&self, path: &Path) -> Option<Outcome> {
+    fn handle_new_path(&self, path: &Path) -> Option<ProtectedPathOutcome> {
         let (parent, name) = match parent_of(self.dir, path) {
             Ok(found) => found,
             Err(error) if is_missing(&error) => return None,
-            Err(error) => return Some(Outcome::Failed(error.to_string())),
+            Err(error) => return Some(ProtectedPathOutcome::Failed(error.to_string())),
         };
         let is_inert = match name.eq_ignore_ascii_case(GIT) {
             true => is_inert_repository(&parent, name),
@@ -284,33 +312,37 @@ impl Check<'_> {
             return None;
         }
         Some(match self.move_aside(&parent, name, path) {
-            Ok(Some(to)) => Outcome::MovedTo(to),
-            Ok(None) => Outcome::Restored,
-            Err(error) => Outcome::Failed(error.to_string()),
+            Ok(Some(to)) => ProtectedPathOutcome::MovedTo(to),
+            Ok(None) => ProtectedPathOutcome::Restored,
+            Err(error) => ProtectedPathOutcome::Failed(error.to_string()),
         })
     }
 
     /// Reports folders that can no longer be searched, and unlistable folders that have changed.
-    fn not_searched(&self, before: &Found, now: &Found) -> Vec<Change> {
+    fn report_unsearched(
+        &self,
+        before: &NestedSearchResult,
+        now: &NestedSearchResult,
+    ) -> Vec<ProtectedPathChange> {
         let mut changes = Vec::new();
         if now.is_cut && !before.is_cut {
             let why = format!(
                 "there are more than {SEARCHED_FOLDERS_MAX} folders or {NESTED_FOUND_MAX} protected paths and sockets"
             );
-            changes.push(change(Path::new("."), Outcome::NotSearched(why)));
+            changes.push(change_at(Path::new("."), ProtectedPathOutcome::NotSearched(why)));
         }
         for (path, identity) in &now.closed {
             if before.closed.get(path) != Some(identity) {
                 let why = "the folder cannot be listed".to_owned();
-                changes.push(change(path, Outcome::NotSearched(why)));
+                changes.push(change_at(path, ProtectedPathOutcome::NotSearched(why)));
             }
         }
         for path in before.closed.keys().filter(|path| !now.closed.contains_key(*path)) {
-            if parent_of(self.dir, path)
-                .is_ok_and(|(parent, name)| stat(&parent, name).is_ok_and(|stat| stat.is_some()))
-            {
+            if parent_of(self.dir, path).is_ok_and(|(parent, name)| {
+                stat_entry(&parent, name).is_ok_and(|stat| stat.is_some())
+            }) {
                 let why = "the folder could not be listed before, so what is new in it is unknown";
-                changes.push(change(path, Outcome::NotSearched(why.to_owned())));
+                changes.push(change_at(path, ProtectedPathOutcome::NotSearched(why.to_owned())));
             }
         }
         changes
@@ -324,30 +356,32 @@ impl Check<'_> {
         path: &Path,
     ) -> io::Result<Option<Utf8PathBuf>> {
         // Programs may write to the parent of the aside folder, and may have replaced it with a link or a file.
-        let Ok(aside) = self.aside.handle() else { return delete(parent, name).map(|()| None) };
+        let Ok(aside) = self.aside.open_handle() else {
+            return delete_entry(parent, name).map(|()| None);
+        };
         let flat = path.to_string_lossy().replace('/', "-");
         let flat =
             &flat[flat.ceil_char_boundary(flat.len().saturating_sub(ASIDE_NAME_BYTES_MAX))..];
         for number in 0..1000 {
             let target = format!("{flat}.{number}");
-            if stat(&aside, OsStr::new(&target))?.is_some() {
+            if stat_entry(&aside, OsStr::new(&target))?.is_some() {
                 continue;
             }
             return match rustix::fs::renameat(parent, name, &aside, &target) {
                 Ok(()) => Ok(Some(self.aside.path().join(target))),
-                Err(rustix::io::Errno::XDEV) => delete(parent, name).map(|()| None),
+                Err(rustix::io::Errno::XDEV) => delete_entry(parent, name).map(|()| None),
                 Err(error) => Err(error.into()),
             };
         }
-        delete(parent, name).map(|()| None)
+        delete_entry(parent, name).map(|()| None)
     }
 }
 
 fn is_gone(parent: &OwnedFd, name: &OsStr) -> bool {
-    stat(parent, name).is_ok_and(|stat| stat.is_none())
+    stat_entry(parent, name).is_ok_and(|stat| stat.is_none())
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_or_empty(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
@@ -356,6 +390,6 @@ fn is_below(closed: &ClosedFolders, path: &Path) -> bool {
 }
 
 /// Builds a change. Paths that are not UTF-8 get replacement characters.
-fn change(path: &Path, outcome: Outcome) -> Change {
-    Change { path: path.to_string_lossy().into_owned().into(), outcome }
+fn change_at(path: &Path, outcome: ProtectedPathOutcome) -> ProtectedPathChange {
+    ProtectedPathChange { path: path.to_string_lossy().into_owned().into(), outcome }
 }

@@ -52,7 +52,7 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
 }
 
 /// Returns `None` if there is no entry with that name.
-pub(super) fn stat(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
+pub(super) fn stat_entry(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
@@ -60,22 +60,22 @@ pub(super) fn stat(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
     }
 }
 
-pub(super) fn kind(stat: &Stat) -> FileType {
+pub(super) fn file_kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-pub(super) fn mode(stat: &Stat) -> u32 {
+pub(super) fn permission_bits(stat: &Stat) -> u32 {
     #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
     let mode = stat.st_mode as u32;
     mode & 0o7777
 }
 
-pub(super) fn link(parent: &OwnedFd, name: &OsStr) -> Option<OsString> {
+pub(super) fn read_link(parent: &OwnedFd, name: &OsStr) -> Option<OsString> {
     let target = rustix::fs::readlinkat(parent, name, Vec::new()).ok()?;
     Some(OsStr::from_bytes(target.as_bytes()).to_owned())
 }
 
-pub(super) fn contents(parent: &OwnedFd, name: &OsStr) -> io::Result<Vec<u8>> {
+pub(super) fn read_contents(parent: &OwnedFd, name: &OsStr) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(parent, name, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
@@ -87,7 +87,7 @@ pub(super) fn contents(parent: &OwnedFd, name: &OsStr) -> io::Result<Vec<u8>> {
 }
 
 /// The names in a folder, sorted.
-pub(super) fn names(fd: &OwnedFd) -> io::Result<Vec<OsString>> {
+pub(super) fn list_names(fd: &OwnedFd) -> io::Result<Vec<OsString>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut names = Vec::new();
     for entry in Dir::new(rustix::fs::openat(fd, ".", flags, Mode::empty())?)? {
@@ -102,7 +102,12 @@ pub(super) fn names(fd: &OwnedFd) -> io::Result<Vec<OsString>> {
 }
 
 /// Writes a temporary file and renames it over the target, so that the change is atomic.
-pub(super) fn write(parent: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> io::Result<()> {
+pub(super) fn write_file(
+    parent: &OwnedFd,
+    name: &OsStr,
+    bytes: &[u8],
+    mode: u32,
+) -> io::Result<()> {
     let mut temporary = OsString::from(".");
     temporary.push(name);
     temporary.push(".restored");
@@ -130,7 +135,7 @@ pub(super) fn make_folder(parent: &OwnedFd, name: &OsStr, mode: u32) -> io::Resu
     Ok(rustix::fs::fchmod(fd, Mode::from_raw_mode(mode))?)
 }
 
-pub(super) fn delete(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+pub(super) fn delete_entry(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => Ok(()),
         // The descriptor refers to the folder itself, even if its path leads elsewhere by now.
@@ -142,10 +147,10 @@ pub(super) fn delete(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 /// Removes a socket that a program created and that no server listens on any more. If it stayed, the next program would
 /// find it covered by a mount, and could not remove it.
-pub(super) fn remove_if_left(dir: &OwnedFd, path: &Path) {
+pub(super) fn remove_dead_socket(dir: &OwnedFd, path: &Path) {
     let Ok((parent, name)) = parent_of(dir, path) else { return };
-    let is_socket = stat(&parent, name)
-        .is_ok_and(|stat| stat.is_some_and(|stat| kind(&stat) == FileType::Socket));
+    let is_socket = stat_entry(&parent, name)
+        .is_ok_and(|stat| stat.is_some_and(|stat| file_kind(&stat) == FileType::Socket));
     let address = Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name);
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if is_socket && std::os::unix::net::UnixStream::connect(address).is_err_and(refused) {
@@ -162,7 +167,7 @@ pub(in crate::confinement) fn unlock(dir: &OwnedFd, path: &Path) -> bool {
         return false;
     };
     let Ok(stat) = rustix::fs::fstat(&fd) else { return false };
-    let now = mode(&stat);
+    let now = permission_bits(&stat);
     if stat.st_uid != rustix::process::geteuid().as_raw() || now & OWNER_RIGHTS == OWNER_RIGHTS {
         return false;
     }

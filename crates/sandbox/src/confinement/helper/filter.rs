@@ -8,8 +8,8 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-use super::{During, Refused};
-use crate::confinement::Network;
+use super::{SandboxSetupError, WithStep};
+use crate::confinement::NetworkAccess;
 
 /// Describes whether a program can reach the user's other processes through process ids, named sockets, or System V and
 /// POSIX IPC. If it can, the filter denies these. Unnamed socket pairs are always allowed.
@@ -21,40 +21,43 @@ pub(super) enum OtherProcesses {
     Visible,
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-pub(super) fn apply(network: Network, others: OtherProcesses) -> Result<(), Refused> {
-    let mut denied: Rules = DENIED.iter().map(|call| (*call, Vec::new())).collect();
-    denied.insert(libc::SYS_socket, sockets(network, others)?);
-    denied.insert(libc::SYS_ioctl, terminal_input()?);
-    denied.insert(libc::SYS_clone, namespaces()?);
+pub(super) fn install_filters(
+    network: NetworkAccess,
+    others: OtherProcesses,
+) -> Result<(), SandboxSetupError> {
+    let mut denied: SeccompRules = DENIED.iter().map(|call| (*call, Vec::new())).collect();
+    denied.insert(libc::SYS_socket, deny_socket_families(network, others)?);
+    denied.insert(libc::SYS_ioctl, deny_terminal_input()?);
+    denied.insert(libc::SYS_clone, deny_namespaces()?);
     // Lowering the CPU time limit of another process would kill it.
-    denied.insert(libc::SYS_prlimit64, vec![rule(0, SeccompCmpOp::Ne, 0)?]);
-    denied.extend(special_modes()?);
+    denied.insert(libc::SYS_prlimit64, vec![single_rule(0, SeccompCmpOp::Ne, 0)?]);
+    denied.extend(deny_setuid_modes()?);
     if others == OtherProcesses::Visible {
         denied.extend(SHARED_WITH_OTHERS.iter().map(|call| (*call, Vec::new())));
-        denied.extend(priorities_of_others()?);
-        install(with_x32(schedules_of_others()?), SUCCESS)?;
+        denied.extend(deny_priority_changes()?);
+        install_filter(with_x32(ignore_schedule_changes()?), SUCCESS)?;
     }
-    install(with_x32(denied), libc::EPERM)?;
+    install_filter(with_x32(denied), libc::EPERM)?;
     // Return `ENOSYS`, because programs fall back to older calls on that, but not on `EPERM`. A filter cannot inspect
     // the flags of `clone3`, which are behind a pointer.
     let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
-    install(with_x32(unknown), libc::ENOSYS)?;
+    install_filter(with_x32(unknown), libc::ENOSYS)?;
     // The kernel does not count reserved space as written. Without it programs write the blocks instead, as on file
     // systems that do not support reservations.
-    install(with_x32(reserving()?), libc::EOPNOTSUPP)
+    install_filter(with_x32(deny_reserving_space()?), libc::EOPNOTSUPP)
 }
 
 /// Denies reserving space in a file with `fallocate`; punching holes stays allowed.
-fn reserving() -> Result<Rules, Refused> {
+fn deny_reserving_space() -> Result<SeccompRules, SandboxSetupError> {
     let punch_hole = libc::FALLOC_FL_PUNCH_HOLE.unsigned_abs();
-    let others = condition(1, SeccompCmpOp::MaskedEq(u64::from(punch_hole)), 0)?;
+    let others = argument_condition(1, SeccompCmpOp::MaskedEq(u64::from(punch_hole)), 0)?;
     let rules = vec![SeccompRule::new(vec![others]).during("seccomp")?];
-    Ok(Rules::from([(libc::SYS_fallocate, rules)]))
+    Ok(SeccompRules::from([(libc::SYS_fallocate, rules)]))
 }
 
-fn install(rules: Rules, errno: i32) -> Result<(), Refused> {
+fn install_filter(rules: SeccompRules, errno: i32) -> Result<(), SandboxSetupError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).during("seccomp")?;
     let deny = SeccompAction::Errno(errno.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, deny, arch).during("seccomp")?;
@@ -63,10 +66,13 @@ fn install(rules: Rules, errno: i32) -> Result<(), Refused> {
 }
 
 /// Denies every socket family that is not listed. An empty list of rules denies the call unconditionally.
-fn sockets(network: Network, others: OtherProcesses) -> Result<Vec<SeccompRule>, Refused> {
+fn deny_socket_families(
+    network: NetworkAccess,
+    others: OtherProcesses,
+) -> Result<Vec<SeccompRule>, SandboxSetupError> {
     let mut allowed: Vec<i32> = match network {
-        Network::Off => Vec::new(),
-        Network::On => vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+        NetworkAccess::Off => Vec::new(),
+        NetworkAccess::On => vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     };
     if others == OtherProcesses::Hidden {
         allowed.push(libc::AF_UNIX);
@@ -76,18 +82,19 @@ fn sockets(network: Network, others: OtherProcesses) -> Result<Vec<SeccompRule>,
     }
     let unlisted: Result<Vec<_>, _> = allowed
         .iter()
-        .map(|family| condition(0, SeccompCmpOp::Ne, family.unsigned_abs()))
+        .map(|family| argument_condition(0, SeccompCmpOp::Ne, family.unsigned_abs()))
         .collect();
     Ok(vec![SeccompRule::new(unlisted?).during("seccomp")?])
 }
 
 /// Denies changing the priority of anything but the calling thread.
-fn priorities_of_others() -> Result<Rules, Refused> {
-    let mut rules = Rules::new();
+fn deny_priority_changes() -> Result<SeccompRules, SandboxSetupError> {
+    let mut rules = SeccompRules::new();
     let calls =
         [(libc::SYS_setpriority, libc::PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
     for (call, one_process) in calls {
-        let of_call = [rule(0, SeccompCmpOp::Ne, one_process)?, rule(1, SeccompCmpOp::Ne, 0)?];
+        let of_call =
+            [single_rule(0, SeccompCmpOp::Ne, one_process)?, single_rule(1, SeccompCmpOp::Ne, 0)?];
         rules.insert(call, of_call.into());
     }
     Ok(rules)
@@ -96,23 +103,23 @@ fn priorities_of_others() -> Result<Rules, Refused> {
 /// Makes changes to the scheduling of other threads succeed without effect. The C library names the threads of its own
 /// process by id, which a filter cannot tell from other processes, and it cannot start a thread with an affinity if the
 /// call fails.
-fn schedules_of_others() -> Result<Rules, Refused> {
+fn ignore_schedule_changes() -> Result<SeccompRules, SandboxSetupError> {
     let calls = [
         libc::SYS_sched_setscheduler,
         libc::SYS_sched_setparam,
         libc::SYS_sched_setattr,
         libc::SYS_sched_setaffinity,
     ];
-    calls.iter().map(|call| Ok((*call, vec![rule(0, SeccompCmpOp::Ne, 0)?]))).collect()
+    calls.iter().map(|call| Ok((*call, vec![single_rule(0, SeccompCmpOp::Ne, 0)?]))).collect()
 }
 
 /// Denies injecting input into a terminal.
-fn terminal_input() -> Result<Vec<SeccompRule>, Refused> {
+fn deny_terminal_input() -> Result<Vec<SeccompRule>, SandboxSetupError> {
     let requests = [libc::TIOCSTI, libc::TIOCLINUX];
-    requests.iter().map(|request| rule(1, SeccompCmpOp::Eq, *request as u32)).collect()
+    requests.iter().map(|request| single_rule(1, SeccompCmpOp::Eq, *request as u32)).collect()
 }
 
-fn namespaces() -> Result<Vec<SeccompRule>, Refused> {
+fn deny_namespaces() -> Result<Vec<SeccompRule>, SandboxSetupError> {
     let flags = [
         libc::CLONE_NEWUSER,
         libc::CLONE_NEWNS,
@@ -122,21 +129,21 @@ fn namespaces() -> Result<Vec<SeccompRule>, Refused> {
         libc::CLONE_NEWUTS,
         libc::CLONE_NEWCGROUP,
     ];
-    let masked = |flag: u32| rule(0, SeccompCmpOp::MaskedEq(u64::from(flag)), flag);
+    let masked = |flag: u32| single_rule(0, SeccompCmpOp::MaskedEq(u64::from(flag)), flag);
     flags.iter().map(|flag| masked(flag.unsigned_abs())).collect()
 }
 
 /// Denies creating setuid or setgid files and setting these bits. `mkdir` is safe: the kernel drops the bits from its
 /// mode.
-fn special_modes() -> Result<Rules, Refused> {
-    let mut rules = Rules::new();
+fn deny_setuid_modes() -> Result<SeccompRules, SandboxSetupError> {
+    let mut rules = SeccompRules::new();
     for (call, mode, flags) in MODE_CALLS {
         let mut of_call = Vec::new();
         for bit in [libc::S_ISUID, libc::S_ISGID] {
             for creating in flags.map_or(&[0][..], |_| CREATING) {
-                let mut conditions = vec![masked(*mode, bit)?];
+                let mut conditions = vec![flag_condition(*mode, bit)?];
                 if let Some(flags) = flags {
-                    conditions.push(masked(*flags, creating.unsigned_abs())?);
+                    conditions.push(flag_condition(*flags, creating.unsigned_abs())?);
                 }
                 of_call.push(SeccompRule::new(conditions).during("seccomp")?);
             }
@@ -147,19 +154,23 @@ fn special_modes() -> Result<Rules, Refused> {
 }
 
 /// A condition that is true if all bits of a flag are set in an argument.
-fn masked(argument: u8, flag: u32) -> Result<SeccompCondition, Refused> {
-    condition(argument, SeccompCmpOp::MaskedEq(u64::from(flag)), flag)
+fn flag_condition(argument: u8, flag: u32) -> Result<SeccompCondition, SandboxSetupError> {
+    argument_condition(argument, SeccompCmpOp::MaskedEq(u64::from(flag)), flag)
 }
 
-fn rule(argument: u8, operator: SeccompCmpOp, value: u32) -> Result<SeccompRule, Refused> {
-    SeccompRule::new(vec![condition(argument, operator, value)?]).during("seccomp")
-}
-
-fn condition(
+fn single_rule(
     argument: u8,
     operator: SeccompCmpOp,
     value: u32,
-) -> Result<SeccompCondition, Refused> {
+) -> Result<SeccompRule, SandboxSetupError> {
+    SeccompRule::new(vec![argument_condition(argument, operator, value)?]).during("seccomp")
+}
+
+fn argument_condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u32,
+) -> Result<SeccompCondition, SandboxSetupError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, u64::from(value))
         .during("seccomp")
 }
@@ -167,7 +178,7 @@ fn condition(
 /// Adds the x32 numbers of the calls. On x86-64 every call has a second number for programs with 32-bit pointers, and
 /// some calls (512 to 547) exist only there; a filter without them could be bypassed.
 #[cfg(target_arch = "x86_64")]
-fn with_x32(mut rules: Rules) -> Rules {
+fn with_x32(mut rules: SeccompRules) -> SeccompRules {
     const X32: i64 = 0x4000_0000;
     let second: Vec<_> = rules.iter().map(|(call, rules)| (X32 | call, rules.clone())).collect();
     rules.extend(second);
@@ -176,7 +187,7 @@ fn with_x32(mut rules: Rules) -> Rules {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn with_x32(rules: Rules) -> Rules {
+fn with_x32(rules: SeccompRules) -> SeccompRules {
     rules
 }
 

@@ -7,29 +7,29 @@ use camino::{Utf8Path, Utf8PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::fs::StatVfsMountFlags;
 
-use super::{During, Refused};
-use crate::confinement::Network;
-use crate::confinement::policy::{DEVICES, Policy, RESOLVER, SYSTEM, secrets_beneath};
+use super::{SandboxSetupError, WithStep};
+use crate::confinement::NetworkAccess;
+use crate::confinement::policy::{DEVICES, RESOLVER, SYSTEM, SandboxPolicy, secrets_beneath};
 
 /// The size is for shared memory; nothing else is written to the new root itself.
 const SIZE: &str = "size=256m,mode=755";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum MountAccess {
     Read,
     Write,
 }
 
-struct Entry {
+struct MountEntry {
     source: Utf8PathBuf,
     target: Utf8PathBuf,
-    access: Access,
+    access: MountAccess,
     /// True for a folder of the run, which must never be reached through a link.
     is_private: bool,
 }
 
 /// Builds the new root, switches to it and detaches the old one.
-pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
+pub(super) fn build_root(policy: &SandboxPolicy) -> Result<(), SandboxSetupError> {
     let cwd = std::env::current_dir().during("current folder")?;
     let root = policy.private.join("root");
     std::fs::create_dir_all(&root).during("private folder")?;
@@ -41,54 +41,55 @@ pub(super) fn build(policy: &Policy) -> Result<(), Refused> {
     // A writable folder that contains the private folder is bound with all mounts below it. Unless the new root is
     // unbindable, it would be included half-built, without the mounts that make paths read-only or cover them.
     mount(none, root.as_str(), none, MsFlags::MS_UNBINDABLE, none).during("new root")?;
-    for entry in entries(policy) {
-        bind(&entry, &root)?;
+    for entry in list_mounts(policy) {
+        bind_entry(&entry, &root)?;
     }
-    devices(&root)?;
-    process_files(&root)?;
+    bind_devices(&root)?;
+    mount_proc(&root)?;
     // Only root could read the secrets.
     if rustix::process::geteuid().is_root() {
         cover_secrets(&root)?;
     }
-    Protection::new(policy, &root).apply()?;
+    ProtectedMounts::new(policy, &root).protect_all()?;
     cover_sockets(policy, &root)?;
-    move_to(&root)?;
+    switch_root(&root)?;
     // Resolve the working directory again, inside the new root.
     std::env::set_current_dir(cwd).during("current folder")
 }
 
 /// Lists the mounts, parents before children; for the same path, writable mounts come last and win.
-fn entries(policy: &Policy) -> Vec<Entry> {
+fn list_mounts(policy: &SandboxPolicy) -> Vec<MountEntry> {
     let resolver = match policy.network {
-        Network::Off => &[][..],
-        Network::On => RESOLVER,
+        NetworkAccess::Off => &[][..],
+        NetworkAccess::On => RESOLVER,
     };
     let system = SYSTEM.iter().chain(resolver);
-    let system = system.map(|path| plain_entry(Utf8Path::new(path), Access::Read));
-    let read = policy.read.iter().map(|path| plain_entry(path, Access::Read));
-    let temporary = ["/tmp", "/var/tmp"].map(|target| Entry {
-        source: policy.temporary(),
+    let system = system.map(|path| plain_entry(Utf8Path::new(path), MountAccess::Read));
+    let read = policy.read.iter().map(|path| plain_entry(path, MountAccess::Read));
+    let temporary = ["/tmp", "/var/tmp"].map(|target| MountEntry {
+        source: policy.temporary_folder(),
         target: Utf8PathBuf::from(target),
-        access: Access::Write,
+        access: MountAccess::Write,
         is_private: true,
     });
-    let write = policy.write.iter().map(|path| plain_entry(path, Access::Write));
+    let write = policy.write.iter().map(|path| plain_entry(path, MountAccess::Write));
     let private = policy.private_folders();
-    let private =
-        private.iter().map(|path| Entry { is_private: true, ..plain_entry(path, Access::Write) });
-    let mut entries: Vec<Entry> =
+    let private = private
+        .iter()
+        .map(|path| MountEntry { is_private: true, ..plain_entry(path, MountAccess::Write) });
+    let mut entries: Vec<MountEntry> =
         system.chain(read).chain(temporary).chain(write).chain(private).collect();
     entries.sort_by(|a, b| a.target.components().cmp(b.target.components()));
     entries
 }
 
 /// A mount of a path at the same location.
-fn plain_entry(path: &Utf8Path, access: Access) -> Entry {
-    Entry { source: path.to_owned(), target: path.to_owned(), access, is_private: false }
+fn plain_entry(path: &Utf8Path, access: MountAccess) -> MountEntry {
+    MountEntry { source: path.to_owned(), target: path.to_owned(), access, is_private: false }
 }
 
-fn bind(entry: &Entry, root: &Utf8Path) -> Result<(), Refused> {
-    let target = within(root, &entry.target);
+fn bind_entry(entry: &MountEntry, root: &Utf8Path) -> Result<(), SandboxSetupError> {
+    let target = path_in_root(root, &entry.target);
     let top = entry.target.components().count() == 2;
     if let (true, Ok(link)) = (top, std::fs::read_link(&entry.source)) {
         // `/bin` is `usr/bin` on most systems.
@@ -102,23 +103,27 @@ fn bind(entry: &Entry, root: &Utf8Path) -> Result<(), Refused> {
     bind_to(&source, &target, entry.access)?;
     // Programs may use either path of a folder that is reached through a link.
     if source != entry.source && entry.source == entry.target {
-        bind_to(&source, &within(root, &source), entry.access)?;
+        bind_to(&source, &path_in_root(root, &source), entry.access)?;
     }
     Ok(())
 }
 
-fn bind_to(source: &Utf8Path, target: &Utf8Path, access: Access) -> Result<(), Refused> {
-    mount_point(source, target)?;
+fn bind_to(
+    source: &Utf8Path,
+    target: &Utf8Path,
+    access: MountAccess,
+) -> Result<(), SandboxSetupError> {
+    create_mount_point(source, target)?;
     let none: Option<&str> = None;
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
     mount(Some(source.as_str()), target.as_str(), none, flags, none).during("folders")?;
     match access {
-        Access::Read => read_only(target),
-        Access::Write => Ok(()),
+        MountAccess::Read => remount_read_only(target),
+        MountAccess::Write => Ok(()),
     }
 }
 
-fn mount_point(source: &Utf8Path, target: &Utf8Path) -> Result<(), Refused> {
+fn create_mount_point(source: &Utf8Path, target: &Utf8Path) -> Result<(), SandboxSetupError> {
     if source.is_dir() {
         return std::fs::create_dir_all(target).during("mount points");
     }
@@ -132,7 +137,7 @@ fn mount_point(source: &Utf8Path, target: &Utf8Path) -> Result<(), Refused> {
 }
 
 /// Remounts a folder read-only. Mount flags that the administrator has set must be kept, or the kernel refuses.
-fn read_only(target: &Utf8Path) -> Result<(), Refused> {
+fn remount_read_only(target: &Utf8Path) -> Result<(), SandboxSetupError> {
     let now = rustix::fs::statvfs(target.as_str()).during("read-only folders")?.f_flag;
     let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
     let kept = [
@@ -150,9 +155,13 @@ fn read_only(target: &Utf8Path) -> Result<(), Refused> {
     mount(none, target.as_str(), none, flags, none).during("read-only folders")
 }
 
-fn devices(root: &Utf8Path) -> Result<(), Refused> {
+fn bind_devices(root: &Utf8Path) -> Result<(), SandboxSetupError> {
     for device in DEVICES {
-        bind_to(Utf8Path::new(device), &within(root, Utf8Path::new(device)), Access::Write)?;
+        bind_to(
+            Utf8Path::new(device),
+            &path_in_root(root, Utf8Path::new(device)),
+            MountAccess::Write,
+        )?;
     }
     let links = [
         ("/proc/self/fd", "fd"),
@@ -167,15 +176,15 @@ fn devices(root: &Utf8Path) -> Result<(), Refused> {
 }
 
 /// Hides files and folders that only root may read.
-fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
+fn cover_secrets(root: &Utf8Path) -> Result<(), SandboxSetupError> {
     let empty = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    for target in secrets_beneath(&within(root, Utf8Path::new("/etc"))) {
+    for target in secrets_beneath(&path_in_root(root, Utf8Path::new("/etc"))) {
         match std::fs::metadata(&target) {
             Ok(metadata) if metadata.is_dir() => {
                 mount(Some("tmpfs"), target.as_str(), Some("tmpfs"), empty, Some("size=4k"))
                     .during("secrets")?;
             }
-            Ok(_) => bind_to(Utf8Path::new("/dev/null"), &target, Access::Write)?,
+            Ok(_) => bind_to(Utf8Path::new("/dev/null"), &target, MountAccess::Write)?,
             Err(_) => {}
         }
     }
@@ -183,7 +192,7 @@ fn cover_secrets(root: &Utf8Path) -> Result<(), Refused> {
 }
 
 /// Covers the sockets of the work folder with a device: their servers are processes of the user, outside the sandbox.
-fn cover_sockets(policy: &Policy, root: &Utf8Path) -> Result<(), Refused> {
+fn cover_sockets(policy: &SandboxPolicy, root: &Utf8Path) -> Result<(), SandboxSetupError> {
     let real = policy.dir.canonicalize_utf8().during("folders")?;
     let under_both_names = policy.sockets.iter().flat_map(|socket| {
         let relative = socket.strip_prefix(&policy.dir).unwrap_or(socket);
@@ -193,17 +202,17 @@ fn cover_sockets(policy: &Policy, root: &Utf8Path) -> Result<(), Refused> {
     sockets.sort();
     sockets.dedup();
     for socket in &sockets {
-        let target = within(root, socket);
+        let target = path_in_root(root, socket);
         let is_there = std::fs::symlink_metadata(&target).is_ok_and(|metadata| !metadata.is_dir());
         if is_there && !target.is_symlink() {
-            bind_to(Utf8Path::new("/dev/null"), &target, Access::Read)?;
+            bind_to(Utf8Path::new("/dev/null"), &target, MountAccess::Read)?;
         }
     }
     Ok(())
 }
 
 /// Mounts a `/proc` that shows only the processes of the namespace.
-fn process_files(root: &Utf8Path) -> Result<(), Refused> {
+fn mount_proc(root: &Utf8Path) -> Result<(), SandboxSetupError> {
     let target = root.join("proc");
     std::fs::create_dir_all(&target).during("/proc")?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -211,7 +220,7 @@ fn process_files(root: &Utf8Path) -> Result<(), Refused> {
     mount(Some("proc"), target.as_str(), Some("proc"), flags, none).during("/proc")
 }
 
-fn move_to(root: &Utf8Path) -> Result<(), Refused> {
+fn switch_root(root: &Utf8Path) -> Result<(), SandboxSetupError> {
     std::env::set_current_dir(root).during("new root")?;
     // This stacks the old root on top of the new one, so that it can be detached without a mount point of its own.
     rustix::process::pivot_root(".", ".").during("new root")?;
@@ -219,70 +228,70 @@ fn move_to(root: &Utf8Path) -> Result<(), Refused> {
     std::env::set_current_dir("/").during("new root")
 }
 
-fn within(root: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
+fn path_in_root(root: &Utf8Path, path: &Utf8Path) -> Utf8PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Protected paths beneath the work folder. They become read-only, and every folder above them becomes a mount point,
 /// which can be neither renamed nor removed. Paths that do not exist cannot be mounted over; the guard handles those.
-struct Protection<'a> {
-    policy: &'a Policy,
+struct ProtectedMounts<'a> {
+    policy: &'a SandboxPolicy,
     root: &'a Utf8Path,
     pinned: HashSet<Utf8PathBuf>,
 }
 
-impl<'a> Protection<'a> {
-    fn new(policy: &'a Policy, root: &'a Utf8Path) -> Self {
-        Protection { policy, root, pinned: HashSet::new() }
+impl<'a> ProtectedMounts<'a> {
+    fn new(policy: &'a SandboxPolicy, root: &'a Utf8Path) -> Self {
+        ProtectedMounts { policy, root, pinned: HashSet::new() }
     }
 
-    fn apply(&mut self) -> Result<(), Refused> {
+    fn protect_all(&mut self) -> Result<(), SandboxSetupError> {
         let policy = self.policy;
         // A work folder that is reached through a link is mounted under both paths.
         let mut names = vec![policy.dir.clone(), policy.dir.canonicalize_utf8().during("folders")?];
         names.dedup();
         for dir in &names {
-            policy.protected.iter().try_for_each(|path| self.protect(path, dir))?;
+            policy.protected.iter().try_for_each(|path| self.protect_path(path, dir))?;
         }
         Ok(())
     }
 
-    fn protect(&mut self, path: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
+    fn protect_path(&mut self, path: &Utf8Path, dir: &Utf8Path) -> Result<(), SandboxSetupError> {
         let Ok(relative) = path.strip_prefix(&self.policy.dir) else { return Ok(()) };
         let mut at = dir.to_owned();
         let mut parts = relative.components().peekable();
         while let Some(part) = parts.next() {
             at.push(part);
-            let Ok(metadata) = std::fs::symlink_metadata(within(self.root, &at)) else {
+            let Ok(metadata) = std::fs::symlink_metadata(path_in_root(self.root, &at)) else {
                 return Ok(());
             };
             if metadata.is_symlink() {
                 return self.protect_behind(&at, dir);
             }
             let access = match parts.peek() {
-                Some(_) if metadata.is_dir() => Access::Write,
-                _ => Access::Read,
+                Some(_) if metadata.is_dir() => MountAccess::Write,
+                _ => MountAccess::Read,
             };
-            self.pin(&at, access)?;
+            self.pin_path(&at, access)?;
         }
         Ok(())
     }
 
     /// Protects the target of a link along with the link.
-    fn protect_behind(&mut self, link: &Utf8Path, dir: &Utf8Path) -> Result<(), Refused> {
+    fn protect_behind(&mut self, link: &Utf8Path, dir: &Utf8Path) -> Result<(), SandboxSetupError> {
         let real = dir.canonicalize_utf8().during("folders")?;
         let target = link.canonicalize_utf8();
         match target.as_ref().map(|target| target.strip_prefix(&real)) {
-            Ok(Ok(relative)) => self.protect(&self.policy.dir.join(relative), dir),
+            Ok(Ok(relative)) => self.protect_path(&self.policy.dir.join(relative), dir),
             _ => Ok(()),
         }
     }
 
-    fn pin(&mut self, path: &Utf8Path, access: Access) -> Result<(), Refused> {
+    fn pin_path(&mut self, path: &Utf8Path, access: MountAccess) -> Result<(), SandboxSetupError> {
         if !self.pinned.insert(path.to_owned()) {
             return Ok(());
         }
-        let target = within(self.root, path);
+        let target = path_in_root(self.root, path);
         bind_to(&target, &target, access)
     }
 }

@@ -8,9 +8,11 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::{During, Refused};
-use crate::confinement::Network;
-use crate::confinement::policy::{DEVICES, Policy, RESOLVER, SYSTEM, Walls, secrets_beneath};
+use super::{SandboxSetupError, WithStep};
+use crate::confinement::NetworkAccess;
+use crate::confinement::policy::{
+    DEVICES, RESOLVER, SYSTEM, SandboxLayers, SandboxPolicy, secrets_beneath,
+};
 
 /// The newest ABI version that we know. An older kernel enforces the part that it supports.
 const NEWEST: ABI = ABI::V9;
@@ -28,10 +30,13 @@ const PROCESS_FILES: &[&str] = &[
 ];
 
 /// Restricts this thread and its children. Returns the ABI version in force.
-pub(super) fn apply(policy: &Policy, private: &[OwnedFd]) -> Result<u32, Refused> {
-    let rules = created(policy)?;
-    let rules = with_system(rules, policy)?;
-    let rules = with_folders(rules, policy, private)?;
+pub(super) fn apply_rules(
+    policy: &SandboxPolicy,
+    private: &[OwnedFd],
+) -> Result<u32, SandboxSetupError> {
+    let rules = create_ruleset(policy)?;
+    let rules = add_system_rules(rules, policy)?;
+    let rules = add_folder_rules(rules, policy, private)?;
     let status = rules.restrict_self().during("Landlock")?;
     match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, _) => Err("the kernel does not enforce it").during("Landlock"),
@@ -40,51 +45,59 @@ pub(super) fn apply(policy: &Policy, private: &[OwnedFd]) -> Result<u32, Refused
     }
 }
 
-fn created(policy: &Policy) -> Result<RulesetCreated, Refused> {
+fn create_ruleset(policy: &SandboxPolicy) -> Result<RulesetCreated, SandboxSetupError> {
     let rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST)).during("Landlock")?;
     let rules = match policy.network {
-        Network::Off => rules.handle_access(AccessNet::from_all(NEWEST)).during("Landlock")?,
-        Network::On => rules,
+        NetworkAccess::Off => {
+            rules.handle_access(AccessNet::from_all(NEWEST)).during("Landlock")?
+        }
+        NetworkAccess::On => rules,
     };
     rules.scope(Scope::from_all(NEWEST)).during("Landlock")?.create().during("Landlock")
 }
 
-fn with_system(rules: RulesetCreated, policy: &Policy) -> Result<RulesetCreated, Refused> {
+fn add_system_rules(
+    rules: RulesetCreated,
+    policy: &SandboxPolicy,
+) -> Result<RulesetCreated, SandboxSetupError> {
     let read = AccessFs::from_read(NEWEST);
     let list = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     let (etc, system): (Vec<&str>, Vec<&str>) = SYSTEM.iter().partition(|path| **path == "/etc");
-    let rules = add(rules, system, read)?;
+    let rules = add_paths(rules, system, read)?;
     // With namespaces, mounts cover the secrets.
-    let rules = if policy.walls == Walls::All || !rustix::process::geteuid().is_root() {
-        add(rules, etc, read)?
+    let rules = if policy.walls == SandboxLayers::All || !rustix::process::geteuid().is_root() {
+        add_paths(rules, etc, read)?
     } else {
-        add(rules, etc_without_secrets(), read)?
+        add_paths(rules, etc_without_secrets(), read)?
     };
     let rules = match policy.network {
-        Network::Off => rules,
-        Network::On => add(rules, RESOLVER, read)?,
+        NetworkAccess::Off => rules,
+        NetworkAccess::On => add_paths(rules, RESOLVER, read)?,
     };
-    let rules = add(rules, DEVICES, device)?;
+    let rules = add_paths(rules, DEVICES, device)?;
     match policy.walls {
         // The root contains only what the policy names, so listing it reveals nothing.
-        Walls::All => {
-            let rules = add(rules, ["/"], AccessFs::ReadDir.into())?;
-            let rules = add(rules, ["/dev/shm", "/tmp", "/var/tmp"], AccessFs::from_all(NEWEST))?;
-            add(rules, ["/proc"], list)
+        SandboxLayers::All => {
+            let rules = add_paths(rules, ["/"], AccessFs::ReadDir.into())?;
+            let rules =
+                add_paths(rules, ["/dev/shm", "/tmp", "/var/tmp"], AccessFs::from_all(NEWEST))?;
+            add_paths(rules, ["/proc"], list)
         }
-        Walls::Unprivileged | Walls::FilterOnly => add(rules, PROCESS_FILES, list),
+        SandboxLayers::Unprivileged | SandboxLayers::FilterOnly => {
+            add_paths(rules, PROCESS_FILES, list)
+        }
     }
 }
 
 /// Takes the private folders as handles, because their paths could lead elsewhere by now.
-fn with_folders(
+fn add_folder_rules(
     rules: RulesetCreated,
-    policy: &Policy,
+    policy: &SandboxPolicy,
     private: &[OwnedFd],
-) -> Result<RulesetCreated, Refused> {
-    let rules = add(rules, &policy.read, AccessFs::from_read(NEWEST))?;
-    let mut rules = add(rules, &policy.write, AccessFs::from_all(NEWEST))?;
+) -> Result<RulesetCreated, SandboxSetupError> {
+    let rules = add_paths(rules, &policy.read, AccessFs::from_read(NEWEST))?;
+    let mut rules = add_paths(rules, &policy.write, AccessFs::from_all(NEWEST))?;
     for folder in private {
         let rule = PathBeneath::new(folder, AccessFs::from_all(NEWEST));
         rules = rules.add_rule(rule).during("Landlock")?;
@@ -93,11 +106,11 @@ fn with_folders(
 }
 
 /// Adds rules for paths. Missing paths are skipped: programs cannot reach them either.
-fn add<P: AsRef<std::path::Path>>(
+fn add_paths<P: AsRef<std::path::Path>>(
     rules: RulesetCreated,
     paths: impl IntoIterator<Item = P>,
     access: BitFlags<AccessFs>,
-) -> Result<RulesetCreated, Refused> {
+) -> Result<RulesetCreated, SandboxSetupError> {
     rules.add_rules(path_beneath_rules(paths, access)).during("Landlock")
 }
 

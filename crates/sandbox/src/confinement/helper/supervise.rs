@@ -12,10 +12,10 @@ use rustix::process::{
 };
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
-use super::{During, REFUSED, Refused, exit_code};
-use crate::confinement::guard::OpenPicture;
+use super::{REFUSED, SandboxSetupError, WithStep, exit_code};
+use crate::confinement::guard::OpenGuardSnapshot;
 use crate::process::control_group::ControlGroup;
-use crate::process::measure::{THREADS_PER_PROCESS, UsageWatch, tasks};
+use crate::process::measure::{THREADS_PER_PROCESS, UsageWatch, count_tasks};
 use crate::process::supervisor::{SupervisorOrder, signal_of};
 use crate::process::table::ProcessTable;
 use crate::process::{LimitedResource, UsageLimits};
@@ -33,7 +33,7 @@ const SUPERVISOR_PRIORITY: i32 = -20;
 const KILLED: u8 = 128 + 9;
 
 /// The result of starting a program.
-pub(super) enum Start {
+pub(super) enum ProgramStart {
     /// The process id.
     Child(u32),
     /// The exit code for the failure; the reason is on standard error.
@@ -41,7 +41,7 @@ pub(super) enum Start {
 }
 
 /// The reason to stop waiting for a program.
-enum End {
+enum SupervisionEnd {
     Exited(ExitCode),
     /// The program exceeded a limit.
     Exceeded(LimitedResource),
@@ -49,7 +49,7 @@ enum End {
     Asked,
 }
 
-struct Signals {
+struct SupervisorSignals {
     terminate: SignalStream,
     interrupt: SignalStream,
     quit: SignalStream,
@@ -57,9 +57,9 @@ struct Signals {
     child: SignalStream,
 }
 
-impl Signals {
-    fn listen() -> std::io::Result<Signals> {
-        Ok(Signals {
+impl SupervisorSignals {
+    fn listen() -> std::io::Result<SupervisorSignals> {
+        Ok(SupervisorSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
@@ -69,7 +69,7 @@ impl Signals {
     }
 }
 
-struct Supervisor {
+struct ProgramSupervisor {
     table: ProcessTable,
     watch: UsageWatch,
     group: Option<ControlGroup>,
@@ -81,15 +81,15 @@ struct Supervisor {
 /// Starts a program and supervises it and every descendant until they have ended.
 pub(super) fn supervise(
     order: &SupervisorOrder,
-    start: impl FnOnce() -> Result<Start, Refused>,
-) -> Result<ExitCode, Refused> {
+    start: impl FnOnce() -> Result<ProgramStart, SandboxSetupError>,
+) -> Result<ExitCode, SandboxSetupError> {
     rustix::process::set_child_subreaper(Some(getpid())).during("supervisor")?;
     // The signal is sent when the parent's *thread* ends; only a changed parent id shows that the process has ended.
     rustix::process::set_parent_process_death_signal(Some(Signal::HUP)).during("parent")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.during("supervisor")?;
     let _entered = runtime.enter();
-    let signals = Signals::listen().during("signals")?;
+    let signals = SupervisorSignals::listen().during("signals")?;
     // The parent may have ended before the death signal was set.
     if is_orphan(order.parent) {
         return Ok(ExitCode::from(REFUSED));
@@ -102,7 +102,7 @@ pub(super) fn supervise(
     // restore.
     let guarded = order.guarded.as_ref();
     let picture =
-        guarded.and_then(|guarded| OpenPicture::open(&guarded.picture, &guarded.dir).ok());
+        guarded.and_then(|guarded| OpenGuardSnapshot::open(&guarded.picture, &guarded.dir).ok());
     let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
     let nothing = nothing.during("streams")?;
     let mut group = ControlGroup::enter(&order.limits);
@@ -111,45 +111,48 @@ pub(super) fn supervise(
         group.leave();
     }
     let child = match started? {
-        Start::Child(id) => Pid::from_raw(id.cast_signed()).ok_or("no id").during("start")?,
-        Start::Failed(code) => return Ok(code),
+        ProgramStart::Child(id) => {
+            Pid::from_raw(id.cast_signed()).ok_or("no id").during("start")?
+        }
+        ProgramStart::Failed(code) => return Ok(code),
     };
     watch.open_counters(&table, child.as_raw_nonzero().get());
     // Only root may do this. A supervisor has to run even if the program starts very many processes.
     let _ = rustix::process::setpriority_process(None, SUPERVISOR_PRIORITY);
     let mut supervisor =
-        Supervisor { table, watch, group, parent: order.parent, child, exited: None };
+        ProgramSupervisor { table, watch, group, parent: order.parent, child, exited: None };
     // Release the streams: the caller waits for end of file on standard output, and has to notice when the program no
     // longer reads its input.
     nix::unistd::dup2_stdin(&nothing).during("streams")?;
     nix::unistd::dup2_stdout(&nothing).during("streams")?;
-    let end = runtime.block_on(supervisor.wait(signals));
-    supervisor.end_all();
+    let end = runtime.block_on(supervisor.wait_for_end(signals));
+    supervisor.kill_all();
     if let Some(picture) = picture.filter(|_| is_orphan(order.parent)) {
-        picture.put_right();
+        picture.restore_paths();
     }
     // The report may end this process with a signal, and the control group has to be removed before that.
     drop(supervisor);
-    Ok(report(&end))
+    Ok(report_end(&end))
 }
 
-impl Supervisor {
-    async fn wait(&mut self, mut signals: Signals) -> End {
+impl ProgramSupervisor {
+    async fn wait_for_end(&mut self, mut signals: SupervisorSignals) -> SupervisionEnd {
         let mut next_look = Instant::now() + LOOK_PAUSE_MIN;
         loop {
             if let Some(code) = self.exited {
-                let exceeded = self.exceeded().or_else(|| self.watch.exceeded_at_end(&self.table));
-                return exceeded.map_or(End::Exited(code), End::Exceeded);
+                let exceeded =
+                    self.kernel_exceeded().or_else(|| self.watch.exceeded_at_end(&self.table));
+                return exceeded.map_or(SupervisionEnd::Exited(code), SupervisionEnd::Exceeded);
             }
             tokio::select! {
                 biased;
-                _ = signals.quit.recv() => return End::Asked,
-                _ = signals.hang_up.recv() => if is_orphan(self.parent) { return End::Asked },
-                _ = signals.terminate.recv() => self.forward(Signal::TERM),
-                _ = signals.interrupt.recv() => self.forward(Signal::INT),
-                _ = signals.child.recv() => self.reap(),
+                _ = signals.quit.recv() => return SupervisionEnd::Asked,
+                _ = signals.hang_up.recv() => if is_orphan(self.parent) { return SupervisionEnd::Asked },
+                _ = signals.terminate.recv() => self.forward_signal(Signal::TERM),
+                _ = signals.interrupt.recv() => self.forward_signal(Signal::INT),
+                _ = signals.child.recv() => self.reap_children(),
                 () = tokio::time::sleep(TICK_PAUSE) => {
-                    if let Some(end) = self.tick(&mut next_look) {
+                    if let Some(end) = self.check_usage(&mut next_look) {
                         return end;
                     }
                 }
@@ -159,26 +162,26 @@ impl Supervisor {
 
     /// Measures resource use if it is time to, or if the machine is suddenly crowded with tasks. In the latter case the
     /// program is stopped during the measurement, because a fork bomb would not leave any CPU time for it.
-    fn tick(&mut self, next_look: &mut Instant) -> Option<End> {
+    fn check_usage(&mut self, next_look: &mut Instant) -> Option<SupervisionEnd> {
         if is_orphan(self.parent) {
-            return Some(End::Asked);
+            return Some(SupervisionEnd::Asked);
         }
-        if let Some(exceeded) = self.exceeded() {
-            return Some(End::Exceeded(exceeded));
+        if let Some(exceeded) = self.kernel_exceeded() {
+            return Some(SupervisionEnd::Exceeded(exceeded));
         }
         let (begun, is_crowded) = (Instant::now(), self.watch.is_crowded(&self.table));
         if begun < *next_look && !is_crowded {
             return None;
         }
         if is_crowded {
-            self.forward(Signal::STOP);
+            self.forward_signal(Signal::STOP);
         }
-        if let Some(exceeded) = self.watch.exceeded(&self.table) {
-            return Some(End::Exceeded(exceeded));
+        if let Some(exceeded) = self.watch.exceeded_limit(&self.table) {
+            return Some(SupervisionEnd::Exceeded(exceeded));
         }
         if is_crowded {
             self.watch.accept_crowd(&self.table);
-            self.forward(Signal::CONT);
+            self.forward_signal(Signal::CONT);
         }
         let pause = begun.elapsed().saturating_mul(LOOK_PAUSE_FACTOR);
         *next_look = Instant::now() + pause.clamp(LOOK_PAUSE_MIN, LOOK_PAUSE_MAX);
@@ -186,17 +189,17 @@ impl Supervisor {
     }
 
     /// The limit that the kernel enforced, if a control group is in use.
-    fn exceeded(&self) -> Option<LimitedResource> {
-        self.group.as_ref().and_then(ControlGroup::exceeded)
+    fn kernel_exceeded(&self) -> Option<LimitedResource> {
+        self.group.as_ref().and_then(ControlGroup::exceeded_limit)
     }
 
-    fn forward(&self, signal: Signal) {
+    fn forward_signal(&self, signal: Signal) {
         // Ignore errors: the program may just have ended.
         let _ = kill_process_group(self.child, signal);
     }
 
     /// Reaps all children that have ended, and records the exit code of the program.
-    fn reap(&mut self) {
+    fn reap_children(&mut self) {
         while let Ok(Some((id, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if id == self.child {
                 self.exited = Some(exit_code(status.exit_status(), status.terminating_signal()));
@@ -205,16 +208,16 @@ impl Supervisor {
     }
 
     /// Kills all remaining processes.
-    fn end_all(&mut self) {
+    fn kill_all(&mut self) {
         if let Some(group) = &self.group {
-            group.kill();
+            group.kill_all();
         }
         if self.exited.is_none() {
             // Killing PID 1 of a PID namespace kills all processes in it, however fast they fork.
             let _ = kill_process(self.child, Signal::KILL);
         }
         // The kernel signals a process group atomically, so do this before walking the process table.
-        self.forward(Signal::KILL);
+        self.forward_signal(Signal::KILL);
         if has_no_children() {
             return;
         }
@@ -222,18 +225,18 @@ impl Supervisor {
         let left = self.table.kill_descendants(own, &|_| false);
         // Processes hidden by `hidepid` are not in the table, but the kernel still counts them as children.
         if !self.table.kill_own_children() || left > 0 {
-            super::told(&"some processes of the program could not be ended", REFUSED);
+            super::print_error(&"some processes of the program could not be ended", REFUSED);
         }
     }
 }
 
 /// Sets `RLIMIT_NPROC`. The kernel counts all tasks of the user, so the limit is the machine's present number of tasks
 /// plus the program's share. It does not apply to root.
-fn limit_tasks(table: &ProcessTable, limits: &UsageLimits) -> Result<(), Refused> {
+fn limit_tasks(table: &ProcessTable, limits: &UsageLimits) -> Result<(), SandboxSetupError> {
     match limits.processes_max {
         Some(most) => {
             let own = most.saturating_mul(THREADS_PER_PROCESS);
-            super::limit(Resource::Nproc, tasks(table).saturating_add(own))
+            super::limit_resource(Resource::Nproc, count_tasks(table).saturating_add(own))
         }
         None => Ok(()),
     }
@@ -249,13 +252,13 @@ fn is_orphan(parent: u32) -> bool {
 }
 
 /// Returns the exit code of the program, or ends this process with the signal that reports an exceeded limit.
-fn report(end: &End) -> ExitCode {
+fn report_end(end: &SupervisionEnd) -> ExitCode {
     match end {
-        End::Exited(code) => *code,
-        End::Exceeded(exceeded) => {
+        SupervisionEnd::Exited(code) => *code,
+        SupervisionEnd::Exceeded(exceeded) => {
             let _ = kill_process(getpid(), signal_of(*exceeded));
             ExitCode::from(KILLED)
         }
-        End::Asked => ExitCode::from(KILLED),
+        SupervisionEnd::Asked => ExitCode::from(KILLED),
     }
 }

@@ -7,8 +7,8 @@ use repertoire_journal::{Filter, Journal, JournalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::runs::failed;
-use super::{Answer, Api, Call, Nothing};
+use super::runs::journal_problem;
+use super::{ApiBuilder, ApiCall, ApiResult, Nothing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -19,11 +19,11 @@ const RUNS_MAX: usize = 2_000;
 
 /// Costs over time.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Costs {
+struct CostCurve {
     /// The period of a point.
-    bucket: Bucket,
+    bucket: CostBucket,
     /// The points in chronological order, without gaps; a period without data is 0.
-    points: Vec<Point>,
+    points: Vec<CostPoint>,
     /// The sum of all points, in US dollars.
     total: f64,
     /// True if some usage has no known price.
@@ -34,7 +34,7 @@ struct Costs {
 
 /// The costs in a period.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-struct Point {
+struct CostPoint {
     /// The start of the period, in milliseconds since 1970.
     at_ms: u64,
     /// The start as a short text, in UTC.
@@ -52,7 +52,7 @@ struct Point {
 /// The period of a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Bucket {
+enum CostBucket {
     /// An hour.
     Hour,
     /// A day.
@@ -62,38 +62,42 @@ enum Bucket {
 
 /// The requested range of costs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Which {
+struct CostQuery {
     /// The period of a point; a day by default.
-    bucket: Option<Bucket>,
+    bucket: Option<CostBucket>,
     /// The maximum number of points; 30 by default.
     #[schemars(range(min = 1, max = 200))]
     points: Option<u64>,
 }
 
-pub(super) fn add(api: Api) -> Api {
-    api.add(Method::GET, "/api/v1/costs", "runs", "What runs have cost, over time", costs)
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
+    api.add(Method::GET, "/api/v1/costs", "runs", "What runs have cost, over time", show_costs)
 }
 
-async fn costs(call: Call<Nothing, Which>) -> Answer<Costs> {
+async fn show_costs(call: ApiCall<Nothing, CostQuery>) -> ApiResult<CostCurve> {
     let bucket = call.query.bucket.unwrap_or_default();
     let points = call.query.points.unwrap_or(30);
     if !(1..=POINTS_MAX).contains(&points) {
         let problem = format!("`points` is 1 to {POINTS_MAX}");
-        return Err(crate::http::problem::Problem::bad_request(problem));
+        return Err(crate::http::problem::HttpProblem::bad_request(problem));
     }
     let length = match bucket {
-        Bucket::Hour => HOUR_MS,
-        Bucket::Day => DAY_MS,
+        CostBucket::Hour => HOUR_MS,
+        CostBucket::Day => DAY_MS,
     };
     let last = call.house.now_ms() / length;
     let first = last.saturating_sub(points - 1);
-    let spent = Spent::read(call.house.journal().await.map_err(failed)?, first * length, length)
-        .await
-        .map_err(failed)?;
+    let spent = CostsByPeriod::read_journal(
+        call.house.journal().await.map_err(journal_problem)?,
+        first * length,
+        length,
+    )
+    .await
+    .map_err(journal_problem)?;
     // Leave out empty periods at the start.
     let start = spent.points.keys().next().copied().unwrap_or(last).max(first);
-    let points: Vec<Point> = (start..=last).map(|at| spent.point(at, length)).collect();
-    Ok(Costs {
+    let points: Vec<CostPoint> = (start..=last).map(|at| spent.cost_point(at, length)).collect();
+    Ok(CostCurve {
         bucket,
         total: points.iter().map(|point| point.value).sum(),
         points,
@@ -104,16 +108,20 @@ async fn costs(call: Call<Nothing, Which>) -> Answer<Costs> {
 
 /// The usage of steps, by the period in which they ended.
 #[derive(Default)]
-struct Spent {
+struct CostsByPeriod {
     /// Micro-dollars, tokens and steps.
     points: BTreeMap<u64, (u64, u64, u64)>,
     is_partial: bool,
     is_cut: bool,
 }
 
-impl Spent {
-    async fn read(journal: &Journal, from_ms: u64, length: u64) -> Result<Self, JournalError> {
-        let mut out = Spent::default();
+impl CostsByPeriod {
+    async fn read_journal(
+        journal: &Journal,
+        from_ms: u64,
+        length: u64,
+    ) -> Result<Self, JournalError> {
+        let mut out = CostsByPeriod::default();
         let mut filter = Filter::default();
         let mut looked_at = 0;
         loop {
@@ -126,7 +134,7 @@ impl Spent {
                     }
                     let (cost, tokens, steps) = out.points.entry(at_ms / length).or_default();
                     *cost = cost.saturating_add(step.spent.cost_micro_usd);
-                    *tokens = tokens.saturating_add(step.spent.tokens());
+                    *tokens = tokens.saturating_add(step.spent.total_tokens());
                     *steps += 1;
                     out.is_partial |= step.spent.unpriced;
                 }
@@ -142,11 +150,11 @@ impl Spent {
         }
     }
 
-    fn point(&self, at: u64, length: u64) -> Point {
+    fn cost_point(&self, at: u64, length: u64) -> CostPoint {
         let (cost, tokens, steps) = self.points.get(&at).copied().unwrap_or_default();
         let at_ms = at * length;
         let value = cost as f64 / 1e6;
-        let (year, month, day) = date(at_ms / DAY_MS);
+        let (year, month, day) = date_of_day(at_ms / DAY_MS);
         let label = match length {
             HOUR_MS => format!("{:02}:00", at_ms / HOUR_MS % 24),
             _ => format!("{month:02}-{day:02}"),
@@ -155,13 +163,13 @@ impl Spent {
             HOUR_MS => format!("{year}-{month:02}-{day:02} {label}: ${value:.4}"),
             _ => format!("{year}-{month:02}-{day:02}: ${value:.4}"),
         };
-        Point { at_ms, label, title, value, tokens, steps }
+        CostPoint { at_ms, label, title, value, tokens, steps }
     }
 }
 
 /// Converts a day since 1970 to year, month and day (Gregorian, UTC). The internal year begins in March, so that a
 /// leap day is its last day.
-fn date(day: u64) -> (u64, u64, u64) {
+fn date_of_day(day: u64) -> (u64, u64, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
     // Counted from 1 March of the year 0.
     let day = day + 719_468;
@@ -189,7 +197,7 @@ mod tests {
             (19_782, (2024, 2, 29)),
             (20_773, (2026, 11, 16)),
         ] {
-            assert_eq!(date(day), expected, "{day}");
+            assert_eq!(date_of_day(day), expected, "{day}");
         }
     }
 }

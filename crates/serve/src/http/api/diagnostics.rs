@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::catalog::Catalog;
 use repertoire_text::json::DiagnosticJson;
-use repertoire_text::{Diagnostic, Position, Severity, fs};
+use repertoire_text::{Diagnostic, Severity, TextPosition, fs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Api, Call, Nothing, Page, blocking};
-use crate::house::House;
+use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
+use crate::house::ServeState;
 
 /// The number of lines shown before and after a finding.
 const LINES_AROUND: u32 = 2;
@@ -21,7 +21,7 @@ const LINE_CHARS_MAX: usize = 400;
 
 /// A finding, with the lines it is about.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Found {
+pub(super) struct DiagnosticWithLines {
     /// The file; null if the finding is not about a file.
     path: Option<String>,
     /// The same path, with `~` for the home directory.
@@ -32,21 +32,21 @@ pub(super) struct Found {
     #[serde(flatten)]
     diagnostic: DiagnosticJson,
     /// The end of the finding; absent if it is about the whole file.
-    end: Option<Place>,
+    end: Option<FilePosition>,
     /// The lines around it.
-    lines: Vec<Line>,
+    lines: Vec<SourceLineJson>,
 }
 
 /// A position in a file; both numbers start at 1.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Place {
+struct FilePosition {
     line: u32,
     column: u32,
 }
 
 /// A line of a file.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Line {
+struct SourceLineJson {
     /// The line number, starting at 1.
     number: u32,
     /// The text, cut if it is long.
@@ -57,7 +57,7 @@ struct Line {
 
 /// A filter for findings.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Which {
+struct DiagnosticFilter {
     /// Only findings of this severity.
     severity: Option<Severity>,
     /// Only findings with this code, such as `RS020` or `yaml-syntax`.
@@ -66,8 +66,8 @@ struct Which {
     q: Option<String>,
 }
 
-impl Which {
-    fn wants(&self, found: &Diagnostic) -> bool {
+impl DiagnosticFilter {
+    fn matches_diagnostic(&self, found: &Diagnostic) -> bool {
         let code = self.code.as_deref();
         let is_code = code
             .is_none_or(|code| found.code.id.eq_ignore_ascii_case(code) || found.code.name == code);
@@ -82,18 +82,23 @@ impl Which {
     }
 }
 
-pub(super) fn add(api: Api) -> Api {
-    api.list("/api/v1/diagnostics", "skills", "List what is wrong with skills", list)
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
+    api.list("/api/v1/diagnostics", "skills", "List what is wrong with skills", list_diagnostics)
 }
 
-async fn list(call: Call<Nothing, Which>) -> Answer<Page<Found>> {
-    blocking(move || {
+async fn list_diagnostics(
+    call: ApiCall<Nothing, DiagnosticFilter>,
+) -> ApiResult<ListPage<DiagnosticWithLines>> {
+    run_blocking(move || {
         let catalog = call.house.catalog();
-        let wanted: Vec<&Diagnostic> =
-            catalog.diagnostics().iter().filter(|found| call.query.wants(found)).collect();
-        let page = call.paging.cut(wanted.into_iter())?;
-        Ok(Page {
-            items: with_lines(&call.house, &catalog, page.items),
+        let wanted: Vec<&Diagnostic> = catalog
+            .diagnostics()
+            .iter()
+            .filter(|found| call.query.matches_diagnostic(found))
+            .collect();
+        let page = call.paging.cut_page(wanted.into_iter())?;
+        Ok(ListPage {
+            items: add_source_lines(&call.house, &catalog, page.items),
             next: page.next,
             total: page.total,
         })
@@ -102,11 +107,11 @@ async fn list(call: Call<Nothing, Which>) -> Answer<Page<Found>> {
 }
 
 /// Adds source lines to findings. Files that are not loaded skills are read, each once.
-pub(super) fn with_lines<'c>(
-    house: &House,
+pub(super) fn add_source_lines<'c>(
+    house: &ServeState,
     catalog: &'c Catalog,
     findings: impl IntoIterator<Item = &'c Diagnostic>,
-) -> Vec<Found> {
+) -> Vec<DiagnosticWithLines> {
     let shadowed = catalog.shadowed().iter().map(|lost| &lost.entry);
     let loaded: BTreeMap<&Utf8Path, _> = catalog
         .entries()
@@ -128,30 +133,35 @@ pub(super) fn with_lines<'c>(
                 .as_deref(),
             _ => None,
         };
-        let end = end(diagnostic, text);
-        out.push(Found {
+        let end = end_position(diagnostic, text);
+        out.push(DiagnosticWithLines {
             path: path.map(Utf8Path::to_string),
-            path_short: path.map(|path| catalog.places().shorten(path)),
+            path_short: path.map(|path| catalog.places().shorten_path(path)),
             skill: entry.map(|entry| entry.id.clone()),
             diagnostic: DiagnosticJson::from(diagnostic),
-            lines: text.map_or_else(Vec::new, |text| lines(diagnostic, end.as_ref(), text)),
+            lines: text
+                .map_or_else(Vec::new, |text| surrounding_lines(diagnostic, end.as_ref(), text)),
             end,
         });
     }
     out
 }
 
-fn end(diagnostic: &Diagnostic, text: Option<&str>) -> Option<Place> {
+fn end_position(diagnostic: &Diagnostic, text: Option<&str>) -> Option<FilePosition> {
     let (span, text) = (diagnostic.span?, text?);
     let at = span.range().end;
     if !text.is_char_boundary(at) {
         return None;
     }
-    let Position { line, column } = Position::of(text, at);
-    Some(Place { line, column })
+    let TextPosition { line, column } = TextPosition::of_offset(text, at);
+    Some(FilePosition { line, column })
 }
 
-fn lines(diagnostic: &Diagnostic, end: Option<&Place>, text: &str) -> Vec<Line> {
+fn surrounding_lines(
+    diagnostic: &Diagnostic,
+    end: Option<&FilePosition>,
+    text: &str,
+) -> Vec<SourceLineJson> {
     let Some(start) = diagnostic.position.map(|position| position.line) else { return Vec::new() };
     let last =
         end.map_or(start, |place| if place.column > 1 { place.line } else { place.line - 1 });
@@ -161,7 +171,7 @@ fn lines(diagnostic: &Diagnostic, end: Option<&Place>, text: &str) -> Vec<Line> 
     let shown = numbered
         .skip_while(|(number, _)| *number < first_shown)
         .take_while(|(number, _)| *number <= last.saturating_add(LINES_AROUND));
-    let line = |(number, text): (u32, &str)| Line {
+    let line = |(number, text): (u32, &str)| SourceLineJson {
         number,
         text: text.chars().take(LINE_CHARS_MAX).collect(),
         is_marked: (start..=last).contains(&number),

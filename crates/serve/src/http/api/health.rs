@@ -4,21 +4,21 @@ use http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Answer, Api, Call};
+use super::{ApiBuilder, ApiCall, ApiResult};
 
 /// The health of the daemon.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Health {
+struct DaemonHealth {
     /// Always `ok`.
     status: &'static str,
     /// The version of Repertoire.
     version: &'static str,
 }
 
-pub(super) fn add(api: Api) -> Api {
-    api.add(Method::GET, "/healthz", "daemon", "Whether the daemon answers", health)
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
+    api.add(Method::GET, "/healthz", "daemon", "Whether the daemon answers", show_health)
 }
 
-async fn health(_: Call) -> Answer<Health> {
-    Ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+async fn show_health(_: ApiCall) -> ApiResult<DaemonHealth> {
+    Ok(DaemonHealth { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }

@@ -3,18 +3,18 @@
 use axum::response::{IntoResponse as _, Response};
 use http::header;
 
-use super::runs::failed;
-use super::{Answer, Api, Call};
+use super::runs::journal_problem;
+use super::{ApiBuilder, ApiCall, ApiResult};
 use crate::http::metrics::MEDIA_TYPE;
-use crate::http::openapi::Shape;
+use crate::http::openapi::ResponseShape;
 
-pub(super) fn add(api: Api) -> Api {
-    let shape = Shape::text(MEDIA_TYPE);
-    api.get_other("/metrics", "daemon", "Figures for Prometheus", shape, metrics)
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
+    let shape = ResponseShape::text(MEDIA_TYPE);
+    api.get_other("/metrics", "daemon", "Figures for Prometheus", shape, show_metrics)
 }
 
-async fn metrics(call: Call) -> Answer<Response> {
-    let text = call.house.figures().text(&call.house).await.map_err(failed)?;
+async fn show_metrics(call: ApiCall) -> ApiResult<Response> {
+    let text = call.house.figures().render_text(&call.house).await.map_err(journal_problem)?;
     let kind = format!("{MEDIA_TYPE}; version=1.0.0; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

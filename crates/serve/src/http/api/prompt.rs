@@ -6,22 +6,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::select::Ask;
-use super::{Answer, Api, Call, Nothing};
-use crate::house::{PromptAsk, PromptError};
-use crate::http::problem::Problem;
+use super::select::SelectRequest;
+use super::{ApiBuilder, ApiCall, ApiResult, Nothing};
+use crate::house::{PromptError, PromptRequest};
+use crate::http::problem::HttpProblem;
 
 /// A prompt.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Prompt {
+struct PromptPreviewJson {
     /// The name of the agent.
     agent: String,
     /// The model.
     model: String,
     /// The messages, in order.
-    messages: Vec<MessageJson>,
+    messages: Vec<PromptMessageJson>,
     /// The tools offered, except those of MCP servers: none is started for a preview.
-    tools: Vec<ToolJson>,
+    tools: Vec<PromptToolJson>,
     /// The estimated number of tokens.
     tokens: u64,
     /// The exact body of the request.
@@ -30,7 +30,7 @@ struct Prompt {
 
 /// A message.
 #[derive(Debug, Serialize, JsonSchema)]
-struct MessageJson {
+struct PromptMessageJson {
     /// The author: `system`, `user` or `assistant`.
     role: String,
     /// The text.
@@ -39,7 +39,7 @@ struct MessageJson {
 
 /// A tool.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ToolJson {
+struct PromptToolJson {
     /// The name of the tool.
     name: String,
     /// The description given to the model.
@@ -48,19 +48,21 @@ struct ToolJson {
     parameters: Value,
 }
 
-pub(super) fn add(api: Api) -> Api {
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     let summary = "The exact prompt that an agent would be given; nothing is sent";
-    api.add(Method::POST, "/api/v1/prompt", "selection", summary, prompt)
+    api.add(Method::POST, "/api/v1/prompt", "selection", summary, preview_prompt)
         .refuses(StatusCode::NOT_FOUND, "There is no such agent.")
         .refuses(StatusCode::CONFLICT, "A prompt cannot be made here.")
 }
 
-async fn prompt(call: Call<Nothing, Nothing, Ask>) -> Answer<Prompt> {
-    let ask = call.body.checked()?;
+async fn preview_prompt(
+    call: ApiCall<Nothing, Nothing, SelectRequest>,
+) -> ApiResult<PromptPreviewJson> {
+    let ask = call.body.check_limits()?;
     let Some(make) = call.house.preview().cloned() else {
-        return Err(Problem::new(StatusCode::CONFLICT, "prompts cannot be made here"));
+        return Err(HttpProblem::new(StatusCode::CONFLICT, "prompts cannot be made here"));
     };
-    let ask = PromptAsk {
+    let ask = PromptRequest {
         task: ask.task,
         agent: ask.agent.filter(|agent| !agent.is_empty()),
         skills: ask.skills,
@@ -70,17 +72,17 @@ async fn prompt(call: Call<Nothing, Nothing, Ask>) -> Answer<Prompt> {
         threshold: ask.threshold,
     };
     let made = make(ask).await.map_err(|error| match &error {
-        PromptError::NoAgent(_) => Problem::not_found(error.to_string())
+        PromptError::NoAgent(_) => HttpProblem::not_found(error.to_string())
             .hint("`GET /api/v1/skills?kind=agent` lists agents."),
-        PromptError::Refused(_) => Problem::new(StatusCode::CONFLICT, error.to_string()),
+        PromptError::Refused(_) => HttpProblem::new(StatusCode::CONFLICT, error.to_string()),
     })?;
-    let messages = made.messages.iter().map(|message| message_of(&serde_json::json!(message)));
-    let tools = made.tools.into_iter().map(|tool| ToolJson {
+    let messages = made.messages.iter().map(|message| flatten_message(&serde_json::json!(message)));
+    let tools = made.tools.into_iter().map(|tool| PromptToolJson {
         name: tool.name,
         description: tool.description,
         parameters: tool.parameters,
     });
-    Ok(Prompt {
+    Ok(PromptPreviewJson {
         agent: made.agent.name,
         model: made.model.to_string(),
         messages: messages.collect(),
@@ -91,15 +93,15 @@ async fn prompt(call: Call<Nothing, Nothing, Ask>) -> Answer<Prompt> {
 }
 
 /// Flattens a message for people: its parts one after the other, with non-text parts as JSON.
-fn message_of(message: &Value) -> MessageJson {
+fn flatten_message(message: &Value) -> PromptMessageJson {
     let text = match &message["content"] {
-        Value::Array(parts) => parts.iter().map(text_of).collect::<Vec<_>>().join("\n"),
-        _ => text_of(message),
+        Value::Array(parts) => parts.iter().map(part_text).collect::<Vec<_>>().join("\n"),
+        _ => part_text(message),
     };
-    MessageJson { role: message["role"].as_str().unwrap_or_default().to_owned(), text }
+    PromptMessageJson { role: message["role"].as_str().unwrap_or_default().to_owned(), text }
 }
 
-fn text_of(part: &Value) -> String {
+fn part_text(part: &Value) -> String {
     match part["text"].as_str() {
         Some(text) => text.to_owned(),
         None => part.to_string(),

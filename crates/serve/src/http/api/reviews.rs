@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use http::{Method, StatusCode};
-use repertoire_review::change::{Change, ChangedFile, LineKind};
-use repertoire_review::record::{Depth, Review, Subject};
-use repertoire_review::store::StoreError;
+use repertoire_review::change::{LineKind, ReviewChange, ReviewedFile};
+use repertoire_review::record::{ReviewDepth, ReviewRecord, ReviewSubject};
+use repertoire_review::store::ReviewStoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Api, Call, Page, blocking};
-use crate::http::problem::Problem;
+use super::{ApiBuilder, ApiCall, ApiResult, ListPage, run_blocking};
+use crate::http::problem::HttpProblem;
 
 const TAG: &str = "reviews";
 
 /// An entry of the list of reviews.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Row {
+struct ReviewRow {
     /// The id of the review.
     id: String,
     /// The kind of files it is for.
-    subject: Subject,
+    subject: ReviewSubject,
     /// The depth of the review.
-    depth: Depth,
+    depth: ReviewDepth,
     /// A description of what was reviewed.
     scope: String,
     /// The number of files.
@@ -54,14 +54,14 @@ struct ReviewPath {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChangeJson {
     /// The reviewed files.
-    files: Vec<FileJson>,
+    files: Vec<ReviewedFileJson>,
     /// Files that were not reviewed.
-    skipped: Vec<SkippedJson>,
+    skipped: Vec<SkippedFileJson>,
 }
 
 /// A reviewed file.
 #[derive(Debug, Serialize, JsonSchema)]
-struct FileJson {
+struct ReviewedFileJson {
     /// The path below the repository.
     path: String,
     /// The previous path, if the file was renamed.
@@ -93,7 +93,7 @@ struct HunkJson {
 #[derive(Debug, Serialize, JsonSchema)]
 struct LineJson {
     /// The kind of change.
-    kind: LineWord,
+    kind: LineChangeKind,
     /// The line number in the old file.
     old: Option<u32>,
     /// The line number in the new file.
@@ -105,7 +105,7 @@ struct LineJson {
 /// The kind of change of a line.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum LineWord {
+enum LineChangeKind {
     /// Unchanged.
     Context,
     /// Added.
@@ -116,60 +116,61 @@ enum LineWord {
 
 /// A file that was not reviewed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct SkippedJson {
+struct SkippedFileJson {
     /// The path of the file.
     path: String,
     /// The reason.
     reason: String,
 }
 
-pub(super) fn add(api: Api) -> Api {
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     let no = "It cannot be read, or more than one is called so.";
-    api.list("/api/v1/reviews", TAG, "List reviews of the project, the latest first", list)
-        .add(Method::GET, "/api/v1/reviews/{id}", TAG, "A review, with its findings", show)
+    api.list("/api/v1/reviews", TAG, "List reviews of the project, the latest first", list_reviews)
+        .add(Method::GET, "/api/v1/reviews/{id}", TAG, "A review, with its findings", show_review)
         .refuses(StatusCode::CONFLICT, no)
         .add(
             Method::GET,
             "/api/v1/reviews/{id}/change",
             TAG,
             "The change that a review is about, line by line",
-            change,
+            show_change,
         )
         .refuses(StatusCode::CONFLICT, no)
 }
 
-async fn list(call: Call) -> Answer<Page<Row>> {
-    blocking(move || {
+async fn list_reviews(call: ApiCall) -> ApiResult<ListPage<ReviewRow>> {
+    run_blocking(move || {
         let reviews = call.house.reviews();
-        let page = call.paging.cut(reviews.names().into_iter())?;
-        let row = |name: &String| match reviews.load(name) {
-            Ok(review) => row(&review),
-            Err(error) => broken(name, &error),
+        let page = call.paging.cut_page(reviews.review_ids().into_iter())?;
+        let row = |name: &String| match reviews.load_review(name) {
+            Ok(review) => review_row(&review),
+            Err(error) => broken_review(name, &error),
         };
         let items = page.items.iter().map(row).collect();
-        Ok(Page { items, next: page.next, total: page.total })
+        Ok(ListPage { items, next: page.next, total: page.total })
     })
     .await
 }
 
-async fn show(call: Call<ReviewPath>) -> Answer<Review> {
-    blocking(move || call.house.reviews().load(&call.path.id).map_err(failed)).await
+async fn show_review(call: ApiCall<ReviewPath>) -> ApiResult<ReviewRecord> {
+    run_blocking(move || call.house.reviews().load_review(&call.path.id).map_err(store_problem))
+        .await
 }
 
-async fn change(call: Call<ReviewPath>) -> Answer<ChangeJson> {
-    blocking(move || {
-        let change = call.house.reviews().change(&call.path.id).map_err(failed)?;
-        Ok(of_change(change))
+async fn show_change(call: ApiCall<ReviewPath>) -> ApiResult<ChangeJson> {
+    run_blocking(move || {
+        let change = call.house.reviews().load_change(&call.path.id).map_err(store_problem)?;
+        Ok(change_json(change))
     })
     .await
 }
 
-fn row(review: &Review) -> Row {
+fn review_row(review: &ReviewRecord) -> ReviewRow {
     let mut counts = BTreeMap::new();
     for found in &review.findings {
         *counts.entry(found.severity.to_string().to_lowercase()).or_default() += 1;
     }
-    Row {
+    ReviewRow {
         id: review.id.clone(),
         subject: review.subject,
         depth: review.depth,
@@ -185,11 +186,11 @@ fn row(review: &Review) -> Row {
     }
 }
 
-fn broken(name: &str, error: &StoreError) -> Row {
-    Row {
+fn broken_review(name: &str, error: &ReviewStoreError) -> ReviewRow {
+    ReviewRow {
         id: name.to_owned(),
-        subject: Subject::default(),
-        depth: Depth::default(),
+        subject: ReviewSubject::default(),
+        depth: ReviewDepth::default(),
         scope: String::new(),
         files: 0,
         findings: 0,
@@ -202,26 +203,26 @@ fn broken(name: &str, error: &StoreError) -> Row {
     }
 }
 
-fn of_change(change: Change) -> ChangeJson {
+fn change_json(change: ReviewChange) -> ChangeJson {
     let skipped = change
         .skipped
         .into_iter()
-        .map(|file| SkippedJson { path: file.path.to_string(), reason: file.reason });
+        .map(|file| SkippedFileJson { path: file.path.to_string(), reason: file.reason });
     ChangeJson {
         skipped: skipped.collect(),
-        files: change.files.into_iter().map(of_file).collect(),
+        files: change.files.into_iter().map(file_json).collect(),
     }
 }
 
-fn of_file(file: ChangedFile) -> FileJson {
-    let (added, removed) = (file.added(), file.removed());
+fn file_json(file: ReviewedFile) -> ReviewedFileJson {
+    let (added, removed) = (file.added_count(), file.removed_count());
     let hunks = file.hunks.into_iter().map(|hunk| HunkJson {
         old_start: hunk.old_start,
         new_start: hunk.new_start,
         section: hunk.section,
-        lines: hunk.lines.into_iter().map(of_line).collect(),
+        lines: hunk.lines.into_iter().map(line_json).collect(),
     });
-    FileJson {
+    ReviewedFileJson {
         path: file.path.to_string(),
         old_path: file.old_path.map(|path| path.to_string()),
         language: file.language,
@@ -231,12 +232,12 @@ fn of_file(file: ChangedFile) -> FileJson {
     }
 }
 
-fn of_line(line: repertoire_review::change::Line) -> LineJson {
+fn line_json(line: repertoire_review::change::HunkLine) -> LineJson {
     LineJson {
         kind: match line.kind {
-            LineKind::Context => LineWord::Context,
-            LineKind::Added => LineWord::Added,
-            LineKind::Removed => LineWord::Removed,
+            LineKind::Context => LineChangeKind::Context,
+            LineKind::Added => LineChangeKind::Added,
+            LineKind::Removed => LineChangeKind::Removed,
         },
         old: line.old,
         new: line.new,
@@ -244,16 +245,16 @@ fn of_line(line: repertoire_review::change::Line) -> LineJson {
     }
 }
 
-fn failed(error: StoreError) -> Problem {
+fn store_problem(error: ReviewStoreError) -> HttpProblem {
     let status = match &error {
-        StoreError::NotFound { .. } | StoreError::None { .. } => StatusCode::NOT_FOUND,
-        StoreError::Write { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        ReviewStoreError::NotFound { .. } | ReviewStoreError::None { .. } => StatusCode::NOT_FOUND,
+        ReviewStoreError::Write { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::CONFLICT,
     };
-    let problem = Problem::new(status, error.to_string());
+    let problem = HttpProblem::new(status, error.to_string());
     match error {
-        StoreError::None { .. } => problem.hint("`rep review` makes one."),
-        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => {
+        ReviewStoreError::None { .. } => problem.hint("`rep review` makes one."),
+        ReviewStoreError::NotFound { .. } | ReviewStoreError::Ambiguous { .. } => {
             problem.hint("`GET /api/v1/reviews` lists them.")
         }
         _ => problem,

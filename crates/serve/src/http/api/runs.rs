@@ -1,26 +1,26 @@
 //! Runs: lists, details, and commands from people.
 
-mod order;
+mod commands;
 mod output;
 
 use http::{Method, StatusCode};
 use repertoire::runs::{
-    self, DiffError, RunDiffJson, RunJson, RunRow, RunTask, TasksDone, events_of,
+    self, RunDiffError, RunDiffJson, RunJson, RunListRow, RunTask, TasksDone, events_of,
 };
 use repertoire_journal::{Event, Filter, JournalError, Run, RunStatus, Step};
 use repertoire_plan::PlanState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Api, Call, Nothing, Page};
-use crate::house::House;
-use crate::http::problem::Problem;
+use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing};
+use crate::house::ServeState;
+use crate::http::problem::HttpProblem;
 
 const TAG: &str = "runs";
 
 /// A filter for runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Which {
+struct RunFilter {
     /// Only runs with this status.
     status: Option<RunStatus>,
     /// Only runs of this kind, such as `plan`.
@@ -31,7 +31,7 @@ struct Which {
 
 /// The path of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct RunPath {
+pub(super) struct RunIdPath {
     /// The id of the run, the start or end of it, its name, or `last`.
     pub(super) id: String,
 }
@@ -51,26 +51,37 @@ struct RunPlan {
     learnings: Vec<String>,
 }
 
-pub(super) fn add(api: Api) -> Api {
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     let ambiguous = "More than one run is called so.";
     let api = api
-        .list("/api/v1/runs", TAG, "List runs, the newest first", list)
-        .add(Method::GET, "/api/v1/runs/{id}", TAG, "Everything about a run", show)
+        .list("/api/v1/runs", TAG, "List runs, the newest first", list_runs)
+        .add(Method::GET, "/api/v1/runs/{id}", TAG, "Everything about a run", show_run)
         .refuses(StatusCode::CONFLICT, ambiguous)
-        .list("/api/v1/runs/{id}/steps", TAG, "The steps of a run", steps)
+        .list("/api/v1/runs/{id}/steps", TAG, "The steps of a run", list_run_steps)
         .refuses(StatusCode::CONFLICT, ambiguous)
-        .list("/api/v1/runs/{id}/events", TAG, "What happened to a run, from its start", events)
+        .list(
+            "/api/v1/runs/{id}/events",
+            TAG,
+            "What happened to a run, from its start",
+            list_run_events,
+        )
         .refuses(StatusCode::CONFLICT, ambiguous)
-        .add(Method::GET, "/api/v1/runs/{id}/plan", TAG, "How far the plan of a run is", plan)
+        .add(
+            Method::GET,
+            "/api/v1/runs/{id}/plan",
+            TAG,
+            "How far the plan of a run is",
+            show_run_plan,
+        )
         .refuses(StatusCode::CONFLICT, ambiguous)
-        .add(Method::GET, "/api/v1/runs/{id}/diff", TAG, "What a run changed", diff)
+        .add(Method::GET, "/api/v1/runs/{id}/diff", TAG, "What a run changed", show_run_diff)
         .refuses(StatusCode::CONFLICT, "What it changed cannot be told, or no run is meant alone.");
-    order::add(output::add(api))
+    commands::add_endpoints(output::add_endpoints(api))
 }
 
-async fn list(call: Call<Nothing, Which>) -> Answer<Page<RunRow>> {
-    let journal = call.house.journal().await.map_err(failed)?;
-    journal.reap().await.map_err(failed)?;
+async fn list_runs(call: ApiCall<Nothing, RunFilter>) -> ApiResult<ListPage<RunListRow>> {
+    let journal = call.house.journal().await.map_err(journal_problem)?;
+    journal.requeue_expired().await.map_err(journal_problem)?;
     let before = match call.paging.cursor {
         None => None,
         Some(_) => Some(call.paging.start()? as u64),
@@ -80,84 +91,109 @@ async fn list(call: Call<Nothing, Which>) -> Answer<Page<RunRow>> {
         statuses: call.query.status.into_iter().collect(),
         kind: call.query.kind,
         workspace: here.then(|| call.house.project().to_string()),
-        limit: u32::try_from(call.paging.limit()?).unwrap_or(u32::MAX),
+        limit: u32::try_from(call.paging.page_limit()?).unwrap_or(u32::MAX),
         before,
     };
-    let page = runs::rows(journal, &filter, &mut 0).await.map_err(failed)?;
-    Ok(Page { items: page.items, next: page.next.map(|next| next.to_string()), total: None })
+    let page = runs::rows(journal, &filter, &mut 0).await.map_err(journal_problem)?;
+    Ok(ListPage { items: page.items, next: page.next.map(|next| next.to_string()), total: None })
 }
 
-async fn show(call: Call<RunPath>) -> Answer<RunJson> {
-    let run = find(&call.house, &call.path).await?;
-    let left_behind = call.house.left_behind(&run.id);
-    RunJson::gather(call.house.journal().await.map_err(failed)?, run, &left_behind)
+async fn show_run(call: ApiCall<RunIdPath>) -> ApiResult<RunJson> {
+    let run = find_run(&call.house, &call.path).await?;
+    let left_behind = call.house.run_output_dir(&run.id);
+    RunJson::gather(call.house.journal().await.map_err(journal_problem)?, run, &left_behind)
         .await
-        .map_err(failed)
+        .map_err(journal_problem)
 }
 
-async fn steps(call: Call<RunPath>) -> Answer<Page<Step>> {
-    let run = find(&call.house, &call.path).await?;
-    let steps = call.house.journal().await.map_err(failed)?.steps(&run.id).await.map_err(failed)?;
-    call.paging.cut(steps.into_iter())
+async fn list_run_steps(call: ApiCall<RunIdPath>) -> ApiResult<ListPage<Step>> {
+    let run = find_run(&call.house, &call.path).await?;
+    let steps = call
+        .house
+        .journal()
+        .await
+        .map_err(journal_problem)?
+        .steps(&run.id)
+        .await
+        .map_err(journal_problem)?;
+    call.paging.cut_page(steps.into_iter())
 }
 
-async fn events(call: Call<RunPath>) -> Answer<Page<Event>> {
-    let run = find(&call.house, &call.path).await?;
-    let (after, limit) = (call.paging.start()? as u64, call.paging.limit()?);
+async fn list_run_events(call: ApiCall<RunIdPath>) -> ApiResult<ListPage<Event>> {
+    let run = find_run(&call.house, &call.path).await?;
+    let (after, limit) = (call.paging.start()? as u64, call.paging.page_limit()?);
     let most = u32::try_from(limit).unwrap_or(u32::MAX);
     let items = call
         .house
         .journal()
         .await
-        .map_err(failed)?
+        .map_err(journal_problem)?
         .events(&run.id, after, most)
         .await
-        .map_err(failed)?;
+        .map_err(journal_problem)?;
     let last = items.last().map(|event| event.seq);
     let next = last.filter(|seq| *seq < run.seq).map(|seq| seq.to_string());
-    Ok(Page { items, next, total: usize::try_from(run.seq).ok() })
+    Ok(ListPage { items, next, total: usize::try_from(run.seq).ok() })
 }
 
-async fn plan(call: Call<RunPath>) -> Answer<RunPlan> {
-    let run = find(&call.house, &call.path).await?;
-    let events =
-        events_of(call.house.journal().await.map_err(failed)?, &run.id).await.map_err(failed)?;
+async fn show_run_plan(call: ApiCall<RunIdPath>) -> ApiResult<RunPlan> {
+    let run = find_run(&call.house, &call.path).await?;
+    let events = events_of(call.house.journal().await.map_err(journal_problem)?, &run.id)
+        .await
+        .map_err(journal_problem)?;
     let state = PlanState::replay(&events);
     Ok(RunPlan {
-        tasks: RunTask::all(&state),
-        done: TasksDone::of(&state),
+        tasks: RunTask::from_state(&state),
+        done: TasksDone::from_state(&state),
         fallback: state.fallback,
         steering: state.steering,
         learnings: state.learnings,
     })
 }
 
-async fn diff(call: Call<RunPath>) -> Answer<RunDiffJson> {
-    let run = find(&call.house, &call.path).await?;
-    let git = call.house.git(run.workspace.as_str().into());
-    let left_behind = call.house.left_behind(&run.id);
-    let found =
-        runs::diff(call.house.journal().await.map_err(failed)?, &run, &git, &left_behind).await;
+async fn show_run_diff(call: ApiCall<RunIdPath>) -> ApiResult<RunDiffJson> {
+    let run = find_run(&call.house, &call.path).await?;
+    let git = call.house.git_in(run.workspace.as_str().into());
+    let left_behind = call.house.run_output_dir(&run.id);
+    let found = runs::run_diff(
+        call.house.journal().await.map_err(journal_problem)?,
+        &run,
+        &git,
+        &left_behind,
+    )
+    .await;
     found.map_err(|error| {
-        let problem = Problem::new(StatusCode::CONFLICT, error.to_string());
+        let problem = HttpProblem::new(StatusCode::CONFLICT, error.to_string());
         match error {
-            DiffError::Nothing { .. } => problem.hint("It changes something in its first step."),
-            DiffError::Gone { path, source, .. } => {
+            RunDiffError::Nothing { .. } => problem.hint("It changes something in its first step."),
+            RunDiffError::Gone { path, source, .. } => {
                 problem.hint(format!("{path} cannot be read either: {source}."))
             }
-            DiffError::Journal(error) => failed(error),
+            RunDiffError::Journal(error) => journal_problem(error),
         }
     })
 }
 
 /// Finds the run with this id.
-async fn find(house: &House, path: &RunPath) -> Answer<Run> {
-    house.journal().await.map_err(failed)?.reap().await.map_err(failed)?;
-    house.journal().await.map_err(failed)?.find(&path.id).await.map_err(failed)
+async fn find_run(house: &ServeState, path: &RunIdPath) -> ApiResult<Run> {
+    house
+        .journal()
+        .await
+        .map_err(journal_problem)?
+        .requeue_expired()
+        .await
+        .map_err(journal_problem)?;
+    house
+        .journal()
+        .await
+        .map_err(journal_problem)?
+        .find_run(&path.id)
+        .await
+        .map_err(journal_problem)
 }
 
 /// Maps a journal error to a problem: not found, conflict, or internal error.
-pub(super) fn failed(error: JournalError) -> Problem {
+pub(super) fn journal_problem(error: JournalError) -> HttpProblem {
     let status = match &error {
         JournalError::NotFound { .. } => StatusCode::NOT_FOUND,
         JournalError::Ambiguous { .. }
@@ -167,7 +203,7 @@ pub(super) fn failed(error: JournalError) -> Problem {
         | JournalError::TooLarge { .. } => StatusCode::CONFLICT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let problem = Problem::new(status, error.to_string());
+    let problem = HttpProblem::new(status, error.to_string());
     match error {
         JournalError::NotFound { .. } => problem.hint("`GET /api/v1/runs` lists them."),
         JournalError::Ambiguous { .. } => problem.hint("Name it by its whole id."),

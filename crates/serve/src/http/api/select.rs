@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use http::Method;
-use repertoire_select::json::{MatchJson, WhyJson};
-use repertoire_select::{Selection, Selector, Settings, Task};
-use repertoire_skill::trust::Trust;
+use repertoire_select::json::{ExplanationJson, MatchJson};
+use repertoire_select::{Selection, SelectionSettings, SkillSelector, Task};
+use repertoire_skill::trust::TrustLevel;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Answer, Api, Call, Nothing, blocking, whole};
-use crate::http::problem::Problem;
+use super::{ApiBuilder, ApiCall, ApiResult, Nothing, run_blocking, whole};
+use crate::http::problem::HttpProblem;
 
 /// The maximum number of hints or paths of a task.
 const NAMES_MAX: usize = 100;
@@ -21,7 +21,7 @@ const PICKS_MAX: u64 = 50;
 /// A task to select skills for.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ask {
+pub(super) struct SelectRequest {
     /// The text of the task.
     pub(super) task: String,
     /// Skills requested by name.
@@ -51,46 +51,47 @@ pub(super) struct Ask {
     explain: bool,
 }
 
-impl Ask {
+impl SelectRequest {
     /// Refuses values above the limits.
-    pub(super) fn checked(self) -> Answer<Self> {
+    pub(super) fn check_limits(self) -> ApiResult<Self> {
         if self.skills.len() > NAMES_MAX || self.paths.len() > NAMES_MAX {
             let detail = format!("`skills` and `paths` have at most {NAMES_MAX}");
-            return Err(Problem::bad_request(detail));
+            return Err(HttpProblem::bad_request(detail));
         }
         if self.max.is_some_and(|max| max > PICKS_MAX) {
-            return Err(Problem::bad_request(format!("`max` is 0 to {PICKS_MAX}")));
+            return Err(HttpProblem::bad_request(format!("`max` is 0 to {PICKS_MAX}")));
         }
         if self.threshold.is_some_and(|threshold| !(0.0..=1.0).contains(&threshold)) {
-            return Err(Problem::bad_request("`threshold` is 0 to 1"));
+            return Err(HttpProblem::bad_request("`threshold` is 0 to 1"));
         }
         Ok(self)
     }
 }
 
-pub(super) fn add(api: Api) -> Api {
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     let summary = "Pick skills for a task, with scores and reasons";
-    api.add(Method::POST, "/api/v1/select", "selection", summary, select)
+    api.add(Method::POST, "/api/v1/select", "selection", summary, select_skills)
 }
 
-async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
-    let (ask, house) = (call.body.checked()?, call.house);
-    blocking(move || {
+async fn select_skills(call: ApiCall<Nothing, Nothing, SelectRequest>) -> ApiResult<MatchJson> {
+    let (ask, house) = (call.body.check_limits()?, call.house);
+    run_blocking(move || {
         let (catalog, selector) = house.selector();
         let configured = *selector.settings();
-        let selector = selector.with_settings(Settings {
+        let selector = selector.with_settings(SelectionSettings {
             threshold: ask.threshold.unwrap_or(configured.threshold),
             max_skills: ask.max.map_or(configured.max_skills, |max| max as usize),
             ..configured
         });
         let explain = ask.explain;
-        let task = task(ask);
+        let task = to_task(ask);
         let start = Instant::now();
         let selection = selector.select(&task);
         let took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let explained = if explain { explained(&selector, &task, &selection) } else { Vec::new() };
+        let explained =
+            if explain { explain_selection(&selector, &task, &selection) } else { Vec::new() };
         let is_untrusted = |name: &&String| {
-            catalog.get(name.as_str()).is_some_and(|entry| entry.trust == Trust::Untrusted)
+            catalog.get(name.as_str()).is_some_and(|entry| entry.trust == TrustLevel::Untrusted)
         };
         let untrusted = selection.picks.iter().map(|pick| &pick.name).filter(is_untrusted).cloned();
         Ok(MatchJson {
@@ -98,14 +99,14 @@ async fn select(call: Call<Nothing, Nothing, Ask>) -> Answer<MatchJson> {
             skills: catalog.entries().iter().filter(|entry| !entry.skill.is_agent()).count(),
             took_us,
             explained,
-            ..MatchJson::of(&task, selection, selector.settings().threshold)
+            ..MatchJson::from_selection(&task, selection, selector.settings().threshold)
         })
     })
     .await
 }
 
 /// Builds the task. Paths are only matched against globs and never opened, so any path is accepted.
-fn task(ask: Ask) -> Task {
+fn to_task(ask: SelectRequest) -> Task {
     Task {
         text: ask.task,
         hints: ask.skills,
@@ -117,12 +118,16 @@ fn task(ask: Ask) -> Task {
 }
 
 /// Explains the verdict of every stage on the picks and the near misses.
-fn explained(selector: &Selector, task: &Task, selection: &Selection) -> Vec<WhyJson> {
+fn explain_selection(
+    selector: &SkillSelector,
+    task: &Task,
+    selection: &Selection,
+) -> Vec<ExplanationJson> {
     let picked = selection.picks.iter().map(|pick| &pick.name);
     let missed = selection.near_misses.iter().map(|miss| &miss.name);
     picked
         .chain(missed)
         .filter_map(|name| selector.explain(task, name))
-        .map(WhyJson::from)
+        .map(ExplanationJson::from)
         .collect()
 }

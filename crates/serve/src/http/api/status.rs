@@ -3,16 +3,16 @@
 use http::Method;
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::render::list::{ListSummary, RootJson};
-use repertoire_skill::trust::Trust;
+use repertoire_skill::trust::TrustLevel;
 use repertoire_text::Severity;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Answer, Api, Call};
+use super::{ApiBuilder, ApiCall, ApiResult};
 
 /// A summary of what is served.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Status {
+struct DaemonStatusJson {
     /// The version of Repertoire.
     version: &'static str,
     /// The folder that is served.
@@ -28,7 +28,7 @@ struct Status {
     /// The number of skills that are not trusted, or have changed since they were.
     untrusted: usize,
     /// Counts of findings.
-    findings: Findings,
+    findings: FindingCounts,
     /// The roots that skills come from, in order.
     roots: Vec<RootJson>,
     /// The time of the daemon, in milliseconds since 1970.
@@ -37,7 +37,7 @@ struct Status {
 
 /// Counts of findings.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Findings {
+struct FindingCounts {
     /// Violations of rules that others rely on.
     errors: usize,
     /// Things that work but may surprise.
@@ -46,30 +46,31 @@ struct Findings {
     infos: usize,
 }
 
-pub(super) fn add(api: Api) -> Api {
-    api.add(Method::GET, "/api/v1/status", "daemon", "What is served, in numbers", status)
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
+    api.add(Method::GET, "/api/v1/status", "daemon", "What is served, in numbers", show_status)
 }
 
-async fn status(call: Call) -> Answer<Status> {
+async fn show_status(call: ApiCall) -> ApiResult<DaemonStatusJson> {
     let catalog = call.house.catalog();
     let project = call.house.project();
-    let untrusted = |entry: &&repertoire_skill::catalog::Entry| entry.trust != Trust::Trusted;
-    Ok(Status {
+    let untrusted =
+        |entry: &&repertoire_skill::catalog::CatalogEntry| entry.trust != TrustLevel::Trusted;
+    Ok(DaemonStatusJson {
         version: env!("CARGO_PKG_VERSION"),
         project: project.to_string(),
-        project_short: catalog.places().shorten(project),
+        project_short: catalog.places().shorten_path(project),
         profile: catalog.profile().id.as_str().to_owned(),
         generation: catalog.generation(),
-        skills: ListSummary::of(&catalog),
+        skills: ListSummary::from_catalog(&catalog),
         untrusted: catalog.entries().iter().filter(untrusted).count(),
-        findings: findings(&catalog),
-        roots: catalog.roots().iter().map(RootJson::of).collect(),
+        findings: count_findings(&catalog),
+        roots: catalog.roots().iter().map(RootJson::from_report).collect(),
         now_ms: call.house.now_ms(),
     })
 }
 
-fn findings(catalog: &Catalog) -> Findings {
-    let mut out = Findings::default();
+fn count_findings(catalog: &Catalog) -> FindingCounts {
+    let mut out = FindingCounts::default();
     for found in catalog.diagnostics() {
         match found.severity {
             Severity::Error => out.errors += 1,

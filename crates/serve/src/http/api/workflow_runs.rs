@@ -4,37 +4,41 @@ use std::collections::BTreeMap;
 
 use http::{Method, StatusCode};
 use repertoire_flow::StepView;
-use repertoire_flow::driver::desk::{DeskError, Standing};
-use repertoire_flow::driver::shown::{GateJson, RunRow, StatusJson, gate_in_question};
-use repertoire_flow::driver::{Listed, Run, RunError, ScriptRun};
-use repertoire_flow::engine::{Choice, verdict};
-use repertoire_flow::state::{Review, Status, Waiting};
-use repertoire_flow::step::{Addressing, view};
+use repertoire_flow::driver::json_output::{
+    GateJson, StatusJson, WorkflowRunListRow, default_gate,
+};
+use repertoire_flow::driver::operations::{AnyWorkflowRun, WorkflowOperationError};
+use repertoire_flow::driver::{
+    ScriptRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry,
+};
+use repertoire_flow::engine::{PersonChoice, compute_verdict};
+use repertoire_flow::state::{GateReview, WaitReason, WorkflowRunStatus};
+use repertoire_flow::step::{StepAddressing, build_view};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Api, Call, Nothing, Page, blocking};
-use crate::house::House;
-use crate::http::problem::Problem;
+use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
+use crate::house::ServeState;
+use crate::http::problem::HttpProblem;
 
 const TAG: &str = "workflows";
 
 /// An entry of the list of runs; the run's folder may be unreadable.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Row {
+struct WorkflowRunRow {
     /// The run.
     #[serde(flatten)]
-    row: RunRow,
+    row: WorkflowRunListRow,
     /// The reason why the run cannot be read, if so; all other fields are empty then.
     broken: Option<String>,
 }
 
 /// A filter for runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Which {
+struct WorkflowRunFilter {
     /// Only runs in this state.
-    state: Option<WhichState>,
+    state: Option<WorkflowRunStateFilter>,
     /// Only runs of this workflow.
     workflow: Option<String>,
     /// Only runs of the project that is served.
@@ -44,7 +48,7 @@ struct Which {
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum WhichState {
+enum WorkflowRunStateFilter {
     /// Waiting for an agent.
     Active,
     /// Waiting for a person.
@@ -57,28 +61,28 @@ enum WhichState {
     Broken,
 }
 
-impl WhichState {
+impl WorkflowRunStateFilter {
     fn as_str(self) -> &'static str {
         match self {
-            WhichState::Active => "active",
-            WhichState::Waiting => "waiting",
-            WhichState::Done => "done",
-            WhichState::Aborted => "aborted",
-            WhichState::Broken => "broken",
+            WorkflowRunStateFilter::Active => "active",
+            WorkflowRunStateFilter::Waiting => "waiting",
+            WorkflowRunStateFilter::Done => "done",
+            WorkflowRunStateFilter::Aborted => "aborted",
+            WorkflowRunStateFilter::Broken => "broken",
         }
     }
 }
 
 /// The path of a run.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct RunPath {
+struct WorkflowRunPath {
     /// The id of the run, or a prefix of it.
     id: String,
 }
 
 /// The state of a run.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Shown {
+struct WorkflowRunJson {
     /// The stored status.
     #[serde(flatten)]
     status: StatusJson,
@@ -93,7 +97,7 @@ struct Shown {
 /// A person's decision.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Decide {
+struct ChoiceRequest {
     /// One of the `choices` of the run.
     choice: String,
     /// The reason, for the record.
@@ -104,55 +108,67 @@ struct Decide {
 /// A person's answers.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Answers {
+struct AnswersRequest {
     /// The answers, by question id.
     answers: BTreeMap<String, String>,
 }
 
-pub(super) fn add(api: Api) -> Api {
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     let no = "It makes no sense for the run as it is, or the run cannot be read.";
-    api.list("/api/v1/workflow-runs", TAG, "List runs of workflows, the latest first", list)
-        .add(Method::GET, "/api/v1/workflow-runs/{id}", TAG, "Where a run is", show)
-        .refuses(StatusCode::CONFLICT, no)
-        .add(
-            Method::POST,
-            "/api/v1/workflow-runs/{id}/choice",
-            TAG,
-            "Decide how a run that has stopped goes on",
-            choose,
-        )
-        .refuses(StatusCode::CONFLICT, no)
-        .add(
-            Method::POST,
-            "/api/v1/workflow-runs/{id}/answers",
-            TAG,
-            "Answer what an agent has asked",
-            answer,
-        )
-        .refuses(StatusCode::CONFLICT, no)
+    api.list(
+        "/api/v1/workflow-runs",
+        TAG,
+        "List runs of workflows, the latest first",
+        list_workflow_runs,
+    )
+    .add(Method::GET, "/api/v1/workflow-runs/{id}", TAG, "Where a run is", show_workflow_run)
+    .refuses(StatusCode::CONFLICT, no)
+    .add(
+        Method::POST,
+        "/api/v1/workflow-runs/{id}/choice",
+        TAG,
+        "Decide how a run that has stopped goes on",
+        decide_workflow_run,
+    )
+    .refuses(StatusCode::CONFLICT, no)
+    .add(
+        Method::POST,
+        "/api/v1/workflow-runs/{id}/answers",
+        TAG,
+        "Answer what an agent has asked",
+        answer_questions,
+    )
+    .refuses(StatusCode::CONFLICT, no)
 }
 
-async fn list(call: Call<Nothing, Which>) -> Answer<Page<Row>> {
-    blocking(move || {
+async fn list_workflow_runs(
+    call: ApiCall<Nothing, WorkflowRunFilter>,
+) -> ApiResult<ListPage<WorkflowRunRow>> {
+    run_blocking(move || {
         let project = call.house.project().to_string();
-        let wants = |row: &Row| {
+        let wants = |row: &WorkflowRunRow| {
             call.query.state.is_none_or(|state| row.row.state == state.as_str())
                 && call.query.workflow.as_ref().is_none_or(|name| row.row.workflow == *name)
                 && (!call.query.here.unwrap_or(false) || row.row.folder == project)
         };
-        let all = call.house.workflows().list().map_err(failed)?;
-        let rows: Vec<Row> = all.iter().map(row).filter(|row| wants(row)).collect();
-        call.paging.cut(rows.into_iter())
+        let all = call.house.workflow_runs().list_runs().map_err(run_problem)?;
+        let rows: Vec<WorkflowRunRow> =
+            all.iter().map(workflow_run_row).filter(|row| wants(row)).collect();
+        call.paging.cut_page(rows.into_iter())
     })
     .await
 }
 
-fn row(listed: &Listed) -> Row {
+fn workflow_run_row(listed: &WorkflowRunListEntry) -> WorkflowRunRow {
     match listed {
-        Listed::Run { head, state } => Row { row: RunRow::new(head, state), broken: None },
-        Listed::Script(run) => Row { row: RunRow::of_script(run), broken: None },
-        Listed::Broken { id, error } => {
-            let row = RunRow {
+        WorkflowRunListEntry::Run { head, state } => {
+            WorkflowRunRow { row: WorkflowRunListRow::new(head, state), broken: None }
+        }
+        WorkflowRunListEntry::Script(run) => {
+            WorkflowRunRow { row: WorkflowRunListRow::of_script(run), broken: None }
+        }
+        WorkflowRunListEntry::Broken { id, error } => {
+            let row = WorkflowRunListRow {
                 run: id.clone(),
                 workflow: String::new(),
                 state: "broken",
@@ -164,93 +180,103 @@ fn row(listed: &Listed) -> Row {
                 begun_ms: 0,
                 updated_ms: 0,
             };
-            Row { row, broken: Some(error.to_string()) }
+            WorkflowRunRow { row, broken: Some(error.to_string()) }
         }
     }
 }
 
-async fn show(call: Call<RunPath>) -> Answer<Shown> {
-    blocking(move || standing(&call.house, &call.path.id)).await
+async fn show_workflow_run(call: ApiCall<WorkflowRunPath>) -> ApiResult<WorkflowRunJson> {
+    run_blocking(move || load_run(&call.house, &call.path.id)).await
 }
 
-async fn choose(call: Call<RunPath, Nothing, Decide>) -> Answer<Shown> {
-    let Decide { choice, note } = call.body;
-    let id = resolve(&call.house, &call.path.id)?;
+async fn decide_workflow_run(
+    call: ApiCall<WorkflowRunPath, Nothing, ChoiceRequest>,
+) -> ApiResult<WorkflowRunJson> {
+    let ChoiceRequest { choice, note } = call.body;
+    let id = resolve_run(&call.house, &call.path.id)?;
     let cancel = CancellationToken::new();
     let note = note.unwrap_or_default();
     // Spawn a task, so that a client that disconnects does not abort a script half way.
     let house = call.house.clone();
     let run = id.clone();
     let decided = tokio::spawn(async move {
-        house.desk().choose(&run, &choice, &note, &cancel).await.map_err(refused)
+        house
+            .workflow_desk()
+            .apply_choice(&run, &choice, &note, &cancel)
+            .await
+            .map_err(decision_problem)
     });
     let decided = decided.await.map_err(|error| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("it was not decided: {error}"))
+        HttpProblem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("it was not decided: {error}"))
     });
     decided??;
-    blocking(move || standing(&call.house, &id)).await
+    run_blocking(move || load_run(&call.house, &id)).await
 }
 
-async fn answer(call: Call<RunPath, Nothing, Answers>) -> Answer<Shown> {
-    blocking(move || {
-        let id = resolve(&call.house, &call.path.id)?;
-        if call.house.workflows().is_script(&id).map_err(failed)? {
+async fn answer_questions(
+    call: ApiCall<WorkflowRunPath, Nothing, AnswersRequest>,
+) -> ApiResult<WorkflowRunJson> {
+    run_blocking(move || {
+        let id = resolve_run(&call.house, &call.path.id)?;
+        if call.house.workflow_runs().is_script(&id).map_err(run_problem)? {
             let detail = "a script asks no questions that can be answered here";
-            return Err(Problem::new(StatusCode::CONFLICT, detail));
+            return Err(HttpProblem::new(StatusCode::CONFLICT, detail));
         }
-        let answered = call.house.desk().answer(&id, call.body.answers);
-        match answered.map_err(refused)? {
-            Standing::Workflow(run) => Ok(of_workflow(&run)),
-            Standing::Script(run) => Ok(of_script(&run)),
+        let answered = call.house.workflow_desk().answer(&id, call.body.answers);
+        match answered.map_err(decision_problem)? {
+            AnyWorkflowRun::Workflow(run) => Ok(workflow_run_json(&run)),
+            AnyWorkflowRun::Script(run) => Ok(script_run_json(&run)),
         }
     })
     .await
 }
 
-fn resolve(house: &House, wanted: &str) -> Answer<String> {
-    house.workflows().resolve(wanted).map_err(failed)
+fn resolve_run(house: &ServeState, wanted: &str) -> ApiResult<String> {
+    house.workflow_runs().resolve_id(wanted).map_err(run_problem)
 }
 
-fn standing(house: &House, wanted: &str) -> Answer<Shown> {
-    let runs = house.workflows();
-    if runs.is_script(wanted).map_err(failed)? {
-        Ok(of_script(&runs.open_script(wanted).map_err(failed)?))
+fn load_run(house: &ServeState, wanted: &str) -> ApiResult<WorkflowRunJson> {
+    let runs = house.workflow_runs();
+    if runs.is_script(wanted).map_err(run_problem)? {
+        Ok(script_run_json(&runs.open_script(wanted).map_err(run_problem)?))
     } else {
-        Ok(of_workflow(&runs.open(wanted).map_err(failed)?))
+        Ok(workflow_run_json(&runs.open_run(wanted).map_err(run_problem)?))
     }
 }
 
-fn of_workflow(run: &Run) -> Shown {
-    let none = Review::default();
-    let gate = gate_in_question(run).map(|(step, gate)| {
+fn workflow_run_json(run: &StoredWorkflowRun) -> WorkflowRunJson {
+    let none = GateReview::default();
+    let gate = default_gate(run).map(|(step, gate)| {
         let review = run.state.reviews.get(&step.id).unwrap_or(&none);
-        GateJson::new(run, &step.id, gate, review, &verdict(gate, review))
+        GateJson::new(run, &step.id, gate, review, &compute_verdict(gate, review))
     });
     let choices = match &run.state.status {
         // Questions have to be answered; no choice is offered.
-        Status::Waiting(Waiting::Questions { .. }) => Vec::new(),
-        Status::Waiting(waiting) => Choice::possible(&run.workflow, waiting),
+        WorkflowRunStatus::Waiting(WaitReason::Questions { .. }) => Vec::new(),
+        WorkflowRunStatus::Waiting(waiting) => {
+            PersonChoice::possible_choices(&run.workflow, waiting)
+        }
         _ => Vec::new(),
     };
-    Shown {
-        status: StatusJson::of(run),
-        view: view(&run.workflow, &run.state, &Addressing::Run).ok(),
+    WorkflowRunJson {
+        status: StatusJson::from_run(run),
+        view: build_view(&run.workflow, &run.state, &StepAddressing::Run).ok(),
         gate,
         choices: choices.iter().map(ToString::to_string).collect(),
     }
 }
 
 /// The state of a script run. Scripts have a state of their own, of which only the position maps to a workflow's.
-fn of_script(run: &ScriptRun) -> Shown {
+fn script_run_json(run: &ScriptRun) -> WorkflowRunJson {
     let is_waiting = run.status() == "waiting";
-    let row = RunRow::of_script(run);
+    let row = WorkflowRunListRow::of_script(run);
     let message = row.waiting_for.clone().unwrap_or_default();
     let status = StatusJson {
         status: match run.status() {
-            "waiting" => Status::Waiting(Waiting::Error { message }),
-            "done" => Status::Done,
-            "aborted" => Status::Aborted,
-            _ => Status::Active,
+            "waiting" => WorkflowRunStatus::Waiting(WaitReason::Error { message }),
+            "done" => WorkflowRunStatus::Done,
+            "aborted" => WorkflowRunStatus::Aborted,
+            _ => WorkflowRunStatus::Active,
         },
         run: row,
         parameters: BTreeMap::new(),
@@ -262,32 +288,34 @@ fn of_script(run: &ScriptRun) -> Shown {
         fingerprint: String::new(),
     };
     let choices = if is_waiting { vec!["continue".to_owned(), "abort".to_owned()] } else { vec![] };
-    Shown { status, view: Some(run.view()), gate: None, choices }
+    WorkflowRunJson { status, view: Some(run.view()), gate: None, choices }
 }
 
 /// Maps an error of the run store to a problem.
-pub(super) fn failed(error: RunError) -> Problem {
+pub(super) fn run_problem(error: WorkflowRunError) -> HttpProblem {
     let status = match &error {
-        RunError::NotFound { .. } => StatusCode::NOT_FOUND,
-        RunError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        WorkflowRunError::NotFound { .. } => StatusCode::NOT_FOUND,
+        WorkflowRunError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::CONFLICT,
     };
-    let problem = Problem::new(status, error.to_string());
+    let problem = HttpProblem::new(status, error.to_string());
     match error {
-        RunError::NotFound { .. } | RunError::Ambiguous { .. } => {
+        WorkflowRunError::NotFound { .. } | WorkflowRunError::Ambiguous { .. } => {
             problem.hint("`GET /api/v1/workflow-runs` lists them.")
         }
-        RunError::InUse { .. } => problem.hint("Try again in a moment."),
-        RunError::Refused(_) => problem.hint("The run itself says what can be done."),
+        WorkflowRunError::InUse { .. } => problem.hint("Try again in a moment."),
+        WorkflowRunError::Refused(_) => problem.hint("The run itself says what can be done."),
         _ => problem,
     }
 }
 
-fn refused(error: DeskError) -> Problem {
+fn decision_problem(error: WorkflowOperationError) -> HttpProblem {
     match error {
-        DeskError::Run(error) => failed(error),
-        DeskError::NoChoice { .. } => Problem::new(StatusCode::CONFLICT, error.to_string())
-            .hint("The run itself says what can be chosen."),
-        error => Problem::new(StatusCode::CONFLICT, error.to_string()),
+        WorkflowOperationError::Run(error) => run_problem(error),
+        WorkflowOperationError::NoChoice { .. } => {
+            HttpProblem::new(StatusCode::CONFLICT, error.to_string())
+                .hint("The run itself says what can be chosen.")
+        }
+        error => HttpProblem::new(StatusCode::CONFLICT, error.to_string()),
     }
 }

@@ -2,9 +2,9 @@
 
 use axum::response::{IntoResponse as _, Response};
 use http::{Method, StatusCode, header};
-use repertoire_flow::driver::find::{FindError, find};
-use repertoire_flow::driver::shown::{WorkflowJson, WorkflowRow, rows};
-use repertoire_flow::file::Loaded;
+use repertoire_flow::driver::find::{FindError, find_workflow};
+use repertoire_flow::driver::json_output::{WorkflowJson, WorkflowRow, rows};
+use repertoire_flow::file::LoadedWorkflow;
 use repertoire_flow::graph;
 use repertoire_flow::workflow::Workflow;
 use repertoire_skill::catalog::Catalog;
@@ -12,37 +12,37 @@ use repertoire_text::json::DiagnosticJson;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::skills::not_found;
-use super::{Answer, Api, Call, Nothing, Page, blocking};
-use crate::http::openapi::Shape;
-use crate::http::problem::Problem;
+use super::skills::skill_not_found;
+use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
+use crate::http::openapi::ResponseShape;
+use crate::http::problem::HttpProblem;
 
 const TAG: &str = "workflows";
 
 /// A filter for workflows.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Which {
+struct WorkflowFilter {
     /// Also list the workflows of sub-agents.
     all: Option<bool>,
 }
 
 /// The path of a workflow.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct NamePath {
+struct WorkflowNamePath {
     /// The name, or `skill/name` for the workflow of a sub-agent (with `%2F` for the slash).
     name: String,
 }
 
 /// The requested diagram.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct WhichRun {
+struct DiagramQuery {
     /// A run of the workflow, whose current step is highlighted.
     run: Option<String>,
 }
 
 /// A workflow with its diagnostics.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Shown {
+struct WorkflowWithDiagnostics {
     /// The workflow.
     #[serde(flatten)]
     shown: WorkflowJson,
@@ -50,69 +50,71 @@ struct Shown {
     diagnostics: Vec<DiagnosticJson>,
 }
 
-pub(super) fn add(api: Api) -> Api {
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     let unreadable = "It cannot be read, or is a script.";
-    api.list("/api/v1/workflows", TAG, "List workflows", list)
-        .add(Method::GET, "/api/v1/workflows/{name}", TAG, "The steps of a workflow", show)
+    api.list("/api/v1/workflows", TAG, "List workflows", list_workflows)
+        .add(Method::GET, "/api/v1/workflows/{name}", TAG, "The steps of a workflow", show_workflow)
         .refuses(StatusCode::CONFLICT, unreadable)
         .get_other(
             "/api/v1/workflows/{name}/graph.svg",
             TAG,
             "A workflow as a picture",
-            Shape::text("image/svg+xml"),
-            picture,
+            ResponseShape::text("image/svg+xml"),
+            show_diagram,
         )
         .refuses(StatusCode::CONFLICT, "It cannot be read, is a script, or the run is of another.")
 }
 
-async fn list(call: Call<Nothing, Which>) -> Answer<Page<WorkflowRow>> {
-    blocking(move || {
+async fn list_workflows(
+    call: ApiCall<Nothing, WorkflowFilter>,
+) -> ApiResult<ListPage<WorkflowRow>> {
+    run_blocking(move || {
         let catalog = call.house.catalog();
         let all = call.query.all.unwrap_or(false);
         let mut found: Vec<WorkflowRow> =
             catalog.entries().iter().flat_map(|entry| rows(entry, all)).collect();
         found.sort_by(|a, b| a.name.cmp(&b.name));
-        call.paging.cut(found.into_iter())
+        call.paging.cut_page(found.into_iter())
     })
     .await
 }
 
-async fn show(call: Call<NamePath>) -> Answer<Shown> {
-    blocking(move || {
+async fn show_workflow(call: ApiCall<WorkflowNamePath>) -> ApiResult<WorkflowWithDiagnostics> {
+    run_blocking(move || {
         let catalog = call.house.catalog();
-        let loaded = load(&catalog, &call.path.name)?;
+        let loaded = load_workflow(&catalog, &call.path.name)?;
         let path = loaded.source.path().to_string();
         let checked = loaded.checked.as_ref();
         let fingerprint = checked.map(|checked| checked.fingerprint().as_str().to_owned());
         let can_run = checked.is_some();
         let diagnostics = loaded.diagnostics.iter().map(DiagnosticJson::from).collect();
-        let workflow = readable(loaded)?;
+        let workflow = require_readable(loaded)?;
         let parameters = workflow.parameters.clone().into_iter().collect();
         let shown = WorkflowJson { workflow, path, fingerprint, can_run, parameters };
-        Ok(Shown { shown, diagnostics })
+        Ok(WorkflowWithDiagnostics { shown, diagnostics })
     })
     .await
 }
 
-async fn picture(call: Call<NamePath, WhichRun>) -> Answer<Response> {
-    blocking(move || {
+async fn show_diagram(call: ApiCall<WorkflowNamePath, DiagramQuery>) -> ApiResult<Response> {
+    run_blocking(move || {
         // A run continues with the workflow it was started with, even if the file has changed.
         let drawn = match &call.query.run {
             Some(run) => {
-                let run = call.house.workflows().open(run);
-                let run = run.map_err(super::workflow_runs::failed)?;
+                let run = call.house.workflow_runs().open_run(run);
+                let run = run.map_err(super::workflow_runs::run_problem)?;
                 let (of, asked) = (&run.state.workflow, &call.path.name);
                 if of != asked {
                     let detail =
                         format!("run `{}` is one of `{of}`, not of `{asked}`", run.state.run);
-                    return Err(Problem::new(StatusCode::CONFLICT, detail)
+                    return Err(HttpProblem::new(StatusCode::CONFLICT, detail)
                         .hint("`GET /api/v1/workflow-runs?workflow=` lists the runs of one."));
                 }
-                graph::svg_lit(run.workflow.workflow(), Some(&run.state.step))
+                graph::render_svg_at_step(run.workflow.workflow(), Some(&run.state.step))
             }
             None => {
                 let catalog = call.house.catalog();
-                graph::svg(&readable(load(&catalog, &call.path.name)?)?)
+                graph::render_svg(&require_readable(load_workflow(&catalog, &call.path.name)?)?)
             }
         };
         Ok(([(header::CONTENT_TYPE, "image/svg+xml")], drawn).into_response())
@@ -120,24 +122,24 @@ async fn picture(call: Call<NamePath, WhichRun>) -> Answer<Response> {
     .await
 }
 
-fn load(catalog: &Catalog, name: &str) -> Answer<Loaded> {
-    let found = find(catalog, name).map_err(|error| match &error {
-        FindError::NoSkill(missing) => not_found(missing),
-        FindError::Script { .. } => Problem::new(StatusCode::CONFLICT, error.to_string())
+fn load_workflow(catalog: &Catalog, name: &str) -> ApiResult<LoadedWorkflow> {
+    let found = find_workflow(catalog, name).map_err(|error| match &error {
+        FindError::NoSkill(missing) => skill_not_found(missing),
+        FindError::Script { .. } => HttpProblem::new(StatusCode::CONFLICT, error.to_string())
             .hint("A script prints its steps as it is run, and has none to show."),
-        FindError::NoWorkflow { .. } => Problem::not_found(error.to_string())
+        FindError::NoWorkflow { .. } => HttpProblem::not_found(error.to_string())
             .hint("`GET /api/v1/workflows` lists those that are."),
         FindError::NoSuchWorkflow { has, .. } => {
-            Problem::not_found(error.to_string()).hint(format!("There are {}.", has.join(", ")))
+            HttpProblem::not_found(error.to_string()).hint(format!("There are {}.", has.join(", ")))
         }
     });
     Ok(found?.1)
 }
 
-fn readable(loaded: Loaded) -> Answer<Workflow> {
+fn require_readable(loaded: LoadedWorkflow) -> ApiResult<Workflow> {
     let name = loaded.name;
     loaded.workflow.ok_or_else(|| {
         let detail = format!("workflow `{name}` cannot be read");
-        Problem::new(StatusCode::CONFLICT, detail).hint("`rep workflow check` says why.")
+        HttpProblem::new(StatusCode::CONFLICT, detail).hint("`rep workflow check` says why.")
     })
 }

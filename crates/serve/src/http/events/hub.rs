@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use repertoire_journal::{Cursor, Event, Journal, JournalError, RunId};
+use repertoire_journal::{Event, EventCursor, Journal, JournalError, RunId};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
-use super::news::SkillsNews;
-use crate::house::News;
+use super::messages::SkillsReloaded;
+use crate::house::CatalogNews;
 
 /// The maximum number of events in the ring.
 pub const RING_EVENTS_MAX: usize = 4_096;
@@ -32,37 +32,37 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// An item that is sent to listeners.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct HubItem {
     /// The cursor after it; `None` for news that are not in the journal.
-    pub(super) cursor: Option<Cursor>,
+    pub(super) cursor: Option<EventCursor>,
     /// The run it is about.
     pub(super) run: Option<RunId>,
     /// The text as sent.
     pub(super) text: Bytes,
 }
 
-impl Item {
-    pub(super) fn event(cursor: Cursor, event: &Event) -> Self {
+impl HubItem {
+    pub(super) fn from_event(cursor: EventCursor, event: &Event) -> Self {
         let data = serde_json::to_string(event).unwrap_or_default();
         let text = format!("id: {cursor}\nevent: run\ndata: {data}\n\n");
-        Item { cursor: Some(cursor), run: Some(event.run.clone()), text: text.into() }
+        HubItem { cursor: Some(cursor), run: Some(event.run.clone()), text: text.into() }
     }
 
-    fn skills(news: &SkillsNews) -> Self {
+    fn from_skills_news(news: &SkillsReloaded) -> Self {
         let data = serde_json::to_string(news).unwrap_or_default();
         let text = format!("event: skills\ndata: {data}\n\n");
-        Item { cursor: None, run: None, text: text.into() }
+        HubItem { cursor: None, run: None, text: text.into() }
     }
 }
 
 /// The ring and the task that fills it. The task ends when the hub is dropped.
-pub struct Hub {
-    shared: Arc<Shared>,
+pub struct EventHub {
+    shared: Arc<HubShared>,
     task: AbortHandle,
 }
 
-struct Shared {
-    ring: Mutex<Ring>,
+struct HubShared {
+    ring: Mutex<EventRing>,
     /// The number after that of the newest item.
     head: watch::Sender<u64>,
     listeners: Arc<()>,
@@ -70,23 +70,23 @@ struct Shared {
 
 /// The newest items, with increasing numbers.
 #[derive(Debug, Default)]
-struct Ring {
-    items: VecDeque<Item>,
+struct EventRing {
+    items: VecDeque<HubItem>,
     bytes: usize,
     /// The number of the oldest item.
     first: u64,
     /// The cursor just before the oldest item.
-    before: Cursor,
+    before: EventCursor,
     /// The cursor of the newest item.
-    at: Cursor,
+    at: EventCursor,
 }
 
-impl Ring {
-    fn end(&self) -> u64 {
+impl EventRing {
+    fn end_number(&self) -> u64 {
         self.first + self.items.len() as u64
     }
 
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: HubItem) {
         self.bytes += item.text.len();
         self.at = item.cursor.unwrap_or(self.at);
         self.items.push_back(item);
@@ -101,11 +101,11 @@ impl Ring {
     }
 
     /// The number of the first item after a cursor, if the ring still has everything after it.
-    fn number_after(&self, cursor: Cursor) -> Option<u64> {
+    fn number_after(&self, cursor: EventCursor) -> Option<u64> {
         if cursor < self.before {
             return None;
         }
-        let is_seen = |item: &Item| item.cursor.is_some_and(|at| at <= cursor);
+        let is_seen = |item: &HubItem| item.cursor.is_some_and(|at| at <= cursor);
         // News without a cursor belong to the event before them.
         let last_seen = self.items.iter().rposition(is_seen);
         Some(self.first + last_seen.map_or(0, |at| at as u64 + 1))
@@ -113,24 +113,24 @@ impl Ring {
 }
 
 /// A position in the ring.
-pub(super) struct Listener {
-    shared: Arc<Shared>,
+pub(super) struct EventListener {
+    shared: Arc<HubShared>,
     next: u64,
-    at: Cursor,
+    at: EventCursor,
     head: watch::Receiver<u64>,
     /// Held only for its reference count, which is the number of listeners.
     _counted: Arc<()>,
 }
 
 /// The result of waiting for items.
-pub(super) enum Heard {
+pub(super) enum ListenResult {
     /// Items in order, at least one.
-    Items(Vec<Item>),
+    Items(Vec<HubItem>),
     /// The next item is no longer in the ring.
     Lost,
 }
 
-impl Hub {
+impl EventHub {
     /// Starts reading the journal, from now on.
     ///
     /// # Errors
@@ -140,134 +140,136 @@ impl Hub {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub(crate) async fn start(
+    pub(crate) async fn start_reading(
         journal: Journal,
-        news: broadcast::Receiver<News>,
+        news: broadcast::Receiver<CatalogNews>,
     ) -> Result<Self, JournalError> {
         let at = journal.last_cursor().await?;
-        let ring = Ring { before: at, at, ..Ring::default() };
-        let shared = Arc::new(Shared {
+        let ring = EventRing { before: at, at, ..EventRing::default() };
+        let shared = Arc::new(HubShared {
             ring: Mutex::new(ring),
             head: watch::Sender::new(0),
             listeners: Arc::new(()),
         });
-        let task = tokio::spawn(fill(Arc::clone(&shared), journal, news, at)).abort_handle();
-        Ok(Hub { shared, task })
+        let task = tokio::spawn(fill_ring(Arc::clone(&shared), journal, news, at)).abort_handle();
+        Ok(EventHub { shared, task })
     }
 
     /// Listens for items that are added from now on.
-    pub(super) fn listen(&self) -> Listener {
+    pub(super) fn listen_from_now(&self) -> EventListener {
         let (next, at) = {
-            let ring = self.shared.ring();
-            (ring.end(), ring.at)
+            let ring = self.shared.lock_ring();
+            (ring.end_number(), ring.at)
         };
-        self.shared.listener(next, at)
+        self.shared.new_listener(next, at)
     }
 
     /// Listens after a cursor; `None` if the ring no longer has everything after it.
-    pub(super) fn listen_after(&self, cursor: Cursor) -> Option<Listener> {
-        let next = self.shared.ring().number_after(cursor)?;
-        Some(self.shared.listener(next, cursor))
+    pub(super) fn listen_after(&self, cursor: EventCursor) -> Option<EventListener> {
+        let next = self.shared.lock_ring().number_after(cursor)?;
+        Some(self.shared.new_listener(next, cursor))
     }
 
     /// The cursor just before the oldest item of the ring.
-    pub(super) fn begins_behind(&self) -> Cursor {
-        self.shared.ring().before
+    pub(super) fn oldest_cursor(&self) -> EventCursor {
+        self.shared.lock_ring().before
     }
 
     /// The number of listeners.
-    pub fn listeners(&self) -> usize {
+    pub fn listener_count(&self) -> usize {
         Arc::strong_count(&self.shared.listeners) - 1
     }
 
     /// The size of the ring in bytes.
-    pub fn bytes(&self) -> usize {
-        self.shared.ring().bytes
+    pub fn ring_bytes(&self) -> usize {
+        self.shared.lock_ring().bytes
     }
 }
 
-impl Drop for Hub {
+impl Drop for EventHub {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Shared {
-    fn ring(&self) -> MutexGuard<'_, Ring> {
+impl HubShared {
+    fn lock_ring(&self) -> MutexGuard<'_, EventRing> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn listener(self: &Arc<Self>, next: u64, at: Cursor) -> Listener {
+    fn new_listener(self: &Arc<Self>, next: u64, at: EventCursor) -> EventListener {
         let (shared, head) = (Arc::clone(self), self.head.subscribe());
-        Listener { shared, next, at, head, _counted: Arc::clone(&self.listeners) }
+        EventListener { shared, next, at, head, _counted: Arc::clone(&self.listeners) }
     }
 
-    fn push(&self, items: impl IntoIterator<Item = Item>) {
+    fn push_items(&self, items: impl IntoIterator<Item = HubItem>) {
         let end = {
-            let mut ring = self.ring();
+            let mut ring = self.lock_ring();
             items.into_iter().for_each(|item| ring.push(item));
-            ring.end()
+            ring.end_number()
         };
         self.head.send_replace(end);
     }
 }
 
-impl Listener {
+impl EventListener {
     /// The cursor of the last item received.
-    pub(super) fn cursor(&self) -> Cursor {
+    pub(super) fn cursor(&self) -> EventCursor {
         self.at
     }
 
     /// Waits for the next items, at most `items_max`.
-    pub(super) async fn next(&mut self, items_max: usize) -> Heard {
+    pub(super) async fn next_items(&mut self, items_max: usize) -> ListenResult {
         loop {
             self.head.borrow_and_update();
-            match self.take(items_max) {
-                Some(Heard::Items(items)) if items.is_empty() => {}
+            match self.take_items(items_max) {
+                Some(ListenResult::Items(items)) if items.is_empty() => {}
                 Some(heard) => return heard,
                 None => {}
             }
             if self.head.changed().await.is_err() {
                 // The hub was dropped, so nothing can follow.
-                return Heard::Lost;
+                return ListenResult::Lost;
             }
         }
     }
 
-    fn take(&mut self, items_max: usize) -> Option<Heard> {
-        let ring = self.shared.ring();
+    fn take_items(&mut self, items_max: usize) -> Option<ListenResult> {
+        let ring = self.shared.lock_ring();
         if self.next < ring.first {
-            return Some(Heard::Lost);
+            return Some(ListenResult::Lost);
         }
         let start = usize::try_from(self.next - ring.first).ok()?;
         let mut bytes = 0;
-        let fits = |item: &&Item| {
+        let fits = |item: &&HubItem| {
             let first = bytes == 0;
             bytes += item.text.len();
             first || bytes <= HANDED_BYTES_MAX
         };
         let waiting = ring.items.iter().skip(start).take(items_max);
-        let items: Vec<Item> = waiting.take_while(fits).cloned().collect();
+        let items: Vec<HubItem> = waiting.take_while(fits).cloned().collect();
         self.next += items.len() as u64;
         self.at = items.iter().rev().find_map(|item| item.cursor).unwrap_or(self.at);
-        Some(Heard::Items(items))
+        Some(ListenResult::Items(items))
     }
 }
 
 /// Fills the ring until the task is aborted.
-async fn fill(
-    shared: Arc<Shared>,
+async fn fill_ring(
+    shared: Arc<HubShared>,
     journal: Journal,
-    mut news: broadcast::Receiver<News>,
-    mut at: Cursor,
+    mut news: broadcast::Receiver<CatalogNews>,
+    mut at: EventCursor,
 ) {
-    let mut changes = journal.changes();
+    let mut changes = journal.subscribe_changes();
     loop {
-        match journal.tail(at, READ_MAX).await {
+        match journal.tail_events(at, READ_MAX).await {
             Ok(events) if events.is_empty() => {}
             Ok(events) => {
                 at = events.last().map_or(at, |(cursor, _)| *cursor);
-                shared.push(events.iter().map(|(cursor, event)| Item::event(*cursor, event)));
+                shared.push_items(
+                    events.iter().map(|(cursor, event)| HubItem::from_event(*cursor, event)),
+                );
                 continue;
             }
             // Retry later: listeners get the events then, and there is no caller to report the error to.
@@ -276,8 +278,8 @@ async fn fill(
         tokio::select! {
             _ = changes.next(LOOK) => {}
             told = news.recv() => match told {
-                Ok(News::Skills(reload)) => shared.push([Item::skills(&SkillsNews::of(&reload))]),
-                Err(RecvError::Lagged(_)) => shared.push(caught_up(&mut news)),
+                Ok(CatalogNews::Skills(reload)) => shared.push_items([HubItem::from_skills_news(&SkillsReloaded::from_reload(&reload))]),
+                Err(RecvError::Lagged(_)) => shared.push_items(missed_items(&mut news)),
                 Err(RecvError::Closed) => {
                     changes.next(LOOK).await;
                 }
@@ -288,16 +290,16 @@ async fn fill(
 
 /// The items to send after news were missed: an unspecific reload first, followed by the news that are still
 /// available.
-fn caught_up(news: &mut broadcast::Receiver<News>) -> Vec<Item> {
+fn missed_items(news: &mut broadcast::Receiver<CatalogNews>) -> Vec<HubItem> {
     let mut kept = Vec::new();
     loop {
         match news.try_recv() {
-            Ok(News::Skills(reload)) => kept.push(SkillsNews::of(&reload)),
+            Ok(CatalogNews::Skills(reload)) => kept.push(SkillsReloaded::from_reload(&reload)),
             Err(TryRecvError::Lagged(_)) => {}
             Err(TryRecvError::Empty | TryRecvError::Closed) => break,
         }
     }
-    let missed = kept.last().map(|newest| SkillsNews {
+    let missed = kept.last().map(|newest| SkillsReloaded {
         generation: newest.generation,
         added: Vec::new(),
         removed: Vec::new(),
@@ -305,15 +307,15 @@ fn caught_up(news: &mut broadcast::Receiver<News>) -> Vec<Item> {
         broken: Vec::new(),
         findings: 0,
     });
-    missed.iter().chain(&kept).map(Item::skills).collect()
+    missed.iter().chain(&kept).map(HubItem::from_skills_news).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use camino::Utf8Path;
-    use repertoire_skill::discover::Request;
-    use repertoire_skill::library::Library;
-    use repertoire_skill::profile::{Places, ProfileId, Root};
+    use repertoire_skill::discover::DiscoveryRequest;
+    use repertoire_skill::library::SkillLibrary;
+    use repertoire_skill::profile::{ProfileId, Root, SearchDirectories};
     use repertoire_text::fs::write_atomic;
 
     use super::*;
@@ -322,21 +324,25 @@ mod tests {
     fn whoever_missed_news_is_told_the_newest_generation() {
         let keep = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(keep.path()).unwrap();
-        let places =
-            Places { here: dir.join("here"), home: dir.join("home"), pack: dir.join("pack") };
-        let roots = Some(vec![Root::extra(dir.join("skills"))]);
-        let request = Request { roots, ..Request::new(ProfileId::Repertoire, places) };
-        let library = Library::open(request);
+        let places = SearchDirectories {
+            here: dir.join("here"),
+            home: dir.join("home"),
+            pack: dir.join("pack"),
+        };
+        let roots = Some(vec![Root::named_by_user(dir.join("skills"))]);
+        let request =
+            DiscoveryRequest { roots, ..DiscoveryRequest::new(ProfileId::Repertoire, places) };
+        let library = SkillLibrary::open(request);
         let before = library.snapshot().generation();
         let (sender, mut news) = broadcast::channel(2);
         for name in ["a", "b", "c", "d", "e"] {
             let text = format!("---\nname: {name}\ndescription: d\n---\n");
             let file = dir.join("skills").join(name).join("SKILL.md");
             write_atomic(&file, text.as_bytes()).unwrap();
-            assert!(sender.send(News::Skills(Arc::new(library.reload()))).is_ok());
+            assert!(sender.send(CatalogNews::Skills(Arc::new(library.reload()))).is_ok());
         }
         assert!(matches!(news.try_recv(), Err(TryRecvError::Lagged(3))));
-        let told: Vec<(u64, serde_json::Value)> = caught_up(&mut news)
+        let told: Vec<(u64, serde_json::Value)> = missed_items(&mut news)
             .iter()
             .map(|item| {
                 let text = std::str::from_utf8(&item.text).unwrap();
@@ -349,16 +355,16 @@ mod tests {
         assert_eq!(told, [(5, serde_json::json!([])), (4, added("d")), (5, added("e"))]);
     }
 
-    fn cursor(id: u64) -> Cursor {
+    fn cursor(id: u64) -> EventCursor {
         format!("0-{id}").parse().expect("a cursor")
     }
 
-    fn item(id: u64, bytes: usize) -> Item {
-        Item { cursor: Some(cursor(id)), run: None, text: vec![b'x'; bytes].into() }
+    fn item(id: u64, bytes: usize) -> HubItem {
+        HubItem { cursor: Some(cursor(id)), run: None, text: vec![b'x'; bytes].into() }
     }
 
-    fn ring(ids: impl IntoIterator<Item = u64>, bytes: usize) -> Ring {
-        let mut ring = Ring::default();
+    fn ring(ids: impl IntoIterator<Item = u64>, bytes: usize) -> EventRing {
+        let mut ring = EventRing::default();
         ids.into_iter().for_each(|id| ring.push(item(id, bytes)));
         ring
     }
@@ -377,13 +383,13 @@ mod tests {
     #[test]
     fn a_place_is_found_as_long_as_nothing_behind_it_is_lost() {
         let mut ring = ring(1..=RING_EVENTS_MAX as u64 + 10, 1);
-        ring.push(Item { cursor: None, run: None, text: Bytes::new() });
+        ring.push(HubItem { cursor: None, run: None, text: Bytes::new() });
         // The oldest remaining item has number 11 in the journal.
         assert_eq!(ring.number_after(cursor(10)), None);
         assert_eq!(ring.number_after(cursor(11)), Some(ring.first));
         assert_eq!(ring.number_after(cursor(12)), Some(ring.first + 1));
         let last = RING_EVENTS_MAX as u64 + 10;
-        assert_eq!(ring.number_after(cursor(last)), Some(ring.end() - 1), "news come again");
-        assert_eq!(ring.number_after(cursor(last + 99)), Some(ring.end() - 1));
+        assert_eq!(ring.number_after(cursor(last)), Some(ring.end_number() - 1), "news come again");
+        assert_eq!(ring.number_after(cursor(last + 99)), Some(ring.end_number() - 1));
     }
 }

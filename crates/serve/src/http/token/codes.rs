@@ -7,43 +7,48 @@ use std::os::unix::fs::DirBuilderExt as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs;
 
-use super::hex;
+use super::to_hex;
 use crate::limits::{LENT_MAX, SMALL_FILE_BYTES_MAX};
 
-pub(super) struct Codes {
+pub(super) struct CodeStore {
     dir: Utf8PathBuf,
 }
 
-impl Codes {
-    pub(super) fn beside(token_file: &Utf8Path) -> Self {
-        Codes { dir: token_file.with_file_name("codes") }
+impl CodeStore {
+    pub(super) fn beside_token(token_file: &Utf8Path) -> Self {
+        CodeStore { dir: token_file.with_file_name("codes") }
     }
 
     /// Stores a code until it is redeemed or expires.
-    pub(super) fn leave(&self, digest: &[u8; 32], now_ms: u64, until_ms: u64) -> io::Result<()> {
+    pub(super) fn store_code(
+        &self,
+        digest: &[u8; 32],
+        now_ms: u64,
+        until_ms: u64,
+    ) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-        self.clear(now_ms);
-        fs::write_private(&self.dir.join(hex(digest)), until_ms.to_string().as_bytes())
+        self.remove_expired(now_ms);
+        fs::write_private(&self.dir.join(to_hex(digest)), until_ms.to_string().as_bytes())
     }
 
     /// Removes a code and returns its expiry; `None` if there is no such code.
-    pub(super) fn take(&self, digest: &[u8; 32]) -> Option<u64> {
-        let path = self.dir.join(hex(digest));
-        let until = self.until(&path)?;
+    pub(super) fn take_code(&self, digest: &[u8; 32]) -> Option<u64> {
+        let path = self.dir.join(to_hex(digest));
+        let until = self.read_expiry(&path)?;
         std::fs::remove_file(path).ok()?;
         Some(until)
     }
 
-    fn until(&self, path: &Utf8Path) -> Option<u64> {
+    fn read_expiry(&self, path: &Utf8Path) -> Option<u64> {
         fs::read_text(path, SMALL_FILE_BYTES_MAX).ok()?.parse().ok()
     }
 
     /// Removes expired and invalid codes, and the oldest ones if there are too many.
-    fn clear(&self, now_ms: u64) {
+    fn remove_expired(&self, now_ms: u64) {
         let Ok(entries) = self.dir.read_dir_utf8() else { return };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.into_path()));
         let mut kept: Vec<(u64, Utf8PathBuf)> =
-            paths.map(|path| (self.until(&path).unwrap_or(0), path)).collect();
+            paths.map(|path| (self.read_expiry(&path).unwrap_or(0), path)).collect();
         kept.sort();
         let too_many = (kept.len() + 1).saturating_sub(LENT_MAX);
         for (at, (until, path)) in kept.into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use serde_json::{Value, json};
 
-use super::{made, said};
+use super::{parse_fixture, text_content};
 
 /// The smallest image: one pixel.
 pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -19,14 +19,14 @@ pub(super) const NAMES: &[&str] = &[
     "test_error_handling",
 ];
 
-pub(super) fn call(name: &str, arguments: Option<&JsonObject>) -> Option<CallToolResult> {
+pub(super) fn call_tool(name: &str, arguments: Option<&JsonObject>) -> Option<CallToolResult> {
     let content = match name {
         "test_simple_text" => {
             json!([{ "type": "text", "text": "This is a simple text response for testing." }])
         }
         "test_image_content" => json!([image_block()]),
         "test_audio_content" => json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }]),
-        "test_embedded_resource" => json!([resource(
+        "test_embedded_resource" => json!([resource_block(
             "test://embedded-resource",
             "text/plain",
             "This is an embedded resource content."
@@ -34,7 +34,7 @@ pub(super) fn call(name: &str, arguments: Option<&JsonObject>) -> Option<CallToo
         "test_multiple_content_types" => json!([
             { "type": "text", "text": "Multiple content types test:" },
             image_block(),
-            resource(
+            resource_block(
                 "test://mixed-content-resource",
                 "application/json",
                 "{\"test\":\"data\",\"value\":123}"
@@ -42,22 +42,22 @@ pub(super) fn call(name: &str, arguments: Option<&JsonObject>) -> Option<CallToo
         ]),
         "test_error_handling" => {
             let text = "This tool intentionally returns an error for testing";
-            return Some(CallToolResult::error(said(text)));
+            return Some(CallToolResult::error(text_content(text)));
         }
         "json_schema_2020_12_tool" | "test_param_header" => {
             let given = arguments.map_or(Value::Null, |given| Value::Object(given.clone()));
-            return Some(CallToolResult::success(said(given.to_string())));
+            return Some(CallToolResult::success(text_content(given.to_string())));
         }
         _ => return None,
     };
-    Some(CallToolResult::success(made::<Vec<ContentBlock>>(content)))
+    Some(CallToolResult::success(parse_fixture::<Vec<ContentBlock>>(content)))
 }
 
 fn image_block() -> Value {
     json!({ "type": "image", "data": PNG, "mimeType": "image/png" })
 }
 
-fn resource(uri: &str, mime: &str, text: &str) -> Value {
+fn resource_block(uri: &str, mime: &str, text: &str) -> Value {
     json!({ "type": "resource", "resource": { "uri": uri, "mimeType": mime, "text": text } })
 }
 

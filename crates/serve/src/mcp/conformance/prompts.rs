@@ -7,12 +7,12 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use super::asking::{answers, form};
+use super::client_requests::{collect_answers, form_request};
 use super::content::PNG;
-use super::made;
+use super::parse_fixture;
 
-pub(super) fn all() -> Vec<Prompt> {
-    made(json!([
+pub(super) fn list_prompts() -> Vec<Prompt> {
+    parse_fixture(json!([
         { "name": "test_simple_prompt", "description": "One sentence" },
         {
             "name": "test_prompt_with_arguments",
@@ -32,12 +32,12 @@ pub(super) fn all() -> Vec<Prompt> {
     ]))
 }
 
-pub(super) fn get(
+pub(super) fn get_prompt(
     request: &GetPromptRequestParams,
 ) -> Option<Result<GetPromptResponse, ErrorData>> {
     let contents = match request.name.as_str() {
-        "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
-        "test_prompt_with_arguments" => vec![text(&format!(
+        "test_simple_prompt" => vec![text_block("This is a simple prompt for testing.")],
+        "test_prompt_with_arguments" => vec![text_block(&format!(
             "Prompt with arguments: arg1='{}', arg2='{}'",
             text_argument(request, "arg1"),
             text_argument(request, "arg2")
@@ -48,27 +48,28 @@ pub(super) fn get(
                 "mimeType": "text/plain",
                 "text": "Embedded resource content for testing.",
             } }),
-            text("Please process the embedded resource above."),
+            text_block("Please process the embedded resource above."),
         ],
         "test_prompt_with_image" => vec![
             json!({ "type": "image", "data": PNG, "mimeType": "image/png" }),
-            text("Please analyze the image above."),
+            text_block("Please analyze the image above."),
         ],
         "test_input_required_result_prompt" => {
-            let question = form("What context should the prompt use?", "context", "string");
+            let question = form_request("What context should the prompt use?", "context", "string");
             let questions = json!({ "user_context": question });
-            match answers(request.input_responses.as_ref(), &questions) {
-                Some(context) => vec![text(&format!("Use this context: {context}"))],
+            match collect_answers(request.input_responses.as_ref(), &questions) {
+                Some(context) => vec![text_block(&format!("Use this context: {context}"))],
                 None => {
-                    let questions: InputRequests = made(questions);
+                    let questions: InputRequests = parse_fixture(questions);
                     return Some(Ok(InputRequiredResult::new(Some(questions), None).into()));
                 }
             }
         }
         _ => return None,
     };
-    let message =
-        |content: Value| -> PromptMessage { made(json!({ "role": "user", "content": content })) };
+    let message = |content: Value| -> PromptMessage {
+        parse_fixture(json!({ "role": "user", "content": content }))
+    };
     let messages = contents.into_iter().map(message).collect();
     Some(Ok(GetPromptResult::new(messages).into()))
 }
@@ -78,6 +79,6 @@ fn text_argument<'a>(request: &'a GetPromptRequestParams, key: &str) -> &'a str 
     arguments.and_then(|all| all.get(key)).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn text(text: &str) -> Value {
+fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }

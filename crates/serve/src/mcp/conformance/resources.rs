@@ -4,10 +4,10 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::json;
 
 use super::content::PNG;
-use super::made;
+use super::parse_fixture;
 
-pub(super) fn all() -> Vec<Resource> {
-    made(json!([
+pub(super) fn list_resources() -> Vec<Resource> {
+    parse_fixture(json!([
         {
             "uri": "test://static-text", "name": "static-text",
             "description": "A text", "mimeType": "text/plain",
@@ -23,14 +23,14 @@ pub(super) fn all() -> Vec<Resource> {
     ]))
 }
 
-pub(super) fn templates() -> Vec<ResourceTemplate> {
-    made(json!([{
+pub(super) fn list_templates() -> Vec<ResourceTemplate> {
+    parse_fixture(json!([{
         "uriTemplate": "test://template/{id}/data", "name": "template",
         "description": "Something for every id", "mimeType": "application/json",
     }]))
 }
 
-pub(super) fn read(uri: &str) -> Option<ReadResourceResult> {
+pub(super) fn read_resource(uri: &str) -> Option<ReadResourceResult> {
     let contents = match uri {
         "test://static-text" => {
             ResourceContents::text("This is the content of the static text resource.", uri)

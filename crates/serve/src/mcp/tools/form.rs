@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use repertoire_agent::form::{FINDING, Form, FormError, HAND_IN, VERDICT};
+use repertoire_agent::form::{AnswerForm, FINDING, FormError, HAND_IN, VERDICT};
 use rmcp::model::{CallToolResult, JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::super::state::State;
-use super::{Complaint, Effect, Reply, ServedTool, finished};
+use super::super::state::McpState;
+use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply, tool_result};
 
 /// Defines a tool that takes the id of a form and one object.
 macro_rules! form_tool {
@@ -84,7 +84,7 @@ form_tool!(
 
 /// The state of the form after a submission.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Taken {
+pub(super) struct FormSubmission {
     /// The id of the form.
     form: String,
     /// The number of entries so far, if an entry was added.
@@ -94,26 +94,33 @@ pub(super) struct Taken {
 }
 
 /// Adds a finding to a form.
-fn add_finding(form: &Form, finding: JsonObject) -> Result<Reply<Taken>, Complaint> {
-    let count = form.add("findings", &Value::Object(finding)).map_err(failed)?;
+fn add_finding(
+    form: &AnswerForm,
+    finding: JsonObject,
+) -> Result<ServedToolReply<FormSubmission>, ServedToolError> {
+    let count = form.add_entry("findings", &Value::Object(finding)).map_err(form_error)?;
     let text = format!("Finding {count} is noted. Report the next one, or end with `{HAND_IN}`.");
-    let output = Taken { form: form.id().to_owned(), entries: Some(count), handed_in: false };
-    Ok(Reply { text, output })
+    let output =
+        FormSubmission { form: form.id().to_owned(), entries: Some(count), handed_in: false };
+    Ok(ServedToolReply { text, output })
 }
 
 /// Submits an answer.
-fn hand_in(form: &Form, answer: JsonObject) -> Result<Reply<Taken>, Complaint> {
-    form.hand_in(answer).map_err(failed)?;
-    let output = Taken { form: form.id().to_owned(), entries: None, handed_in: true };
-    Ok(Reply { text: "It is handed in. You are done.".to_owned(), output })
+fn hand_in(
+    form: &AnswerForm,
+    answer: JsonObject,
+) -> Result<ServedToolReply<FormSubmission>, ServedToolError> {
+    form.hand_in(answer).map_err(form_error)?;
+    let output = FormSubmission { form: form.id().to_owned(), entries: None, handed_in: true };
+    Ok(ServedToolReply { text: "It is handed in. You are done.".to_owned(), output })
 }
 
 /// Finds a form by its id.
-fn find(state: &State, id: &str) -> Result<Form, Complaint> {
-    state.house.forms().form(id).map_err(failed)
+fn find_form(state: &McpState, id: &str) -> Result<AnswerForm, ServedToolError> {
+    state.house.forms().find(id).map_err(form_error)
 }
 
-fn failed(error: FormError) -> Complaint {
+fn form_error(error: FormError) -> ServedToolError {
     let next = match &error {
         FormError::NoForm(_) => "Use the form that you were told, or answer without this tool.",
         FormError::Misfit(_) => "Put that right and call again.",
@@ -122,11 +129,11 @@ fn failed(error: FormError) -> Complaint {
         FormError::HandedIn => "There is nothing left to do.",
         FormError::Disk { .. } => "Answer without this tool.",
     };
-    Complaint(format!("{error}. {next}"))
+    ServedToolError(format!("{error}. {next}"))
 }
 
 /// Adapts a tool to the one form of the server: its arguments are the entry or the answer itself.
-pub(super) fn bound(form: &Form, mut tool: Tool) -> Tool {
+pub(super) fn bind_tool(form: &AnswerForm, mut tool: Tool) -> Tool {
     let mut schema = form.schema().clone();
     if tool.name == FINDING {
         schema = schema["properties"]["findings"]["items"].clone();
@@ -144,8 +151,8 @@ pub(super) fn bound(form: &Form, mut tool: Tool) -> Tool {
 
 /// Calls a tool of the one form of the server.
 pub(super) async fn call_bound(
-    state: &Arc<State>,
-    form: Form,
+    state: &Arc<McpState>,
+    form: AnswerForm,
     is_finding: bool,
     mut given: JsonObject,
 ) -> CallToolResult {
@@ -154,6 +161,6 @@ pub(super) async fn call_bound(
         given.remove("form");
     }
     let fill = if is_finding { add_finding } else { hand_in };
-    let done = state.reading(move |_| fill(&form, given)).await;
-    finished(done.unwrap_or_else(|error| Err(error.into())))
+    let done = state.run_blocking(move |_| fill(&form, given)).await;
+    tool_result(done.unwrap_or_else(|error| Err(error.into())))
 }

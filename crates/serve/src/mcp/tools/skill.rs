@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use repertoire_skill::activate::Listing;
-use repertoire_skill::catalog::{Catalog, Entry};
+use repertoire_skill::activate::ResourceListingMode;
+use repertoire_skill::catalog::{Catalog, CatalogEntry};
 use repertoire_skill::render::tool_result::not_found;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::trust::TrustLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::super::limits::ARGUMENTS_BYTES_MAX;
 use super::super::render;
-use super::super::state::State;
-use super::{Complaint, Effect, Reply, ServedTool, within};
+use super::super::state::McpState;
+use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply, check_length};
 
 /// Loads a skill.
-pub(super) struct Skill;
+pub(super) struct SkillTool;
 
 /// The skill to load.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub(super) struct LoadSkillArguments {
     /// The skill's name, as returned by `skill_search`.
     name: String,
     /// The arguments of the skill, if it takes any.
@@ -38,7 +38,7 @@ fn yes() -> bool {
 
 /// A loaded skill.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Loaded {
+pub(super) struct LoadedSkillOutput {
     /// The name of the skill.
     name: String,
     /// The URI among this server's resources.
@@ -48,7 +48,7 @@ pub(super) struct Loaded {
     /// The digest of that file.
     digest: String,
     /// The user's trust in the skill.
-    trust: Trust,
+    trust: TrustLevel,
     /// The instructions, with arguments substituted; wrapped in an element that says so if the
     /// skill is untrusted.
     body: String,
@@ -58,46 +58,58 @@ pub(super) struct Loaded {
     resources: Vec<String>,
 }
 
-impl ServedTool for Skill {
+impl ServedTool for SkillTool {
     const NAME: &'static str = "skill";
     const TITLE: &'static str = "Load a skill";
     const ABOUT: &'static str = "Loads a skill: instructions, templates and knowledge for one kind of work. Load one before you begin \
         work that it is for, and follow it. Its text comes back with the list of its files.";
-    const EFFECT: Effect = Effect::Reads;
-    type Arguments = Arguments;
-    type Output = Loaded;
+    const EFFECT: ServedToolEffect = ServedToolEffect::Reads;
+    type Arguments = LoadSkillArguments;
+    type Output = LoadedSkillOutput;
 
     async fn call(
-        state: Arc<State>,
-        asked: Arguments,
+        state: Arc<McpState>,
+        asked: LoadSkillArguments,
         _: CancellationToken,
-    ) -> Result<Reply<Loaded>, Complaint> {
-        within("argument", &asked.arguments, ARGUMENTS_BYTES_MAX)?;
-        state.reading(move |state| load(state, &asked)).await?
+    ) -> Result<ServedToolReply<LoadedSkillOutput>, ServedToolError> {
+        check_length("argument", &asked.arguments, ARGUMENTS_BYTES_MAX)?;
+        state.run_blocking(move |state| load_skill(state, &asked)).await?
     }
 }
 
 /// Finds a skill by name, if a model may use it on its own. Also applies to its files.
-pub(super) fn find<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Entry, Complaint> {
+pub(super) fn find_skill<'c>(
+    catalog: &'c Catalog,
+    name: &str,
+) -> Result<&'c CatalogEntry, ServedToolError> {
     let resolved = catalog.resolve(name);
-    let entry = resolved.map_err(|error| Complaint(not_found(&error, catalog.entries())))?;
+    let entry = resolved.map_err(|error| ServedToolError(not_found(&error, catalog.entries())))?;
     let id = &entry.id;
     match &entry.skill {
-        skill if skill.is_agent() => Err(Complaint(format!("`{id}` is an agent, not a skill."))),
-        skill if skill.claude.disable_model_invocation => {
-            Err(Complaint(format!("The skill `{id}` may only be used when a person names it.")))
+        skill if skill.is_agent() => {
+            Err(ServedToolError(format!("`{id}` is an agent, not a skill.")))
         }
+        skill if skill.claude.disable_model_invocation => Err(ServedToolError(format!(
+            "The skill `{id}` may only be used when a person names it."
+        ))),
         _ => Ok(entry),
     }
 }
 
-fn load(state: &State, asked: &Arguments) -> Result<Reply<Loaded>, Complaint> {
+fn load_skill(
+    state: &McpState,
+    asked: &LoadSkillArguments,
+) -> Result<ServedToolReply<LoadedSkillOutput>, ServedToolError> {
     let catalog = state.house.catalog();
-    let entry = find(&catalog, &asked.name)?;
-    let listing = if asked.include_resources { Listing::Listed } else { Listing::Skipped };
-    let (activation, text) = render::skill(&state.house, entry, &asked.arguments, listing);
-    let shelf = state.shelf();
-    let output = Loaded {
+    let entry = find_skill(&catalog, &asked.name)?;
+    let listing = if asked.include_resources {
+        ResourceListingMode::Listed
+    } else {
+        ResourceListingMode::Skipped
+    };
+    let (activation, text) = render::render_skill(&state.house, entry, &asked.arguments, listing);
+    let shelf = state.served_skills();
+    let output = LoadedSkillOutput {
         name: entry.id.clone(),
         uri: shelf.uri_of(entry),
         path: entry.skill.origin.file.to_string(),
@@ -106,7 +118,7 @@ fn load(state: &State, asked: &Arguments) -> Result<Reply<Loaded>, Complaint> {
         cut: activation.cut.is_some(),
         // Some clients show the model this field instead of the text, so it needs the same
         // wrapping.
-        body: render::wrapped(entry, activation.body),
+        body: render::wrap_untrusted(entry, activation.body),
         resources: activation
             .resources
             .iter()
@@ -114,5 +126,5 @@ fn load(state: &State, asked: &Arguments) -> Result<Reply<Loaded>, Complaint> {
             .map(|file| file.path.to_string())
             .collect(),
     };
-    Ok(Reply { text, output })
+    Ok(ServedToolReply { text, output })
 }

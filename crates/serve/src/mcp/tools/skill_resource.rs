@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 use super::super::limits::{RESOURCE_CHARS_MAX, URI_BYTES_MAX};
 use super::super::manifest::FOLDER;
 use super::super::render;
-use super::super::state::State;
-use super::skill::find;
-use super::{Complaint, Effect, Reply, ServedTool, within};
+use super::super::state::McpState;
+use super::skill::find_skill;
+use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply, check_length};
 
 /// Reads a file of a skill.
-pub(super) struct SkillResource;
+pub(super) struct SkillResourceTool;
 
 /// The file to read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub(super) struct SkillResourceArguments {
     /// The skill's name.
     skill: String,
     /// The file's path below the skill's folder, such as `references/forms.md`.
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 
 /// The contents of a skill's file.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Content {
+pub(super) struct SkillResourceOutput {
     /// The skill's name.
     skill: String,
     /// The file's path below the skill's folder.
@@ -47,37 +47,44 @@ pub(super) struct Content {
     next_offset: Option<usize>,
 }
 
-impl ServedTool for SkillResource {
+impl ServedTool for SkillResourceTool {
     const NAME: &'static str = "skill_resource";
     const TITLE: &'static str = "Read a file of a skill";
     const ABOUT: &'static str = "Reads a file that a skill names or that was listed when it was loaded: references, templates, scripts.";
-    const EFFECT: Effect = Effect::Reads;
-    type Arguments = Arguments;
-    type Output = Content;
+    const EFFECT: ServedToolEffect = ServedToolEffect::Reads;
+    type Arguments = SkillResourceArguments;
+    type Output = SkillResourceOutput;
 
     async fn call(
-        state: Arc<State>,
-        asked: Arguments,
+        state: Arc<McpState>,
+        asked: SkillResourceArguments,
         _: CancellationToken,
-    ) -> Result<Reply<Content>, Complaint> {
-        within("path", &asked.path, URI_BYTES_MAX)?;
-        state.reading(move |state| read(state, &asked)).await?
+    ) -> Result<ServedToolReply<SkillResourceOutput>, ServedToolError> {
+        check_length("path", &asked.path, URI_BYTES_MAX)?;
+        state.run_blocking(move |state| read_file(state, &asked)).await?
     }
 }
 
-fn read(state: &State, asked: &Arguments) -> Result<Reply<Content>, Complaint> {
+fn read_file(
+    state: &McpState,
+    asked: &SkillResourceArguments,
+) -> Result<ServedToolReply<SkillResourceOutput>, ServedToolError> {
     let catalog = state.house.catalog();
-    let entry = find(&catalog, &asked.skill)?;
+    let entry = find_skill(&catalog, &asked.skill)?;
     let skill = &entry.skill;
-    let whole = resources::read(skill, Utf8Path::new(&asked.path), &FOLDER).map_err(|error| {
-        let what = format!("`{}` of `{}` cannot be read: {error}.", asked.path, entry.id);
-        Complaint(match error {
-            ReadError::NotUtf8 { .. } => {
-                format!("{what} It is not text; it is at {}.", skill.origin.dir().join(&asked.path))
-            }
-            _ => format!("{what} {}", listed(entry)),
-        })
-    })?;
+    let whole =
+        resources::read_resource(skill, Utf8Path::new(&asked.path), &FOLDER).map_err(|error| {
+            let what = format!("`{}` of `{}` cannot be read: {error}.", asked.path, entry.id);
+            ServedToolError(match error {
+                ReadError::NotUtf8 { .. } => {
+                    format!(
+                        "{what} It is not text; it is at {}.",
+                        skill.origin.dir().join(&asked.path)
+                    )
+                }
+                _ => format!("{what} {}", list_files(entry)),
+            })
+        })?;
     let total_chars = whole.chars().count();
     let text: String = whole.chars().skip(asked.offset).take(RESOURCE_CHARS_MAX).collect();
     let end = asked.offset.saturating_add(text.chars().count());
@@ -90,14 +97,15 @@ fn read(state: &State, asked: &Arguments) -> Result<Reply<Content>, Complaint> {
     }
     let path = asked.path.clone();
     // Some clients show the model this field instead of the text, so it needs the same wrapping.
-    let text = render::wrapped(entry, text);
-    let output = Content { skill: entry.id.clone(), path, text, total_chars, next_offset };
-    Ok(Reply { text: render::wrapped(entry, shown), output })
+    let text = render::wrap_untrusted(entry, text);
+    let output =
+        SkillResourceOutput { skill: entry.id.clone(), path, text, total_chars, next_offset };
+    Ok(ServedToolReply { text: render::wrap_untrusted(entry, shown), output })
 }
 
 /// Lists the existing files.
-fn listed(entry: &repertoire_skill::catalog::Entry) -> String {
-    let files = resources::list(&entry.skill, &FOLDER).files;
+fn list_files(entry: &repertoire_skill::catalog::CatalogEntry) -> String {
+    let files = resources::list_resources(&entry.skill, &FOLDER).files;
     if files.is_empty() {
         return "The skill has no other files.".to_owned();
     }

@@ -4,26 +4,28 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use repertoire_select::Task;
-use repertoire_select::selection::{Abstention, Lack, Reason, Strategy};
+use repertoire_select::selection::{
+    PickStrategy, RejectionReason, SelectionAbstention, SelectionReason,
+};
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::render::catalog::is_offered;
-use repertoire_skill::render::described;
-use repertoire_skill::trust::Trust;
+use repertoire_skill::render::describe_skill;
+use repertoire_skill::trust::TrustLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::super::limits::TASK_BYTES_MAX;
-use super::super::state::State;
-use super::{Complaint, Effect, Reply, ServedTool, within};
+use super::super::state::McpState;
+use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply, check_length};
 
 /// Finds skills.
-pub(super) struct SkillSearch;
+pub(super) struct SkillSearchTool;
 
 /// The task to find skills for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub(super) struct SkillSearchArguments {
     /// The task, in the user's words or in yours.
     task: String,
     /// Paths that the task touches, relative to the project.
@@ -33,35 +35,35 @@ pub(super) struct Arguments {
 
 /// The skills for a task.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Found {
+pub(super) struct SkillSearchOutput {
     /// The matching skills, best first.
-    picks: Vec<Picked>,
+    picks: Vec<PickedSkill>,
     /// The near misses, best first.
-    near_misses: Vec<Missed>,
+    near_misses: Vec<NearMissSkill>,
     /// Set if no skill matches.
-    abstention: Option<Abstention>,
+    abstention: Option<SelectionAbstention>,
 }
 
 /// A matching skill.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Picked {
+pub(super) struct PickedSkill {
     /// The name for loading it.
     name: String,
     /// The user's trust in the skill.
-    trust: Trust,
+    trust: TrustLevel,
     /// The purpose of the skill and when to use it.
     description: String,
     /// The confidence of the match, from 0 to 1.
     score: f32,
     /// The strategy that selected it.
-    strategy: Strategy,
+    strategy: PickStrategy,
     /// The reasons for the match.
-    reasons: Vec<Reason>,
+    reasons: Vec<SelectionReason>,
 }
 
 /// A near miss.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Missed {
+pub(super) struct NearMissSkill {
     /// The name of the skill.
     name: String,
     /// The purpose of the skill and when to use it.
@@ -69,35 +71,38 @@ pub(super) struct Missed {
     /// The confidence of the match, from 0 to 1.
     score: f32,
     /// The criterion that it did not meet.
-    lacked: Lack,
+    lacked: RejectionReason,
 }
 
-impl ServedTool for SkillSearch {
+impl ServedTool for SkillSearchTool {
     const NAME: &'static str = "skill_search";
     const TITLE: &'static str = "Find skills for a task";
     const ABOUT: &'static str = "Finds the skills that a task calls for, among all that there are, with reasons and scores. Call it before \
         you begin work that may need special knowledge or a certain way of working; load what fits with `skill`. \
         If nothing fits it says so: go on without.";
-    const EFFECT: Effect = Effect::Reads;
-    type Arguments = Arguments;
-    type Output = Found;
+    const EFFECT: ServedToolEffect = ServedToolEffect::Reads;
+    type Arguments = SkillSearchArguments;
+    type Output = SkillSearchOutput;
 
     async fn call(
-        state: Arc<State>,
-        asked: Arguments,
+        state: Arc<McpState>,
+        asked: SkillSearchArguments,
         _: CancellationToken,
-    ) -> Result<Reply<Found>, Complaint> {
-        within("task", &asked.task, TASK_BYTES_MAX)?;
+    ) -> Result<ServedToolReply<SkillSearchOutput>, ServedToolError> {
+        check_length("task", &asked.task, TASK_BYTES_MAX)?;
         if asked.task.trim().is_empty() {
-            return Err(Complaint(
+            return Err(ServedToolError(
                 "The task is empty. Describe the work in a sentence.".to_owned(),
             ));
         }
-        state.reading(move |state| search(state, asked)).await?
+        state.run_blocking(move |state| search_skills(state, asked)).await?
     }
 }
 
-fn search(state: &State, asked: Arguments) -> Result<Reply<Found>, Complaint> {
+fn search_skills(
+    state: &McpState,
+    asked: SkillSearchArguments,
+) -> Result<ServedToolReply<SkillSearchOutput>, ServedToolError> {
     let (catalog, selector) = state.house.selector();
     let paths = asked.paths.into_iter().map(Into::into).collect();
     let selection = selector.select(&Task { paths, ..Task::new(asked.task) });
@@ -105,10 +110,10 @@ fn search(state: &State, asked: Arguments) -> Result<Reply<Found>, Complaint> {
         .picks
         .into_iter()
         .filter_map(|pick| {
-            let description = description(&catalog, &pick.name)?;
+            let description = skill_description(&catalog, &pick.name)?;
             let trust = catalog.get(&pick.name)?.trust;
             let (name, score) = (pick.name, pick.score);
-            Some(Picked {
+            Some(PickedSkill {
                 name,
                 trust,
                 description,
@@ -122,21 +127,26 @@ fn search(state: &State, asked: Arguments) -> Result<Reply<Found>, Complaint> {
         .near_misses
         .into_iter()
         .filter_map(|miss| {
-            let description = description(&catalog, &miss.name)?;
-            Some(Missed { name: miss.name, description, score: miss.score, lacked: miss.lacked })
+            let description = skill_description(&catalog, &miss.name)?;
+            Some(NearMissSkill {
+                name: miss.name,
+                description,
+                score: miss.score,
+                lacked: miss.lacked,
+            })
         })
         .collect();
-    let output = Found { picks, near_misses, abstention: selection.abstention };
-    Ok(Reply { text: shown(&output), output })
+    let output = SkillSearchOutput { picks, near_misses, abstention: selection.abstention };
+    Ok(ServedToolReply { text: render_results(&output), output })
 }
 
 /// The description of a skill that a model may load, on one line.
-fn description(catalog: &Catalog, name: &str) -> Option<String> {
+fn skill_description(catalog: &Catalog, name: &str) -> Option<String> {
     let entry = catalog.get(name).filter(|entry| is_offered(entry))?;
-    Some(described(entry))
+    Some(describe_skill(entry))
 }
 
-fn shown(found: &Found) -> String {
+fn render_results(found: &SkillSearchOutput) -> String {
     let mut out = String::new();
     for pick in &found.picks {
         let _ = writeln!(out, "- {} ({:.2}): {}", pick.name, pick.score, pick.description);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use repertoire_flow::driver::desk::{AskedCheck, Record, Standing};
+use repertoire_flow::driver::operations::{AnyWorkflowRun, CheckToRecord, GateReviewRecord};
 use repertoire_flow::engine::ItemRecord;
 use repertoire_flow::items;
 use repertoire_flow::workflow::StepId;
@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::super::state::State;
-use super::workflow::{At, failed, told};
-use super::{Complaint, Effect, Reply, ServedTool};
+use super::super::state::McpState;
+use super::workflow::{WorkflowPosition, desk_error, render_step};
+use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply};
 
 /// Records the findings of a review.
 pub(super) struct WorkflowRecord;
@@ -20,12 +20,12 @@ pub(super) struct WorkflowRecord;
 /// The run and the findings.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub(super) struct WorkflowRecordArguments {
     /// The id of the run.
     run: String,
     /// Items of the review.
     #[serde(default)]
-    items: Vec<Item>,
+    items: Vec<WorkflowRecordItem>,
     /// Declared checks: a name runs its command; `NAME=PASS` or `NAME=FAIL: why` is for a check
     /// without a command.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
 /// A review item. Absent fields stay unchanged.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Item {
+pub(super) struct WorkflowRecordItem {
     /// The id of the item.
     id: String,
     /// The scope of the check.
@@ -63,43 +63,49 @@ impl ServedTool for WorkflowRecord {
     const TITLE: &'static str = "Record a review";
     const ABOUT: &'static str = "Records what a review step of a workflow has found: items with PASS or FAIL and the evidence, and declared \
         checks, whose commands are run.";
-    const EFFECT: Effect = Effect::Adds;
-    type Arguments = Arguments;
-    type Output = At;
+    const EFFECT: ServedToolEffect = ServedToolEffect::Adds;
+    type Arguments = WorkflowRecordArguments;
+    type Output = WorkflowPosition;
 
     async fn call(
-        state: Arc<State>,
-        asked: Arguments,
+        state: Arc<McpState>,
+        asked: WorkflowRecordArguments,
         cancel: CancellationToken,
-    ) -> Result<Reply<At>, Complaint> {
+    ) -> Result<ServedToolReply<WorkflowPosition>, ServedToolError> {
         if asked.items.is_empty() && asked.checks.is_empty() {
-            return Err(Complaint(
+            return Err(ServedToolError(
                 "There is nothing to record. Give `items` or `checks`.".to_owned(),
             ));
         }
         let gate = asked.gate.as_deref().map(StepId::from);
-        let record = Record { gate, items: items(&asked.items)?, checks: checks(&asked.checks)? };
-        let run = state.house.desk().record(&asked.run, record, &cancel, |_, _| {}).await;
-        told(&Standing::Workflow(Box::new(run.map_err(failed)?)), None)
+        let record = GateReviewRecord {
+            gate,
+            items: parse_items(&asked.items)?,
+            checks: parse_checks(&asked.checks)?,
+        };
+        let run =
+            state.house.workflow_desk().record_review(&asked.run, record, &cancel, |_, _| {}).await;
+        render_step(&AnyWorkflowRun::Workflow(Box::new(run.map_err(desk_error)?)), None)
     }
 }
 
-fn items(given: &[Item]) -> Result<Vec<ItemRecord>, Complaint> {
+fn parse_items(given: &[WorkflowRecordItem]) -> Result<Vec<ItemRecord>, ServedToolError> {
     if given.is_empty() {
         return Ok(Vec::new());
     }
     let text = serde_json::to_string(given).expect("text is JSON");
-    items::parse(&text).map_err(|error| Complaint(format!("An item does not fit: {error}.")))
+    items::parse_items(&text)
+        .map_err(|error| ServedToolError(format!("An item does not fit: {error}.")))
 }
 
-fn checks(given: &[String]) -> Result<Vec<AskedCheck>, Complaint> {
+fn parse_checks(given: &[String]) -> Result<Vec<CheckToRecord>, ServedToolError> {
     let asked = given.iter().map(|text| {
         if text.contains('=') {
             items::parse_check(text)
-                .map(AskedCheck::Claimed)
-                .map_err(|error| Complaint(format!("A check does not fit: {error}.")))
+                .map(CheckToRecord::Claimed)
+                .map_err(|error| ServedToolError(format!("A check does not fit: {error}.")))
         } else {
-            Ok(AskedCheck::Run(text.clone()))
+            Ok(CheckToRecord::Run(text.clone()))
         }
     });
     asked.collect()

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use repertoire_flow::driver::desk::Start;
+use repertoire_flow::driver::operations::WorkflowStartRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::super::state::State;
-use super::workflow::{At, failed, told};
-use super::{Complaint, Effect, Reply, ServedTool};
+use super::super::state::McpState;
+use super::workflow::{WorkflowPosition, desk_error, render_step};
+use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply};
 
 /// Starts a workflow.
 pub(super) struct WorkflowStart;
@@ -18,7 +18,7 @@ pub(super) struct WorkflowStart;
 /// The workflow to start.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub(super) struct WorkflowStartArguments {
     /// The workflow's name; `skill/name` for a sub-agent's workflow.
     workflow: String,
     /// The values of its parameters, by name.
@@ -37,18 +37,19 @@ impl ServedTool for WorkflowStart {
     const TITLE: &'static str = "Start a workflow";
     const ABOUT: &'static str = "Starts a run of a workflow and tells its first step. Do what the step says, then report with \
         `workflow_step`; it tells the next one.";
-    const EFFECT: Effect = Effect::Adds;
-    type Arguments = Arguments;
-    type Output = At;
+    const EFFECT: ServedToolEffect = ServedToolEffect::Adds;
+    type Arguments = WorkflowStartArguments;
+    type Output = WorkflowPosition;
 
     async fn call(
-        state: Arc<State>,
-        asked: Arguments,
+        state: Arc<McpState>,
+        asked: WorkflowStartArguments,
         cancel: CancellationToken,
-    ) -> Result<Reply<At>, Complaint> {
-        let Arguments { workflow, parameters, run: id, parent } = asked;
-        let start = Start { workflow, parameters, id, parent };
-        let started = state.house.desk().start(start, &cancel).await.map_err(failed)?;
+    ) -> Result<ServedToolReply<WorkflowPosition>, ServedToolError> {
+        let WorkflowStartArguments { workflow, parameters, run: id, parent } = asked;
+        let start = WorkflowStartRequest { workflow, parameters, id, parent };
+        let started =
+            state.house.workflow_desk().start(start, &cancel).await.map_err(desk_error)?;
         let note = started.withheld.map(|withheld| {
             format!(
                 "Nobody has trusted the skill `{}`: commands that it declares are not run before a person says \
@@ -56,6 +57,6 @@ impl ServedTool for WorkflowStart {
                 withheld.skill, withheld.skill
             )
         });
-        told(&started.standing, note)
+        render_step(&started.standing, note)
     }
 }

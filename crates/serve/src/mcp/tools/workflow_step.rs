@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use repertoire_flow::driver::desk::Said;
-use repertoire_flow::engine::Report;
-use repertoire_flow::workflow::{Confidence, Outcome};
+use repertoire_flow::driver::operations::StepResultReport;
+use repertoire_flow::engine::StepReport;
+use repertoire_flow::workflow::{ConfidenceLevel, WorkflowOutcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::super::state::State;
-use super::workflow::{At, failed, told};
-use super::{Complaint, Effect, Reply, ServedTool};
+use super::super::state::McpState;
+use super::workflow::{WorkflowPosition, desk_error, render_step};
+use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply};
 
 /// Continues a run.
 pub(super) struct WorkflowStep;
@@ -20,7 +20,7 @@ pub(super) struct WorkflowStep;
 /// The run, and the report on its step.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub(super) struct WorkflowStepArguments {
     /// The run, as returned by `workflow_start`. Pass only this to get the current step.
     run: String,
     /// The turn of the report, so that a repeated report counts once.
@@ -51,46 +51,51 @@ impl ServedTool for WorkflowStep {
     const TITLE: &'static str = "Go on with a workflow";
     const ABOUT: &'static str = "Reports how a step of a workflow ended and tells the next one; with nothing but the run it tells where the \
         run stands.";
-    const EFFECT: Effect = Effect::Adds;
-    type Arguments = Arguments;
-    type Output = At;
+    const EFFECT: ServedToolEffect = ServedToolEffect::Adds;
+    type Arguments = WorkflowStepArguments;
+    type Output = WorkflowPosition;
 
     async fn call(
-        state: Arc<State>,
-        asked: Arguments,
+        state: Arc<McpState>,
+        asked: WorkflowStepArguments,
         cancel: CancellationToken,
-    ) -> Result<Reply<At>, Complaint> {
+    ) -> Result<ServedToolReply<WorkflowPosition>, ServedToolError> {
         let (run, at) = (asked.run.clone(), asked.at);
-        let said = said(asked)?;
-        let standing = state.house.desk().step(&run, at, said, &cancel).await.map_err(failed)?;
-        told(&standing, None)
+        let said = build_report(asked)?;
+        let standing = state
+            .house
+            .workflow_desk()
+            .advance_run(&run, at, said, &cancel)
+            .await
+            .map_err(desk_error)?;
+        render_step(&standing, None)
     }
 }
 
 /// Builds the report; `None` if only the run and the turn are given.
-fn said(asked: Arguments) -> Result<Option<Said>, Complaint> {
+fn build_report(asked: WorkflowStepArguments) -> Result<Option<StepResultReport>, ServedToolError> {
     let confidence = match &asked.confidence {
         None => None,
-        Some(word) => Some(Confidence::parse(word).ok_or_else(|| {
-            Complaint(format!(
+        Some(word) => Some(ConfidenceLevel::parse(word).ok_or_else(|| {
+            ServedToolError(format!(
                 "`{word}` is no level of confidence. Use exploring, low, medium, high or certain."
             ))
         })?),
     };
-    let report = Report {
-        outcome: asked.outcome.as_deref().map(Outcome::from),
+    let report = StepReport {
+        outcome: asked.outcome.as_deref().map(WorkflowOutcome::from),
         confidence,
         facts: asked.facts,
         set: asked.set,
         output: asked.output,
     };
-    let reports = report != Report::default();
+    let reports = report != StepReport::default();
     match asked.error {
-        Some(_) if reports => Err(Complaint(
+        Some(_) if reports => Err(ServedToolError(
             "A step that could not be carried out has nothing else to report. Give `error` alone."
                 .to_owned(),
         )),
-        Some(why) => Ok(Some(Said::Failed(why))),
-        None => Ok(reports.then_some(Said::Done(report))),
+        Some(why) => Ok(Some(StepResultReport::Failed(why))),
+        None => Ok(reports.then_some(StepResultReport::Done(report))),
     }
 }

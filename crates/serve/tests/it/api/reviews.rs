@@ -1,7 +1,9 @@
 //! Reviews and the changes that they are about.
 
-use repertoire_review::change::{Change, ChangedFile, FileStatus, Hunk, Line, LineKind, Tier};
-use repertoire_review::record::Review;
+use repertoire_review::change::{
+    DiffHunk, FilePromptTier, FileStatus, HunkLine, LineKind, ReviewChange, ReviewedFile,
+};
+use repertoire_review::record::ReviewRecord;
 use serde_json::json;
 
 use crate::house::{Field, Served, each};
@@ -9,15 +11,15 @@ use crate::house::{Field, Served, each};
 /// A daemon with one review of one file.
 async fn served() -> Served {
     let served = Field::with_skills().serve().await;
-    let review: Review = serde_json::from_value(json!({
+    let review: ReviewRecord = serde_json::from_value(json!({
         "version": 1, "id": "20260101-000000-abcd", "subject": "code", "depth": "patterns",
         "scope": { "words": "uncommitted changes" }, "started_ms": 5, "duration_ms": 7,
         "files": [{ "path": "a.rs", "status": "modified", "added": 1, "removed": 1, "digest": "d" }],
         "categories": [], "findings": [], "calls": [], "planned": [],
     }))
     .unwrap();
-    let line = |kind, old, new, text: &str| Line { kind, old, new, text: text.into() };
-    let hunk = Hunk {
+    let line = |kind, old, new, text: &str| HunkLine { kind, old, new, text: text.into() };
+    let hunk = DiffHunk {
         old_start: 1,
         new_start: 1,
         section: String::new(),
@@ -27,17 +29,17 @@ async fn served() -> Served {
             line(LineKind::Added, None, Some(2), "    c()"),
         ],
     };
-    let file = ChangedFile {
+    let file = ReviewedFile {
         path: "a.rs".into(),
         old_path: None,
         status: FileStatus::Modified,
         hunks: vec![hunk],
         text: "fn a() {\n    c()\n".into(),
         language: Some("rust".into()),
-        tier: Tier::Full,
+        tier: FilePromptTier::Full,
     };
-    let change = Change { files: vec![file], skipped: Vec::new() };
-    served.house.reviews().keep(&review, &change).unwrap();
+    let change = ReviewChange { files: vec![file], skipped: Vec::new() };
+    served.house.reviews().save_review(&review, &change).unwrap();
     served
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::driver::desk::{Record, Said, Start};
-use repertoire_flow::engine::{ItemRecord, Report};
+use repertoire_flow::driver::operations::{
+    GateReviewRecord, StepResultReport, WorkflowStartRequest,
+};
+use repertoire_flow::engine::{ItemRecord, StepReport};
 use repertoire_flow::state::ItemStatus;
-use repertoire_flow::workflow::Severity;
+use repertoire_flow::workflow::ItemSeverity;
 use repertoire_plan::limits::PLAN_BYTES_MAX;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -34,8 +36,8 @@ fn field() -> Field {
 
 /// A run that has come to its gate, with one item that failed.
 async fn at_the_gate(served: &Served) -> String {
-    let (desk, cancel) = (served.house.desk(), CancellationToken::new());
-    let start = Start {
+    let (desk, cancel) = (served.house.workflow_desk(), CancellationToken::new());
+    let start = WorkflowStartRequest {
         workflow: "writing".into(),
         parameters: BTreeMap::from([("subject".into(), "cheese".into())]),
         id: Some("run-1".into()),
@@ -44,18 +46,18 @@ async fn at_the_gate(served: &Served) -> String {
     if let Err(error) = desk.start(start, &cancel).await {
         panic!("{error}");
     }
-    let done = || Some(Said::Done(Report::default()));
-    assert!(desk.step("run-1", Some(1), done(), &cancel).await.is_ok());
+    let done = || Some(StepResultReport::Done(StepReport::default()));
+    assert!(desk.advance_run("run-1", Some(1), done(), &cancel).await.is_ok());
     let item = ItemRecord {
         id: "smell".into(),
         scope: Some("the draft".into()),
         check: Some("It smells of cheese".into()),
-        severity: Some(Severity::Must),
+        severity: Some(ItemSeverity::Must),
         status: Some(ItemStatus::Fail),
         finding: Some("It smells of nothing".into()),
     };
-    let record = Record { items: vec![item], ..Record::default() };
-    let recorded = desk.record("run-1", record, &cancel, |_, _| {}).await;
+    let record = GateReviewRecord { items: vec![item], ..GateReviewRecord::default() };
+    let recorded = desk.record_review("run-1", record, &cancel, |_, _| {}).await;
     recorded.unwrap_or_else(|error| panic!("{error}"));
     "run-1".into()
 }
@@ -103,11 +105,11 @@ async fn a_person_decides_and_what_makes_no_sense_is_refused() {
     let choice = format!("/api/v1/workflow-runs/{id}/choice");
     let early = served.post(&choice, &json!({ "choice": "continue" })).await;
     early.refused(409);
-    let (desk, cancel) = (served.house.desk(), CancellationToken::new());
+    let (desk, cancel) = (served.house.workflow_desk(), CancellationToken::new());
     // Past the review the gate decides, and it may fail only once.
     for turn in 2..=3 {
-        let said = Some(Said::Done(Report::default()));
-        assert!(desk.step(&id, Some(turn), said, &cancel).await.is_ok(), "turn {turn}");
+        let said = Some(StepResultReport::Done(StepReport::default()));
+        assert!(desk.advance_run(&id, Some(turn), said, &cancel).await.is_ok(), "turn {turn}");
     }
     let run = served.get(&format!("/api/v1/workflow-runs/{id}")).await.ok();
     assert_eq!(run["run"]["state"], "waiting", "{run}");

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_journal::{Journal, Target};
-use repertoire_select::{Document, Model, Selector, Settings};
-use repertoire_serve::House;
-use repertoire_serve::house::Parts;
-use repertoire_serve::http::token::Keys;
-use repertoire_serve::http::{self, Rules};
-use repertoire_skill::discover::Request;
-use repertoire_skill::library::Library;
-use repertoire_skill::profile::{Places, ProfileId};
+use repertoire_select::{SelectionModel, SelectionSettings, SkillDocument, SkillSelector};
+use repertoire_serve::ServeState;
+use repertoire_serve::house::ServeParts;
+use repertoire_serve::http::token::AccessKeys;
+use repertoire_serve::http::{self, ClientRules};
+use repertoire_skill::discover::DiscoveryRequest;
+use repertoire_skill::library::SkillLibrary;
+use repertoire_skill::profile::{ProfileId, SearchDirectories};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) keys: Arc<AccessKeys>,
     pub(crate) dir: Utf8PathBuf,
     pub(crate) shutdown: CancellationToken,
     pub(crate) task: Option<JoinHandle<std::io::Result<()>>>,
@@ -68,25 +68,25 @@ impl Answer {
 
 impl Served {
     pub(crate) async fn start() -> Self {
-        Self::start_with(Rules::default()).await
+        Self::start_with(ClientRules::default()).await
     }
 
-    pub(crate) async fn start_with(rules: Rules) -> Self {
+    pub(crate) async fn start_with(rules: ClientRules) -> Self {
         Self::start_at(IpAddr::from([127, 0, 0, 1]), rules).await
     }
 
-    pub(crate) async fn start_at(ip: IpAddr, rules: Rules) -> Self {
+    pub(crate) async fn start_at(ip: IpAddr, rules: ClientRules) -> Self {
         let keep = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
         let clock = Arc::new(AtomicU64::new(1_000_000));
         let house = house(&dir, &clock).await;
-        let (keys, token) = Keys::open(&dir.join("data/serve/token")).unwrap();
+        let (keys, token) = AccessKeys::open_token_file(&dir.join("data/serve/token")).unwrap();
         let keys = Arc::new(keys);
-        let (listener, address) = http::bind(SocketAddr::new(ip, 0)).await.unwrap();
+        let (listener, address) = http::bind_listener(SocketAddr::new(ip, 0)).await.unwrap();
         let shutdown = CancellationToken::new();
         let daemon =
-            http::Daemon { house, keys: Arc::clone(&keys), address, conformance: false, rules };
-        let task = Some(tokio::spawn(http::serve(listener, daemon, shutdown.clone())));
+            http::HttpDaemon { house, keys: Arc::clone(&keys), address, conformance: false, rules };
+        let task = Some(tokio::spawn(http::serve_http(listener, daemon, shutdown.clone())));
         Served { address, token, keys, dir, shutdown, task, clock, _keep: keep }
     }
 
@@ -144,23 +144,30 @@ pub(crate) async fn read_all(stream: &mut TcpStream) -> Vec<u8> {
     bytes
 }
 
-async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> House {
+async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> ServeState {
     let skill = format!(
         "---\nname: {SECRET_SKILL}\ndescription: Adds up the quarter. Use when asked for numbers.\n---\n\nAdd.\n"
     );
     let path = dir.join("project/.claude/skills").join(SECRET_SKILL).join("SKILL.md");
     repertoire_text::fs::write_atomic(&path, skill.as_bytes()).unwrap();
     let here = dir.join("project");
-    let places = Places { home: dir.join("home"), pack: dir.join("pack"), here: here.clone() };
+    let places =
+        SearchDirectories { home: dir.join("home"), pack: dir.join("pack"), here: here.clone() };
     let clock = Arc::clone(clock);
-    let clock: repertoire_serve::house::Clock = Arc::new(move || clock.load(Ordering::Relaxed));
+    let clock: repertoire_serve::house::ServeClock =
+        Arc::new(move || clock.load(Ordering::Relaxed));
     let journal = Target::File(dir.join("data/journal.db"));
-    House::new(Parts {
-        library: Arc::new(Library::open(Request::new(ProfileId::Repertoire, places))),
+    ServeState::new(ServeParts {
+        library: Arc::new(SkillLibrary::open(DiscoveryRequest::new(ProfileId::Repertoire, places))),
         make_selector: Arc::new(|catalog, settings| {
-            Selector::new(&Document::all(catalog), Model::embedded(), settings, None)
+            SkillSelector::new(
+                &SkillDocument::from_catalog(catalog),
+                SelectionModel::embedded(),
+                settings,
+                None,
+            )
         }),
-        settings: Settings::default(),
+        settings: SelectionSettings::default(),
         journal: {
             let clock = Arc::clone(&clock);
             Arc::new(move || {

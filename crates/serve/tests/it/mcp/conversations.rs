@@ -82,7 +82,8 @@ async fn the_client_of_the_sdk_understands_everything() {
     let house = field.house().await;
     let (mine, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
-    let server = tokio::spawn(mcp::stdio(house, None, input, output, CancellationToken::new()));
+    let server =
+        tokio::spawn(mcp::serve_stdio(house, None, input, output, CancellationToken::new()));
     let client = ().serve(mine).await.unwrap();
     assert!(client.list_all_tools().await.unwrap().iter().any(|tool| tool.name == "skill"));
     assert_eq!(client.list_all_prompts().await.unwrap().len(), 2);

@@ -1,6 +1,6 @@
 //! The Skills extension: what is listed is what is read.
 
-use repertoire_skill::skill::Digest;
+use repertoire_skill::skill::ContentDigest;
 use serde_json::{Value, json};
 
 use super::wire::Wire;
@@ -43,7 +43,7 @@ async fn verify(wire: &mut Wire, skill: &Value) {
     for file in skill["resources"].as_array().unwrap() {
         let bytes = bytes(wire, file["uri"].as_str().unwrap()).await;
         assert_eq!(file["size"], bytes.len(), "{file}");
-        assert_eq!(file["digest"], Digest::of(&bytes).to_string(), "{file}");
+        assert_eq!(file["digest"], ContentDigest::hash_bytes(&bytes).to_string(), "{file}");
     }
     let got = wire.ok("skills/get", json!({ "uri": skill["uri"] })).await;
     assert_eq!(got["skill"], *skill);

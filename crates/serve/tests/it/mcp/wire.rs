@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use repertoire_agent::form::Form;
-use repertoire_serve::{House, mcp};
+use repertoire_agent::form::AnswerForm;
+use repertoire_serve::{ServeState, mcp};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
@@ -26,11 +26,11 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) async fn to(house: House) -> Self {
+    pub(crate) async fn to(house: ServeState) -> Self {
         Self::with_form(house, None).await
     }
 
-    pub(crate) async fn with_form(house: House, form: Option<Form>) -> Self {
+    pub(crate) async fn with_form(house: ServeState, form: Option<AnswerForm>) -> Self {
         let mut wire = Self::silent(house, form);
         let client = json!({
             "protocolVersion": "2025-11-25",
@@ -43,11 +43,11 @@ impl Wire {
     }
 
     /// A client that has said nothing yet.
-    pub(crate) fn silent(house: House, form: Option<Form>) -> Self {
+    pub(crate) fn silent(house: ServeState, form: Option<AnswerForm>) -> Self {
         let (mine, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
         let stop = CancellationToken::new();
-        tokio::spawn(mcp::stdio(house, form, input, output, stop.clone()));
+        tokio::spawn(mcp::serve_stdio(house, form, input, output, stop.clone()));
         let (input, output) = tokio::io::split(mine);
         Wire {
             output,

@@ -3,11 +3,11 @@
 use repertoire_text::{Diagnostic, Severity};
 
 use crate::codes;
-use crate::lint::{Rule, Subject};
+use crate::lint::{LintRule, LintSubject};
 
-pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
+pub(in crate::lint) static RULE: LintRule = LintRule { check, claude: true };
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     let Some(span) = subject.body.open_fence else { return };
     let code = &codes::FENCE_OPEN;
     let found = Diagnostic::new(code, "this code fence is never closed")

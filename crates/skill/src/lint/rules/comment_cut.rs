@@ -1,17 +1,17 @@
 //! Finds ` #` in unquoted prose, where YAML treats the rest of the line as a comment.
 
-use repertoire_text::yaml::{Style, Value, emit_scalar};
-use repertoire_text::{Diagnostic, Edit, Fix, Span};
+use repertoire_text::yaml::{Value, YamlStyle, emit_scalar};
+use repertoire_text::{Diagnostic, DiagnosticFix, Span, SpanEdit};
 
 use crate::codes;
-use crate::lint::{Rule, Subject};
+use crate::lint::{LintRule, LintSubject};
 
-pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
+pub(in crate::lint) static RULE: LintRule = LintRule { check, claude: true };
 
 /// Fields with prose, which authors write without thinking of YAML.
 const PROSE: &[&str] = &["description", "when_to_use", "compatibility", "argument-hint"];
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     for key in PROSE {
         let Some(node) = subject.skill.frontmatter.get(key) else { continue };
         let Value::Scalar(scalar) = &node.value else { continue };
@@ -23,16 +23,16 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
             .trim_start()
             .strip_prefix('#')
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric()));
-        if scalar.style != Style::Plain || !swallowed || node.span.slice(text).contains('\n') {
+        if scalar.style != YamlStyle::Plain || !swallowed || node.span.slice(text).contains('\n') {
             continue;
         }
         let whole = Span::new(node.span.start as usize, end + rest.trim_end().len());
-        let quoted = emit_scalar(whole.slice(text), Style::Double);
+        let quoted = emit_scalar(whole.slice(text), YamlStyle::Double);
         let code = &codes::VALUE_CUT;
         let message = format!("`{key}` ends before ` #`: the rest of the line is a comment");
-        let fix = Fix {
+        let fix = DiagnosticFix {
             title: "quote the value to keep all of it".to_owned(),
-            edits: vec![Edit { span: whole, text: quoted }],
+            edits: vec![SpanEdit { span: whole, text: quoted }],
         };
         let found = Diagnostic::new(code, message).at(&subject.skill.source, whole);
         out.push(found.help(code.remedy).fix(fix));

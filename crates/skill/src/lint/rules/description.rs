@@ -3,16 +3,17 @@
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
-use repertoire_text::{Code, Diagnostic};
+use repertoire_text::{Diagnostic, DiagnosticCode};
 
 use crate::codes;
-use crate::lint::{Rule, Subject};
+use crate::lint::{LintRule, LintSubject};
 
 const CHARS_MAX: usize = 1024;
 
-pub(in crate::lint) static LENGTH: Rule = Rule { check: length, claude: true };
-pub(in crate::lint) static ANGLE_BRACKETS: Rule = Rule { check: angle_brackets, claude: true };
-pub(in crate::lint) static WHEN: Rule = Rule { check: when, claude: true };
+pub(in crate::lint) static LENGTH: LintRule = LintRule { check: check_length, claude: true };
+pub(in crate::lint) static ANGLE_BRACKETS: LintRule =
+    LintRule { check: check_angle_brackets, claude: true };
+pub(in crate::lint) static WHEN: LintRule = LintRule { check: check_when, claude: true };
 
 /// Phrases by which real descriptions say when to use the skill, in several languages.
 const WHEN_WORDS: &[&str] = &[
@@ -53,7 +54,11 @@ const WHEN_WORDS: &[&str] = &[
 static WHEN_SEARCH: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(WHEN_WORDS).ok());
 
-fn report(subject: &Subject<'_>, code: &'static Code, message: String) -> Diagnostic {
+fn description_diagnostic(
+    subject: &LintSubject<'_>,
+    code: &'static DiagnosticCode,
+    message: String,
+) -> Diagnostic {
     let found = Diagnostic::new(code, message).help(code.remedy);
     match subject.skill.frontmatter.get("description") {
         Some(node) => found.at(&subject.skill.source, node.span),
@@ -61,7 +66,7 @@ fn report(subject: &Subject<'_>, code: &'static Code, message: String) -> Diagno
     }
 }
 
-fn length(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check_length(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     let text = &subject.skill.description;
     // Every character has at least one byte, so most descriptions need no counting.
     if text.len() <= CHARS_MAX {
@@ -70,18 +75,18 @@ fn length(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     let chars = text.chars().count();
     if chars > CHARS_MAX {
         let message = format!("the description has {chars} characters; the limit is {CHARS_MAX}");
-        out.push(report(subject, &codes::DESCRIPTION_LENGTH, message));
+        out.push(description_diagnostic(subject, &codes::DESCRIPTION_LENGTH, message));
     }
 }
 
-fn angle_brackets(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check_angle_brackets(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     if subject.skill.description.contains(['<', '>']) {
         let message = "the description holds `<` or `>`".to_owned();
-        out.push(report(subject, &codes::ANGLE_BRACKETS, message));
+        out.push(description_diagnostic(subject, &codes::ANGLE_BRACKETS, message));
     }
 }
 
-fn when(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check_when(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     let skill = subject.skill;
     let triggers = &skill.triggers;
     let told_elsewhere = skill.claude.when_to_use.is_some()
@@ -97,7 +102,7 @@ fn when(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     }
     if WHEN_SEARCH.as_ref().is_some_and(|search| !search.is_match(text.as_str())) {
         let message = "the description does not say when to use the skill".to_owned();
-        out.push(report(subject, &codes::DESCRIPTION_WHEN, message));
+        out.push(description_diagnostic(subject, &codes::DESCRIPTION_WHEN, message));
     }
 }
 

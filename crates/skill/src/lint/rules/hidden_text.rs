@@ -2,12 +2,12 @@
 
 use repertoire_text::Diagnostic;
 
-use crate::hidden::find_in_text;
-use crate::lint::{Rule, Subject};
+use crate::hidden_text::find_in_text;
+use crate::lint::{LintRule, LintSubject};
 
-pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
+pub(in crate::lint) static RULE: LintRule = LintRule { check, claude: true };
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     let found = find_in_text(&subject.skill.origin.file, &subject.skill.source);
     out.extend(found.into_iter().map(|found| found.diagnostic));
 }

@@ -4,21 +4,21 @@ use camino::Utf8Path;
 use repertoire_text::Diagnostic;
 
 use crate::codes;
-use crate::lint::{Rule, Subject};
+use crate::lint::{LintRule, LintSubject};
 
-pub(in crate::lint) static RULE: Rule = Rule { check, claude: true };
+pub(in crate::lint) static RULE: LintRule = LintRule { check, claude: true };
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     // A flat skill has no folder of its own, so its links cannot be checked.
     if !subject.skill.origin.is_folder() {
         return;
     }
-    for (target, span) in subject.body.links() {
-        let Some(path) = relative_file(target) else { continue };
+    for (target, span) in subject.body.find_links() {
+        let Some(path) = parse_relative_file(target) else { continue };
         let path = Utf8Path::new(&path);
         let (code, message) = if !repertoire_text::fs::is_beneath(path) {
             (&codes::LINK_OUTSIDE, format!("`{target}` is outside the skill's folder"))
-        } else if exists(subject, path) {
+        } else if target_exists(subject, path) {
             continue;
         } else {
             (&codes::LINK_DEAD, format!("`{target}` is not in the skill's folder"))
@@ -31,7 +31,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
 }
 
 /// Returns the path of a link that names a file: no scheme, no anchor, no placeholder.
-fn relative_file(target: &str) -> Option<String> {
+fn parse_relative_file(target: &str) -> Option<String> {
     let target = target.split([' ', '"']).next().unwrap_or("");
     let target = target.trim_start_matches('<').trim_end_matches('>');
     let path = target.split(['#', '?']).next().unwrap_or("");
@@ -40,10 +40,10 @@ fn relative_file(target: &str) -> Option<String> {
     let absolute = path.starts_with('/') || path.starts_with('~') || path.contains("...");
     // A word without a dot or slash is a placeholder (`[text](url)`) more often than a file.
     let is_path = path.contains('.') || path.contains('/');
-    (named && !absolute && is_path && !path.is_empty()).then(|| decode(path))
+    (named && !absolute && is_path && !path.is_empty()).then(|| decode_percent(path))
 }
 
-fn decode(path: &str) -> String {
+fn decode_percent(path: &str) -> String {
     if !path.contains('%') {
         return path.to_owned();
     }
@@ -67,7 +67,7 @@ fn decode(path: &str) -> String {
 }
 
 /// The names in the folder are known from the walk; only deeper paths need a look at the disk.
-fn exists(subject: &Subject<'_>, path: &Utf8Path) -> bool {
+fn target_exists(subject: &LintSubject<'_>, path: &Utf8Path) -> bool {
     let mut parts = path.components().filter(|part| part.as_str() != ".");
     let Some(first) = parts.next() else { return true };
     let here = subject.siblings.binary_search_by(|name| name.as_str().cmp(first.as_str())).is_ok();

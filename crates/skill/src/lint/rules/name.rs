@@ -1,20 +1,20 @@
 //! Checks names: 1 to 64 lower-case letters, digits and single hyphens, and the same as the folder's.
 
-use repertoire_text::{Diagnostic, Edit, Fix, Span};
+use repertoire_text::{Diagnostic, DiagnosticFix, Span, SpanEdit};
 
 use crate::codes;
-use crate::lint::{Rule, Subject};
-use crate::name::{NAME_CHARS_MAX, normalise};
+use crate::lint::{LintRule, LintSubject};
+use crate::name::{NAME_CHARS_MAX, normalise_name};
 
-pub(in crate::lint) static FORMAT: Rule = Rule { check: format, claude: true };
-pub(in crate::lint) static FOLDER: Rule = Rule { check: folder, claude: true };
+pub(in crate::lint) static FORMAT: LintRule = LintRule { check: check_format, claude: true };
+pub(in crate::lint) static FOLDER: LintRule = LintRule { check: check_folder, claude: true };
 
-fn span(subject: &Subject<'_>) -> Option<Span> {
+fn name_span(subject: &LintSubject<'_>) -> Option<Span> {
     subject.skill.frontmatter.get("name").filter(|node| !node.is_null()).map(|node| node.span)
 }
 
-fn format(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
-    let Some(span) = span(subject) else { return };
+fn check_format(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(span) = name_span(subject) else { return };
     let given = subject.skill.name_original.trim();
     let length = given.chars().count();
     let right = &subject.skill.name;
@@ -25,19 +25,19 @@ fn format(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
     }
     if given != right {
         let message = format!("`{given}` is not a valid name");
-        let fix = Fix {
+        let fix = DiagnosticFix {
             title: format!("it is known as `{right}`"),
-            edits: vec![Edit { span, text: right.clone() }],
+            edits: vec![SpanEdit { span, text: right.clone() }],
         };
         let found = Diagnostic::new(&codes::NAME_FORMAT, message).at(&subject.skill.source, span);
         out.push(found.help("use lower-case letters, digits and single hyphens").fix(fix));
     }
 }
 
-fn folder(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
-    let Some(span) = span(subject) else { return };
+fn check_folder(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(span) = name_span(subject) else { return };
     let stem = subject.skill.origin.stem();
-    if normalise(stem) == subject.skill.name || stem.is_empty() {
+    if normalise_name(stem) == subject.skill.name || stem.is_empty() {
         return;
     }
     let what = if subject.skill.origin.is_folder() { "folder" } else { "file" };
@@ -51,7 +51,7 @@ fn folder(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::lint::RuleSet;
+    use crate::lint::LintRuleSet;
     use crate::lint::rules::testing::{findings, findings_at};
 
     fn named(name: &str) -> String {
@@ -78,7 +78,7 @@ mod tests {
             findings("RS102", &named("b")),
             ["2:7 the folder is called `a`, but the skill `b`"]
         );
-        let flat = findings_at("RS102", "x/c.md", &named("b"), &[], RuleSet::Repertoire);
+        let flat = findings_at("RS102", "x/c.md", &named("b"), &[], LintRuleSet::Repertoire);
         assert_eq!(flat, ["2:7 the file is called `c`, but the skill `b`"]);
     }
 }

@@ -1,13 +1,13 @@
 //! Checks that trigger patterns compile within the limits and are specific enough.
 
 use regex::RegexBuilder;
-use repertoire_text::{Code, Diagnostic, Span};
+use repertoire_text::{Diagnostic, DiagnosticCode, Span};
 
 use crate::codes;
 use crate::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
-use crate::lint::{Rule, Subject};
+use crate::lint::{LintRule, LintSubject};
 
-pub(in crate::lint) static RULE: Rule = Rule { check, claude: false };
+pub(in crate::lint) static RULE: LintRule = LintRule { check, claude: false };
 
 /// Ordinary requests that no specific pattern should match.
 const ORDINARY: &[&str] = &[
@@ -17,16 +17,16 @@ const ORDINARY: &[&str] = &[
     "what is the weather like in Lisbon today?",
 ];
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     for pattern in &subject.skill.triggers.patterns {
-        if let Some((code, message)) = problem(pattern) {
+        if let Some((code, message)) = find_problem(pattern) {
             let found = Diagnostic::new(code, message).help(code.remedy);
-            out.push(found.at(&subject.skill.source, place(subject, pattern)));
+            out.push(found.at(&subject.skill.source, pattern_span(subject, pattern)));
         }
     }
 }
 
-fn place(subject: &Subject<'_>, pattern: &str) -> Span {
+fn pattern_span(subject: &LintSubject<'_>, pattern: &str) -> Span {
     let triggers = subject.skill.frontmatter.get("triggers");
     let list = triggers.and_then(|node| node.as_mapping()?.get("patterns"));
     let item = list
@@ -34,7 +34,7 @@ fn place(subject: &Subject<'_>, pattern: &str) -> Span {
     item.or(list).or(triggers).map_or(subject.skill.yaml, |node| node.span)
 }
 
-fn problem(pattern: &str) -> Option<(&'static Code, String)> {
+fn find_problem(pattern: &str) -> Option<(&'static DiagnosticCode, String)> {
     if pattern.len() > PATTERN_BYTES_MAX {
         let message =
             format!("the pattern has {} bytes; the limit is {PATTERN_BYTES_MAX}", pattern.len());
@@ -63,15 +63,15 @@ fn problem(pattern: &str) -> Option<(&'static Code, String)> {
     if let Some(text) = ORDINARY.iter().find(|text| regex.is_match(text)) {
         return Some((&codes::PATTERN_BROAD, format!("the pattern matches \"{text}\"")));
     }
-    loose_word(pattern).map(|word| {
+    find_loose_word(pattern).map(|word| {
         let message = format!("because of the `|`, the word `{word}` alone is enough to match");
         (&codes::PATTERN_BROAD, message)
     })
 }
 
 /// Finds a branch that is one plain word beside a more specific branch, as in `tender.*denmark|danish`.
-fn loose_word(pattern: &str) -> Option<&str> {
-    let branches = branches(pattern);
+fn find_loose_word(pattern: &str) -> Option<&str> {
+    let branches = split_branches(pattern);
     let asks_for_more =
         branches.iter().any(|branch| branch.contains(".*") || branch.contains(".{"));
     if !asks_for_more {
@@ -81,7 +81,7 @@ fn loose_word(pattern: &str) -> Option<&str> {
 }
 
 /// Splits a pattern at each `|` outside of groups and classes.
-fn branches(pattern: &str) -> Vec<&str> {
+fn split_branches(pattern: &str) -> Vec<&str> {
     let (mut depth, mut class, mut escaped, mut start) = (0_i32, false, false, 0);
     let mut out = Vec::new();
     for (at, c) in pattern.char_indices() {
@@ -112,7 +112,7 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, expect: Option<&str>) {
-        assert_eq!(problem(pattern).map(|(code, _)| code.id), expect, "{pattern}");
+        assert_eq!(find_problem(pattern).map(|(code, _)| code.id), expect, "{pattern}");
     }
 
     #[test]

@@ -4,11 +4,11 @@ use memchr::memmem;
 use repertoire_text::{Diagnostic, Span};
 
 use crate::codes;
-use crate::lint::{Rule, Subject};
+use crate::lint::{LintRule, LintSubject};
 
-pub(in crate::lint) static RULE: Rule = Rule { check, claude: false };
+pub(in crate::lint) static RULE: LintRule = LintRule { check, claude: false };
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     let body = subject.body.as_str();
     let base = subject.body.span.start as usize;
     let start = memmem::find_iter(body.as_bytes(), b"!`").find(|at| {

@@ -4,12 +4,12 @@ use repertoire_text::Diagnostic;
 
 use crate::codes;
 use crate::lint::tools::{KNOWN_TOOLS, is_known};
-use crate::lint::{Rule, Subject};
-use crate::name::nearest;
+use crate::lint::{LintRule, LintSubject};
+use crate::name::nearest_name;
 
-pub(in crate::lint) static RULE: Rule = Rule { check, claude: false };
+pub(in crate::lint) static RULE: LintRule = LintRule { check, claude: false };
 
-fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
+fn check(subject: &LintSubject<'_>, out: &mut Vec<Diagnostic>) {
     let execution = &subject.skill.execution;
     let lists = [
         ("required_tools", &execution.required_tools),
@@ -21,7 +21,7 @@ fn check(subject: &Subject<'_>, out: &mut Vec<Diagnostic>) {
             let item = node
                 .as_sequence()
                 .and_then(|items| items.iter().find(|item| item.as_str() == Some(tool.as_str())));
-            let help = match nearest(tool, KNOWN_TOOLS.iter().copied()) {
+            let help = match nearest_name(tool, KNOWN_TOOLS.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => codes::TOOL_UNKNOWN.remedy.to_owned(),
             };

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use repertoire_text::Diagnostic;
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::codes;
 
-pub(in crate::lint) fn check(entries: &[Entry], out: &mut Vec<Diagnostic>) {
-    let mut owners: BTreeMap<String, &Entry> = BTreeMap::new();
+pub(in crate::lint) fn check(entries: &[CatalogEntry], out: &mut Vec<Diagnostic>) {
+    let mut owners: BTreeMap<String, &CatalogEntry> = BTreeMap::new();
     for entry in entries {
         let triggers = &entry.skill.triggers;
         let keywords = triggers.keywords.iter().map(|word| ("keyword", word));
@@ -21,13 +21,18 @@ pub(in crate::lint) fn check(entries: &[Entry], out: &mut Vec<Diagnostic>) {
                     owners.insert(key, entry);
                 }
                 Some(owner) if owner.id == entry.id => {}
-                Some(owner) => out.push(report(entry, owner, what, trigger)),
+                Some(owner) => out.push(duplicate_diagnostic(entry, owner, what, trigger)),
             }
         }
     }
 }
 
-fn report(entry: &Entry, owner: &Entry, what: &str, trigger: &str) -> Diagnostic {
+fn duplicate_diagnostic(
+    entry: &CatalogEntry,
+    owner: &CatalogEntry,
+    what: &str,
+    trigger: &str,
+) -> Diagnostic {
     let code = &codes::TRIGGER_DUPLICATE;
     let message = format!("the {what} `{trigger}` is also a trigger of `{}`", owner.id);
     let found = Diagnostic::new(code, message).help(code.remedy);

@@ -1,19 +1,19 @@
 //! Scans the five kinds of scalars like ruamel's scanner.
 
-use repertoire_text::yaml::Style;
+use repertoire_text::yaml::YamlStyle;
 
-use super::Refusal;
-use super::scanner::Scanner;
+use super::StrictYamlError;
+use super::scanner::YamlScanner;
 
 /// How the line breaks at the end of a block scalar are handled.
 #[derive(Clone, Copy, PartialEq)]
-enum Chomping {
+enum ChompingMode {
     Clip,
     Strip,
     Keep,
 }
 
-impl Scanner<'_> {
+impl YamlScanner<'_> {
     /// Scans a plain scalar, and returns its end. A tab ends it, as does a `#` after a space or a break.
     pub(super) fn plain_scalar(&mut self) -> (String, usize) {
         let indent = self.indent + 1;
@@ -44,11 +44,11 @@ impl Scanner<'_> {
         let mut end = self.pos;
         loop {
             let mut word = end;
-            while self.byte(word) == b' ' {
+            while self.byte_at(word) == b' ' {
                 word += 1;
             }
             let word_end = self.plain_word_end(word);
-            if word_end == word || self.byte(word) == b'#' {
+            if word_end == word || self.byte_at(word) == b'#' {
                 return end;
             }
             end = word_end;
@@ -58,7 +58,7 @@ impl Scanner<'_> {
     fn plain_word_end(&self, from: usize) -> usize {
         let mut at = from;
         loop {
-            match self.byte(at) {
+            match self.byte_at(at) {
                 0 | b' ' | b'\t' | b'\n' | b'\r' => return at,
                 b':' if self.is_blank_or_end(at + 1) => return at,
                 0xc2 | 0xe2 if self.break_len(at) > 0 => return at,
@@ -95,7 +95,7 @@ impl Scanner<'_> {
     }
 
     /// Scans a quoted scalar. Its lines may start at any column; only `...` at the margin is rejected.
-    pub(super) fn quoted_scalar(&mut self, style: Style) -> Result<String, Refusal> {
+    pub(super) fn quoted_scalar(&mut self, style: YamlStyle) -> Result<String, StrictYamlError> {
         let quote = self.peek(0);
         self.pos += 1;
         let mut text = String::new();
@@ -109,21 +109,21 @@ impl Scanner<'_> {
         }
     }
 
-    fn quoted_word(&mut self, style: Style, text: &mut String) -> Result<(), Refusal> {
+    fn quoted_word(&mut self, style: YamlStyle, text: &mut String) -> Result<(), StrictYamlError> {
         loop {
             let start = self.pos;
             self.pos = self.quoted_chunk_end();
             text.push_str(&self.text[start..self.pos]);
             match (self.peek(0), style) {
-                (b'\'', Style::Single) if self.peek(1) == b'\'' => {
+                (b'\'', YamlStyle::Single) if self.peek(1) == b'\'' => {
                     text.push('\'');
                     self.pos += 2;
                 }
-                (byte @ b'\'', Style::Double) | (byte @ (b'"' | b'\\'), Style::Single) => {
+                (byte @ b'\'', YamlStyle::Double) | (byte @ (b'"' | b'\\'), YamlStyle::Single) => {
                     text.push(char::from(byte));
                     self.pos += 1;
                 }
-                (b'\\', Style::Double) => self.escape(text)?,
+                (b'\\', YamlStyle::Double) => self.scan_escape(text)?,
                 _ => return Ok(()),
             }
         }
@@ -132,7 +132,7 @@ impl Scanner<'_> {
     fn quoted_chunk_end(&self) -> usize {
         let mut at = self.pos;
         loop {
-            match self.byte(at) {
+            match self.byte_at(at) {
                 0 | b' ' | b'\t' | b'\n' | b'\r' | b'\'' | b'"' | b'\\' => return at,
                 0xc2 | 0xe2 if self.break_len(at) > 0 => return at,
                 _ => at += 1,
@@ -140,7 +140,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn quoted_spaces(&mut self, text: &mut String) -> Result<(), Refusal> {
+    fn quoted_spaces(&mut self, text: &mut String) -> Result<(), StrictYamlError> {
         let start = self.pos;
         while matches!(self.peek(0), b' ' | b'\t') {
             self.pos += 1;
@@ -158,7 +158,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn quoted_breaks(&mut self) -> Result<String, Refusal> {
+    fn quoted_breaks(&mut self) -> Result<String, StrictYamlError> {
         let mut breaks = String::new();
         loop {
             if self.at_document_end() {
@@ -174,7 +174,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn escape(&mut self, text: &mut String) -> Result<(), Refusal> {
+    fn scan_escape(&mut self, text: &mut String) -> Result<(), StrictYamlError> {
         self.pos += 1;
         let digits = match self.peek(0) {
             b'x' => 2,
@@ -194,11 +194,11 @@ impl Scanner<'_> {
         };
         self.pos += 1;
         let code = self.hex_digits(digits)?;
-        text.push(self.character(code)?);
+        text.push(self.decode_escape(code)?);
         Ok(())
     }
 
-    fn hex_digits(&mut self, digits: usize) -> Result<u32, Refusal> {
+    fn hex_digits(&mut self, digits: usize) -> Result<u32, StrictYamlError> {
         let code = self
             .text
             .get(self.pos..self.pos + digits)
@@ -213,7 +213,7 @@ impl Scanner<'_> {
 
     /// Decodes the code of an escape. Python keeps surrogates separate; here a pair becomes the character
     /// that it encodes, and a lone one the replacement character.
-    fn character(&mut self, code: u32) -> Result<char, Refusal> {
+    fn decode_escape(&mut self, code: u32) -> Result<char, StrictYamlError> {
         if !(0xd800..0xe000).contains(&code) {
             return char::from_u32(code)
                 .ok_or_else(|| self.refuse("an escape names no Unicode character"));
@@ -231,7 +231,10 @@ impl Scanner<'_> {
     }
 
     /// Scans a block scalar, `|` or `>`, and returns its end.
-    pub(super) fn block_scalar(&mut self, style: Style) -> Result<(String, usize), Refusal> {
+    pub(super) fn block_scalar(
+        &mut self,
+        style: YamlStyle,
+    ) -> Result<(String, usize), StrictYamlError> {
         self.pos += 1;
         let (chomping, increment) = self.block_indicators()?;
         self.block_header_end()?;
@@ -263,7 +266,7 @@ impl Scanner<'_> {
                 break;
             }
             let next_starts_with_space = matches!(self.peek(0), b' ' | b'\t');
-            let folds = style == Style::Folded
+            let folds = style == YamlStyle::Folded
                 && line_break == "\n"
                 && !starts_with_space
                 && !next_starts_with_space;
@@ -273,16 +276,16 @@ impl Scanner<'_> {
                 (false, _) => text.push_str(line_break),
             }
         }
-        if chomping != Chomping::Strip {
+        if chomping != ChompingMode::Strip {
             text.push_str(line_break);
         }
-        if chomping == Chomping::Keep {
+        if chomping == ChompingMode::Keep {
             text.push_str(&breaks);
         }
         Ok((text, end))
     }
 
-    fn block_indicators(&mut self) -> Result<(Chomping, Option<i64>), Refusal> {
+    fn block_indicators(&mut self) -> Result<(ChompingMode, Option<i64>), StrictYamlError> {
         let mut chomping = self.block_chomping();
         let increment = match self.peek(0) {
             b'0' => return Err(self.refuse("the indentation of a block value cannot be 0")),
@@ -298,23 +301,23 @@ impl Scanner<'_> {
         match self.peek(0) {
             b'\t' => Err(self.refuse("a tab follows `|` or `>`")),
             _ if self.is_blank_or_end(self.pos) => {
-                Ok((chomping.unwrap_or(Chomping::Clip), increment))
+                Ok((chomping.unwrap_or(ChompingMode::Clip), increment))
             }
             _ => Err(self.refuse("text follows `|` or `>` on the same line")),
         }
     }
 
-    fn block_chomping(&mut self) -> Option<Chomping> {
+    fn block_chomping(&mut self) -> Option<ChompingMode> {
         let chomping = match self.peek(0) {
-            b'+' => Chomping::Keep,
-            b'-' => Chomping::Strip,
+            b'+' => ChompingMode::Keep,
+            b'-' => ChompingMode::Strip,
             _ => return None,
         };
         self.pos += 1;
         Some(chomping)
     }
 
-    fn block_header_end(&mut self) -> Result<(), Refusal> {
+    fn block_header_end(&mut self) -> Result<(), StrictYamlError> {
         while self.peek(0) == b' ' {
             self.pos += 1;
         }

@@ -1,9 +1,9 @@
 //! Scans text into tokens like ruamel's `RoundTripScanner`. The whole text is scanned at once: every error
 //! leads to the same finding, so it does not matter that ruamel would encounter some of them later.
 
-use repertoire_text::yaml::Style;
+use repertoire_text::yaml::YamlStyle;
 
-use super::Refusal;
+use super::StrictYamlError;
 
 /// The maximum length of a key without `?`, in characters.
 const SIMPLE_KEY_CHARS_MAX: usize = 1024;
@@ -12,62 +12,62 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// A token and its range.
 #[derive(Debug)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
+pub(super) struct YamlToken {
+    pub(super) kind: YamlTokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// The tokens of block style.
 #[derive(Debug, PartialEq)]
-pub(super) enum TokenKind {
+pub(super) enum YamlTokenKind {
     SequenceStart,
     MappingStart { column: i64 },
     BlockEnd,
     Entry,
     Key,
     Value,
-    Scalar { text: String, style: Style },
+    Scalar { text: String, style: YamlStyle },
     DocumentEnd,
     StreamEnd,
 }
 
 /// Scans a text into tokens; the last one is always [`TokenKind::StreamEnd`].
-pub(super) fn scan(yaml: &str) -> Result<Vec<Token>, Refusal> {
-    let mut scanner = Scanner {
+pub(super) fn scan_tokens(yaml: &str) -> Result<Vec<YamlToken>, StrictYamlError> {
+    let mut scanner = YamlScanner {
         text: yaml,
         bytes: yaml.as_bytes(),
         pos: 0,
         line_start: 0,
-        counted: Counted { pos: 0, column: 0 },
+        counted: ColumnCount { pos: 0, column: 0 },
         indent: -1,
         indents: Vec::new(),
         allow_simple_key: true,
         simple_key: None,
         tokens: Vec::with_capacity(32),
     };
-    while scanner.fetch_token()? != Fetched::End {}
+    while scanner.fetch_token()? != FetchResult::End {}
     Ok(scanner.tokens)
 }
 
-pub(super) struct Scanner<'a> {
+pub(super) struct YamlScanner<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) pos: usize,
     /// The start of the current line, which also identifies the line.
     pub(super) line_start: usize,
-    counted: Counted,
+    counted: ColumnCount,
     /// The column of the innermost collection, or -1.
     pub(super) indent: i64,
     indents: Vec<i64>,
     /// True if a key, or a collection on indented lines, may start here.
     pub(super) allow_simple_key: bool,
     simple_key: Option<SimpleKey>,
-    tokens: Vec<Token>,
+    tokens: Vec<YamlToken>,
 }
 
 /// The position up to which the columns of the current line were counted, so that no line is counted twice.
-struct Counted {
+struct ColumnCount {
     pos: usize,
     column: i64,
 }
@@ -82,13 +82,13 @@ struct SimpleKey {
 }
 
 #[derive(PartialEq)]
-enum Fetched {
+enum FetchResult {
     Token,
     End,
 }
 
-impl Scanner<'_> {
-    fn fetch_token(&mut self) -> Result<Fetched, Refusal> {
+impl YamlScanner<'_> {
+    fn fetch_token(&mut self) -> Result<FetchResult, StrictYamlError> {
         self.skip_to_token();
         self.drop_stale_key()?;
         let column = self.column();
@@ -96,13 +96,13 @@ impl Scanner<'_> {
         match self.peek(0) {
             0 => {
                 self.end_document()?;
-                self.push(TokenKind::StreamEnd, 0);
-                return Ok(Fetched::End);
+                self.push_token(YamlTokenKind::StreamEnd, 0);
+                return Ok(FetchResult::End);
             }
             b'%' if column == 0 => return Err(self.refuse("directives are not allowed")),
             b'.' if column == 0 && self.at_document_end() => {
                 self.end_document()?;
-                self.push(TokenKind::DocumentEnd, 3);
+                self.push_token(YamlTokenKind::DocumentEnd, 3);
             }
             b'-' if self.is_blank_or_end(self.pos + 1) => self.fetch_entry(column)?,
             b'?' if self.is_blank_or_end(self.pos + 1) => self.fetch_key(column)?,
@@ -119,7 +119,7 @@ impl Scanner<'_> {
             b'%' | b'@' | b'`' => return Err(self.refuse("a value cannot start like this")),
             _ => self.fetch_plain()?,
         }
-        Ok(Fetched::Token)
+        Ok(FetchResult::Token)
     }
 
     /// Skips spaces, comments and line breaks. A `#` here starts a comment even without a space before it,
@@ -153,37 +153,37 @@ impl Scanner<'_> {
         found
     }
 
-    fn fetch_entry(&mut self, column: i64) -> Result<(), Refusal> {
+    fn fetch_entry(&mut self, column: i64) -> Result<(), StrictYamlError> {
         if !self.allow_simple_key {
             return Err(self.refuse("a list item cannot start here"));
         }
         if self.add_indent(column) {
-            self.push(TokenKind::SequenceStart, 0);
+            self.push_token(YamlTokenKind::SequenceStart, 0);
         }
         self.remove_key()?;
-        self.push(TokenKind::Entry, 1);
+        self.push_token(YamlTokenKind::Entry, 1);
         Ok(())
     }
 
-    fn fetch_key(&mut self, column: i64) -> Result<(), Refusal> {
+    fn fetch_key(&mut self, column: i64) -> Result<(), StrictYamlError> {
         if !self.allow_simple_key {
             return Err(self.refuse("a key cannot start here"));
         }
         if self.add_indent(column) {
-            self.push(TokenKind::MappingStart { column }, 0);
+            self.push_token(YamlTokenKind::MappingStart { column }, 0);
         }
         self.remove_key()?;
-        self.push(TokenKind::Key, 1);
+        self.push_token(YamlTokenKind::Key, 1);
         Ok(())
     }
 
-    fn fetch_value(&mut self, column: i64) -> Result<(), Refusal> {
+    fn fetch_value(&mut self, column: i64) -> Result<(), StrictYamlError> {
         if let Some(key) = self.simple_key.take() {
-            let at = |kind| Token { kind, start: key.pos, end: key.pos };
-            self.tokens.insert(key.token, at(TokenKind::Key));
+            let at = |kind| YamlToken { kind, start: key.pos, end: key.pos };
+            self.tokens.insert(key.token, at(YamlTokenKind::Key));
             if self.add_indent(key.column) {
                 let column = key.column;
-                self.tokens.insert(key.token, at(TokenKind::MappingStart { column }));
+                self.tokens.insert(key.token, at(YamlTokenKind::MappingStart { column }));
             }
             self.allow_simple_key = false;
         } else {
@@ -191,43 +191,43 @@ impl Scanner<'_> {
                 return Err(self.refuse("a `: ` inside an unquoted value starts a new field here"));
             }
             if self.add_indent(column) {
-                self.push(TokenKind::MappingStart { column }, 0);
+                self.push_token(YamlTokenKind::MappingStart { column }, 0);
             }
         }
-        self.push(TokenKind::Value, 1);
+        self.push_token(YamlTokenKind::Value, 1);
         Ok(())
     }
 
-    fn fetch_block_scalar(&mut self, indicator: u8) -> Result<(), Refusal> {
+    fn fetch_block_scalar(&mut self, indicator: u8) -> Result<(), StrictYamlError> {
         self.allow_simple_key = true;
         self.remove_key()?;
         let start = self.pos;
-        let style = if indicator == b'|' { Style::Literal } else { Style::Folded };
+        let style = if indicator == b'|' { YamlStyle::Literal } else { YamlStyle::Folded };
         let (text, end) = self.block_scalar(style)?;
         self.push_scalar(text, style, start, end);
         Ok(())
     }
 
-    fn fetch_quoted(&mut self, quote: u8) -> Result<(), Refusal> {
+    fn fetch_quoted(&mut self, quote: u8) -> Result<(), StrictYamlError> {
         self.save_key()?;
         self.allow_simple_key = false;
         let start = self.pos;
-        let style = if quote == b'"' { Style::Double } else { Style::Single };
+        let style = if quote == b'"' { YamlStyle::Double } else { YamlStyle::Single };
         let text = self.quoted_scalar(style)?;
         self.push_scalar(text, style, start, self.pos);
         Ok(())
     }
 
-    fn fetch_plain(&mut self) -> Result<(), Refusal> {
+    fn fetch_plain(&mut self) -> Result<(), StrictYamlError> {
         self.save_key()?;
         self.allow_simple_key = false;
         let start = self.pos;
         let (text, end) = self.plain_scalar();
-        self.push_scalar(text, Style::Plain, start, end);
+        self.push_scalar(text, YamlStyle::Plain, start, end);
         Ok(())
     }
 
-    fn end_document(&mut self) -> Result<(), Refusal> {
+    fn end_document(&mut self) -> Result<(), StrictYamlError> {
         self.unwind_indent(-1);
         self.remove_key()?;
         self.allow_simple_key = false;
@@ -235,7 +235,7 @@ impl Scanner<'_> {
     }
 
     /// Records that the scalar starting here may be a key. At the column of a mapping it must be one.
-    fn save_key(&mut self) -> Result<(), Refusal> {
+    fn save_key(&mut self) -> Result<(), StrictYamlError> {
         if !self.allow_simple_key {
             return Ok(());
         }
@@ -252,7 +252,7 @@ impl Scanner<'_> {
     }
 
     /// Drops a possible key that does not end on its line and within 1024 characters.
-    fn drop_stale_key(&mut self) -> Result<(), Refusal> {
+    fn drop_stale_key(&mut self) -> Result<(), StrictYamlError> {
         let Some(key) = &self.simple_key else { return Ok(()) };
         let bytes = self.pos - key.pos;
         let stale = key.line_start != self.line_start
@@ -261,11 +261,11 @@ impl Scanner<'_> {
         if stale { self.remove_key() } else { Ok(()) }
     }
 
-    fn remove_key(&mut self) -> Result<(), Refusal> {
+    fn remove_key(&mut self) -> Result<(), StrictYamlError> {
         match self.simple_key.take() {
             Some(key) if key.required => {
                 let message = "this line is neither a `field: value` nor part of the value above";
-                Err(Refusal::new(key.pos, message))
+                Err(StrictYamlError::new(key.pos, message))
             }
             _ => Ok(()),
         }
@@ -274,7 +274,7 @@ impl Scanner<'_> {
     fn unwind_indent(&mut self, column: i64) {
         while self.indent > column {
             self.indent = self.indents.pop().unwrap_or(-1);
-            self.push(TokenKind::BlockEnd, 0);
+            self.push_token(YamlTokenKind::BlockEnd, 0);
         }
     }
 
@@ -287,27 +287,27 @@ impl Scanner<'_> {
         deeper
     }
 
-    fn push(&mut self, kind: TokenKind, len: usize) {
+    fn push_token(&mut self, kind: YamlTokenKind, len: usize) {
         let start = self.pos;
         self.pos += len;
-        self.tokens.push(Token { kind, start, end: self.pos });
+        self.tokens.push(YamlToken { kind, start, end: self.pos });
     }
 
-    fn push_scalar(&mut self, text: String, style: Style, start: usize, end: usize) {
-        self.tokens.push(Token { kind: TokenKind::Scalar { text, style }, start, end });
+    fn push_scalar(&mut self, text: String, style: YamlStyle, start: usize, end: usize) {
+        self.tokens.push(YamlToken { kind: YamlTokenKind::Scalar { text, style }, start, end });
     }
 
-    pub(super) fn refuse(&self, message: &str) -> Refusal {
-        Refusal::new(self.pos, message)
+    pub(super) fn refuse(&self, message: &str) -> StrictYamlError {
+        StrictYamlError::new(self.pos, message)
     }
 
     /// Returns the byte `ahead` of the current position, or 0 at the end. The text itself contains no NUL,
     /// which was rejected before.
     pub(super) fn peek(&self, ahead: usize) -> u8 {
-        self.byte(self.pos + ahead)
+        self.byte_at(self.pos + ahead)
     }
 
-    pub(super) fn byte(&self, at: usize) -> u8 {
+    pub(super) fn byte_at(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
@@ -325,11 +325,13 @@ impl Scanner<'_> {
     /// Returns the length of the line break at a position, or 0 if there is none. U+0085, U+2028 and U+2029
     /// are breaks.
     pub(super) fn break_len(&self, at: usize) -> usize {
-        match self.byte(at) {
+        match self.byte_at(at) {
             b'\n' => 1,
-            b'\r' => 1 + usize::from(self.byte(at + 1) == b'\n'),
-            0xc2 if self.byte(at + 1) == 0x85 => 2,
-            0xe2 if self.byte(at + 1) == 0x80 && matches!(self.byte(at + 2), 0xa8 | 0xa9) => 3,
+            b'\r' => 1 + usize::from(self.byte_at(at + 1) == b'\n'),
+            0xc2 if self.byte_at(at + 1) == 0x85 => 2,
+            0xe2 if self.byte_at(at + 1) == 0x80 && matches!(self.byte_at(at + 2), 0xa8 | 0xa9) => {
+                3
+            }
             _ => 0,
         }
     }
@@ -341,11 +343,11 @@ impl Scanner<'_> {
         if len == 0 {
             return None;
         }
-        let last = self.byte(self.pos + len - 1);
+        let last = self.byte_at(self.pos + len - 1);
         self.pos += len;
         if matches!(first, b'\n' | b'\r') {
             self.line_start = self.pos;
-            self.counted = Counted { pos: self.pos, column: 0 };
+            self.counted = ColumnCount { pos: self.pos, column: 0 };
         }
         Some(match (first, last) {
             (0xe2, 0xa8) => "\u{2028}",
@@ -357,7 +359,7 @@ impl Scanner<'_> {
     /// Returns the end of the line that contains `from`: a break or the end of the text.
     pub(super) fn line_end(&self, from: usize) -> usize {
         let mut at = from;
-        while self.byte(at) != 0 && self.break_len(at) == 0 {
+        while self.byte_at(at) != 0 && self.break_len(at) == 0 {
             at += 1;
         }
         at
@@ -365,7 +367,7 @@ impl Scanner<'_> {
 
     /// Returns true at a space, a tab, a line break or the end.
     pub(super) fn is_blank_or_end(&self, at: usize) -> bool {
-        matches!(self.byte(at), 0 | b' ' | b'\t') || self.break_len(at) > 0
+        matches!(self.byte_at(at), 0 | b' ' | b'\t') || self.break_len(at) > 0
     }
 
     /// Returns true if `...` stands here alone.

@@ -2,12 +2,12 @@ use repertoire_text::yaml::Value;
 
 use super::*;
 
-fn read(yaml: &str) -> Result<Node, Refusal> {
-    load(yaml, Span::new(0, yaml.len()), &Limits::default())
+fn read(yaml: &str) -> Result<YamlNode, StrictYamlError> {
+    parse_strict_yaml(yaml, Span::new(0, yaml.len()), &Limits::default())
 }
 
 /// Renders the tree as JSON in which every scalar is a string.
-fn json(node: &Node) -> serde_json::Value {
+fn json(node: &YamlNode) -> serde_json::Value {
     match &node.value {
         Value::Scalar(scalar) => scalar.text.as_str().into(),
         Value::Sequence(items, _) => items.iter().map(json).collect(),
@@ -191,13 +191,16 @@ fn long_lines_take_no_longer_than_many_lines() {
 #[test]
 fn spans_are_offsets_into_the_whole_text() {
     let text = "---\nname: 'x'\nlist:\n- é b\n---\n";
-    let node = load(text, Span::new(3, text.len() - 4), &Limits::default()).unwrap();
+    let node = parse_strict_yaml(text, Span::new(3, text.len() - 4), &Limits::default()).unwrap();
     let mapping = node.as_mapping().unwrap();
     assert_eq!(node.span.slice(text), "name: 'x'\nlist:\n- é b");
     assert_eq!(mapping.entries[0].key_span.slice(text), "name");
     assert_eq!(mapping.entries[0].value.span.slice(text), "'x'");
     assert_eq!(mapping.get("list").unwrap().as_sequence().unwrap()[0].span.slice(text), "é b");
-    assert_eq!(load("---\na: [b]", Span::new(3, 10), &Limits::default()).unwrap_err().at, 7);
+    assert_eq!(
+        parse_strict_yaml("---\na: [b]", Span::new(3, 10), &Limits::default()).unwrap_err().at,
+        7
+    );
 }
 
 proptest::proptest! {

@@ -4,14 +4,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
 use repertoire_skill::limits::ResourceLimits;
-use repertoire_skill::resources::{self, Resources};
+use repertoire_skill::resources::{self, ResourceList};
 use repertoire_skill::skill::Skill;
 
 use super::*;
 
 fn skill_in(room: &Room) -> Skill {
     put(&room.trap().join("SKILL.md"), skill_text("a-trap"));
-    let catalog = discover(&room.request(ProfileId::Repertoire));
+    let catalog = discover_catalog(&room.request(ProfileId::Repertoire));
     (*catalog.get("a-trap").unwrap().skill).clone()
 }
 
@@ -21,8 +21,8 @@ fn check(lay: impl Fn(&Utf8Path), files: usize, expect: &[(&str, &str)]) {
     let room = Room::new();
     let skill = skill_in(&room);
     lay(&room.trap());
-    let list = || resources::list(&skill, &ResourceLimits::default());
-    let (Resources { files: found, diagnostics }, cost) = measure_best(list);
+    let list = || resources::list_resources(&skill, &ResourceLimits::default());
+    let (ResourceList { files: found, diagnostics }, cost) = measure_best(list);
     assert_eq!(over_budget(cost, CPU_MAX), None);
     assert_eq!(found.len(), files, "{:?}", found.iter().map(|f| &f.path).collect::<Vec<_>>());
     let shown: Vec<&str> = diagnostics.iter().map(|found| found.message.as_str()).collect();
@@ -31,7 +31,7 @@ fn check(lay: impl Fn(&Utf8Path), files: usize, expect: &[(&str, &str)]) {
         let named = diagnostics.iter().any(|f| f.code.id == *code && f.message.contains(words));
         assert!(named, "no {code} with `{words}` in {shown:?}");
     }
-    let pinned = resources::digest_of_all(&skill, &ResourceLimits::default());
+    let pinned = resources::digest_all_files(&skill, &ResourceLimits::default());
     assert_eq!(pinned.is_some(), expect.is_empty(), "what is not all seen cannot be trusted");
 }
 
@@ -134,10 +134,13 @@ fn a_request_for_a_path_outside_is_refused() {
     ] {
         let asked = Utf8Path::new(path);
         let (read, cost) =
-            measure_best(|| resources::read(&skill, asked, &ResourceLimits::default()));
+            measure_best(|| resources::read_resource(&skill, asked, &ResourceLimits::default()));
         let error = read.expect_err(path).to_string();
         assert!(!error.is_empty());
         assert_eq!(over_budget(cost, CPU_MAX), None, "{path:?}");
     }
-    assert_eq!(resources::read(&skill, "a.md".into(), &ResourceLimits::default()).unwrap(), "a");
+    assert_eq!(
+        resources::read_resource(&skill, "a.md".into(), &ResourceLimits::default()).unwrap(),
+        "a"
+    );
 }

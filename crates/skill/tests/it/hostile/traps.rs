@@ -11,7 +11,7 @@ use super::*;
 struct Trap {
     name: &'static str,
     lay: fn(&Room),
-    request: fn(&Room) -> Request,
+    request: fn(&Room) -> DiscoveryRequest,
     finding: Option<(&'static str, &'static str)>,
     loads: Others,
     cpu_max: Duration,
@@ -51,7 +51,7 @@ impl Trap {
         Trap { loads: Others::Count(count), ..self }
     }
 
-    fn request(self, request: fn(&Room) -> Request) -> Self {
+    fn request(self, request: fn(&Room) -> DiscoveryRequest) -> Self {
         Trap { request, ..self }
     }
 
@@ -452,7 +452,7 @@ fn spring(verdict: &mut Verdict, trap: &Trap) {
     (trap.lay)(&room);
     let mut request = (trap.request)(&room);
     request.limits.walk.entries_max = scaled(20_000);
-    let (catalog, cost) = measure_best(|| discover(&request));
+    let (catalog, cost) = measure_best(|| discover_catalog(&request));
     verdict.case(trap.name, cost, trap.cpu_max, trap.check(&catalog));
     // So that the room can be cleared again.
     let _ = std::fs::set_permissions(room.trap(), std::fs::Permissions::from_mode(0o755));
@@ -480,10 +480,10 @@ fn a_file_that_grows_while_it_is_read_is_cut_off_at_the_limit() {
     std::thread::scope(|scope| {
         let growing = scope.spawn(grow);
         while !growing.is_finished() {
-            let catalog = discover(&room.request(ProfileId::Repertoire));
+            let catalog = discover_catalog(&room.request(ProfileId::Repertoire));
             others(&catalog).unwrap();
         }
     });
-    let catalog = discover(&room.request(ProfileId::Repertoire));
+    let catalog = discover_catalog(&room.request(ProfileId::Repertoire));
     finding(&catalog, "RS001", "the limit is 2097152").unwrap();
 }

@@ -11,10 +11,10 @@ const DEPTH_MAX: usize = 256;
 
 /// Removes an entry of a folder, with its contents. Succeeds if it does not exist.
 pub(super) fn remove_all(folder: BorrowedFd<'_>, name: &str) -> std::io::Result<()> {
-    remove(folder, &CString::new(name)?, DEPTH_MAX)
+    remove_entry(folder, &CString::new(name)?, DEPTH_MAX)
 }
 
-fn remove(folder: BorrowedFd<'_>, name: &CStr, depth: usize) -> std::io::Result<()> {
+fn remove_entry(folder: BorrowedFd<'_>, name: &CStr, depth: usize) -> std::io::Result<()> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         // For a folder, Linux returns `EISDIR` and POSIX `EPERM`.
@@ -31,15 +31,15 @@ fn remove(folder: BorrowedFd<'_>, name: &CStr, depth: usize) -> std::io::Result<
         }
         match entry.file_type() {
             FileType::Directory | FileType::Unknown => {
-                remove(inner.as_fd(), entry_name, depth - 1)?
+                remove_entry(inner.as_fd(), entry_name, depth - 1)?
             }
-            _ => gone(rustix::fs::unlinkat(&inner, entry_name, AtFlags::empty()))?,
+            _ => ignore_missing(rustix::fs::unlinkat(&inner, entry_name, AtFlags::empty()))?,
         }
     }
-    gone(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR))
+    ignore_missing(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR))
 }
 
-fn gone(removed: rustix::io::Result<()>) -> std::io::Result<()> {
+fn ignore_missing(removed: rustix::io::Result<()>) -> std::io::Result<()> {
     match removed {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),

@@ -37,7 +37,7 @@ pub(crate) enum NewMode {
 
 /// Replaces the entry `name` of the folder with a file that has these contents. A link of that name is replaced, not
 /// followed.
-pub(crate) fn replace(
+pub(crate) fn replace_file(
     folder: BorrowedFd<'_>,
     name: &str,
     contents: &[u8],
@@ -52,47 +52,47 @@ pub(crate) fn replace(
         _ => None,
     };
     #[cfg(target_os = "linux")]
-    if let Some(file) = nameless(folder, kept)? {
-        fill(&file, contents)?;
+    if let Some(file) = open_unnamed(folder, kept)? {
+        write_contents(&file, contents)?;
         // Linking fails if the name was taken in the meantime; then replace it through a temporary name.
-        if existing.is_none() && link(&file, folder, name).is_ok() {
+        if existing.is_none() && link_unnamed(&file, folder, name).is_ok() {
             return Ok(());
         }
         if let Some(temporary) = link_temporary(&file, folder, name)? {
-            return rename(folder, &temporary, name);
+            return rename_temporary(folder, &temporary, name);
         }
     }
-    let (file, temporary) = named(folder, name, kept)?;
-    if let Err(error) = fill(&file, contents) {
-        give_up(folder, &temporary);
+    let (file, temporary) = create_temporary(folder, name, kept)?;
+    if let Err(error) = write_contents(&file, contents) {
+        remove_temporary(folder, &temporary);
         return Err(error);
     }
-    rename(folder, &temporary, name)
+    rename_temporary(folder, &temporary, name)
 }
 
-fn fill(mut file: &File, contents: &[u8]) -> std::io::Result<()> {
+fn write_contents(mut file: &File, contents: &[u8]) -> std::io::Result<()> {
     file.write_all(contents)?;
     // Sync before the rename, or a crash could leave an empty file.
     file.sync_all()
 }
 
-fn rename(folder: BorrowedFd<'_>, temporary: &str, name: &str) -> std::io::Result<()> {
+fn rename_temporary(folder: BorrowedFd<'_>, temporary: &str, name: &str) -> std::io::Result<()> {
     rustix::fs::renameat(folder, temporary, folder, name).map_err(|error| {
-        give_up(folder, temporary);
+        remove_temporary(folder, temporary);
         error.into()
     })
 }
 
 /// Removes a temporary file that will not become the target.
-fn give_up(folder: BorrowedFd<'_>, temporary: &str) {
+fn remove_temporary(folder: BorrowedFd<'_>, temporary: &str) {
     let _ = rustix::fs::unlinkat(folder, temporary, AtFlags::empty());
 }
 
 /// Opens an unnamed file, which disappears with the process. Returns `None` if the file system does not support them.
 #[cfg(target_os = "linux")]
-fn nameless(folder: BorrowedFd<'_>, kept: Option<Mode>) -> std::io::Result<Option<File>> {
+fn open_unnamed(folder: BorrowedFd<'_>, kept: Option<Mode>) -> std::io::Result<Option<File>> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    match rustix::fs::openat(folder, ".", flags, first_mode(kept)) {
+    match rustix::fs::openat(folder, ".", flags, creation_mode(kept)) {
         Ok(handle) => with_mode(File::from(handle), kept).map(Some),
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::NOSYS) => {
             Ok(None)
@@ -102,7 +102,7 @@ fn nameless(folder: BorrowedFd<'_>, kept: Option<Mode>) -> std::io::Result<Optio
 }
 
 /// The mode for creating a file; the kernel applies the umask.
-fn first_mode(kept: Option<Mode>) -> Mode {
+fn creation_mode(kept: Option<Mode>) -> Mode {
     Mode::from_raw_mode(if kept.is_some() { 0o600 } else { 0o666 })
 }
 
@@ -116,7 +116,7 @@ fn with_mode(file: File, kept: Option<Mode>) -> std::io::Result<File> {
 
 /// Links an unnamed file to a name, which must be free.
 #[cfg(target_os = "linux")]
-fn link(file: &File, folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
+fn link_unnamed(file: &File, folder: BorrowedFd<'_>, name: &str) -> rustix::io::Result<()> {
     use std::os::fd::AsRawFd;
     let of_file = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(rustix::fs::CWD, of_file.as_str(), folder, name, AtFlags::SYMLINK_FOLLOW)
@@ -137,7 +137,7 @@ fn link_temporary(
     for temporary in names {
         // Try twice: the process that used the name may be gone.
         for _ in 0..2 {
-            match link(file, folder, &temporary) {
+            match link_unnamed(file, folder, &temporary) {
                 Ok(()) => return Ok(Some(temporary)),
                 Err(Errno::EXIST) if remove_stale(folder, &temporary) => {}
                 Err(Errno::EXIST) => break,
@@ -149,14 +149,14 @@ fn link_temporary(
 }
 
 /// Creates a file with a temporary name.
-pub(super) fn named(
+pub(super) fn create_temporary(
     folder: BorrowedFd<'_>,
     name: &str,
     kept: Option<Mode>,
 ) -> std::io::Result<(File, String)> {
     for temporary in temporary_names(name) {
         for _ in 0..2 {
-            match rustix::fs::openat(folder, temporary.as_str(), CREATING, first_mode(kept)) {
+            match rustix::fs::openat(folder, temporary.as_str(), CREATING, creation_mode(kept)) {
                 Ok(handle) => {
                     let file = File::from(handle);
                     match take_lock(&file) {
@@ -166,8 +166,8 @@ pub(super) fn named(
                         // Another process considered it abandoned before it was locked, and removes it.
                         WriterLock::Taken | WriterLock::HeldByAnother => {}
                         WriterLock::Unsupported => {
-                            give_up(folder, &temporary);
-                            return randomly_named(folder, name, kept);
+                            remove_temporary(folder, &temporary);
+                            return create_randomly_named(folder, name, kept);
                         }
                     }
                 }
@@ -181,13 +181,13 @@ pub(super) fn named(
 }
 
 /// Creates a file with a random name, for file systems where locks cannot tell which files are abandoned.
-fn randomly_named(
+fn create_randomly_named(
     folder: BorrowedFd<'_>,
     name: &str,
     kept: Option<Mode>,
 ) -> std::io::Result<(File, String)> {
     for temporary in random_names() {
-        match rustix::fs::openat(folder, temporary.as_str(), CREATING, first_mode(kept)) {
+        match rustix::fs::openat(folder, temporary.as_str(), CREATING, creation_mode(kept)) {
             Ok(handle) => return with_mode_or_removed(handle.into(), folder, temporary, kept),
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
@@ -205,7 +205,7 @@ fn with_mode_or_removed(
     match with_mode(file, kept) {
         Ok(file) => Ok((file, temporary)),
         Err(error) => {
-            give_up(folder, &temporary);
+            remove_temporary(folder, &temporary);
             Err(error)
         }
     }

@@ -20,8 +20,8 @@ impl Ground {
         Ground { _keep: keep, inside, outside }
     }
 
-    fn folder(&self) -> Folder {
-        Folder::open(&self.inside).unwrap()
+    fn folder(&self) -> FolderHandle {
+        FolderHandle::open(&self.inside).unwrap()
     }
 
     fn file(&self, path: &str, text: &str) {
@@ -43,7 +43,7 @@ impl Ground {
 
 #[cfg(target_os = "linux")]
 /// Runs `attempt` many times while another thread replaces the folder `swapped` with a link to the outside and back.
-fn while_a_folder_is_swapped(ground: &Ground, mut attempt: impl FnMut(&Folder, usize)) {
+fn while_a_folder_is_swapped(ground: &Ground, mut attempt: impl FnMut(&FolderHandle, usize)) {
     std::fs::create_dir(ground.inside.join("swapped")).unwrap();
     let (swapped, link) = (ground.inside.join("swapped"), ground.inside.join("link"));
     symlink(&ground.outside, &link).unwrap();
@@ -106,8 +106,8 @@ fn links_that_stay_beneath_are_followed_and_the_place_is_the_real_one() {
         let place = ground.folder().place(Utf8Path::new(path));
         match path {
             "a/climbs" => {
-                assert!(matches!(found, Err(PlaceError::Dangling { .. })), "{found:?}");
-                assert!(matches!(place, Err(PlaceError::Dangling { .. })), "{place:?}");
+                assert!(matches!(found, Err(LocationError::Dangling { .. })), "{found:?}");
+                assert!(matches!(place, Err(LocationError::Dangling { .. })), "{place:?}");
             }
             path => {
                 assert_eq!(found.unwrap().relative(), "a/b/real.txt", "{path}");
@@ -128,14 +128,14 @@ fn links_that_leave_say_where_they_lead() {
     ground.link("round", "round");
     for path in ["out/new", "absolute/new", "out", "absolute/deep/new"] {
         let error = ground.folder().place(Utf8Path::new(path)).unwrap_err();
-        let PlaceError::LinkLeaves { link, to } = error else { panic!("{path}: {error}") };
+        let LocationError::LinkLeaves { link, to } = error else { panic!("{path}: {error}") };
         assert!(path.starts_with(link.as_str()), "{link}");
         assert!(to.unwrap().as_str().contains("outside"));
         assert!(ground.folder().write_atomic(Utf8Path::new(path), b"1").is_err());
         assert!(ground.folder().find(Utf8Path::new(path)).is_err());
     }
     let error = ground.folder().place(Utf8Path::new("round/x")).unwrap_err();
-    assert!(matches!(error, PlaceError::TooManyLinks { .. }), "{error}");
+    assert!(matches!(error, LocationError::TooManyLinks { .. }), "{error}");
     assert_eq!(std::fs::read_dir(&ground.outside).unwrap().count(), 0);
 }
 
@@ -144,8 +144,8 @@ fn where_no_link_is_followed_one_on_the_way_is_named() {
     let ground = Ground::new();
     ground.file("real/x", "1");
     ground.link("real", "link");
-    let error = ground.folder().place_without_links(Utf8Path::new("link/x")).unwrap_err();
-    assert!(matches!(&error, PlaceError::Link { link } if link == "link"), "{error}");
+    let error = ground.folder().resolve_without_links(Utf8Path::new("link/x")).unwrap_err();
+    assert!(matches!(&error, LocationError::Link { link } if link == "link"), "{error}");
     assert!(ground.folder().make_folder(Utf8Path::new("link/new"), 0o700).is_err());
     ground.folder().make_folder(Utf8Path::new("made/deep"), 0o700).unwrap();
     let mode = std::fs::metadata(ground.inside.join("made/deep")).unwrap().permissions().mode();
@@ -156,18 +156,18 @@ fn where_no_link_is_followed_one_on_the_way_is_named() {
 fn folders_are_listed_from_their_handles() {
     let ground = Ground::new();
     ground.file("a/b/file", "1");
-    let names = |folder: &Folder| -> Vec<String> {
+    let names = |folder: &FolderHandle| -> Vec<String> {
         let entries = folder.entries().unwrap();
         entries.map(|entry| entry.unwrap().name.into_string().unwrap()).collect()
     };
     let folder = ground.folder();
     assert_eq!(names(&folder), ["a"]);
-    assert_eq!(names(&folder.child("a").unwrap().child("b").unwrap()), ["file"]);
+    assert_eq!(names(&folder.open_child("a").unwrap().open_child("b").unwrap()), ["file"]);
     let found = folder.find(Utf8Path::new("a/b")).unwrap();
     let inner = found.to_folder(ground.inside.join("a/b")).unwrap();
     assert_eq!(names(&inner), ["file"]);
     assert_eq!(inner.child_bytes("file"), Some(1));
-    assert!(folder.child("..").is_err() && folder.child("a/b").is_err());
+    assert!(folder.open_child("..").is_err() && folder.open_child("a/b").is_err());
 }
 
 #[test]
@@ -242,7 +242,8 @@ fn a_file_system_without_locks_is_written_to_and_nothing_is_left() {
         }
         // The fallback without unnamed files.
         let folder = std::fs::File::open(&ground.inside).unwrap();
-        let (_file, temporary) = replace::named(folder.as_fd(), "notes.txt", None).unwrap();
+        let (_file, temporary) =
+            replace::create_temporary(folder.as_fd(), "notes.txt", None).unwrap();
         assert!(crate::fs::is_temporary_name(&temporary), "{temporary}");
         assert_eq!(ground.names("."), [temporary.as_str(), "notes.txt"]);
         std::fs::remove_file(ground.inside.join(temporary)).unwrap();

@@ -5,20 +5,20 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::request::Request;
-use crate::response::{Assembler, Response, StopReason};
+use crate::request::ModelRequest;
+use crate::response::{ModelResponse, ResponseAssembler, StopReason};
 use crate::{anthropic, chat};
 
 /// The output of a model: pieces of text, and calls as a name with pieces of arguments.
-type Said = (Vec<String>, Vec<(String, Vec<String>)>);
+type ModelOutput = (Vec<String>, Vec<(String, Vec<String>)>);
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = ModelOutput> {
     let text = prop::collection::vec(any::<String>(), 0..6);
     let call = ("[a-z]{1,8}", prop::collection::vec(any::<String>(), 0..5));
     (text, prop::collection::vec(call, 0..4))
 }
 
-fn anthropic_events((texts, calls): &Said, line_end: &str) -> String {
+fn anthropic_events((texts, calls): &ModelOutput, line_end: &str) -> String {
     let mut events = vec![json!({ "type": "message_start", "message": {} })];
     let mut block = |index: usize, start: Value, deltas: Vec<Value>| {
         events
@@ -42,7 +42,7 @@ fn anthropic_events((texts, calls): &Said, line_end: &str) -> String {
     events.iter().map(wire).collect()
 }
 
-fn chat_events((texts, calls): &Said, line_end: &str) -> String {
+fn chat_events((texts, calls): &ModelOutput, line_end: &str) -> String {
     let delta = |delta: Value| json!({ "choices": [{ "delta": delta }] }).to_string();
     let mut events: Vec<String> =
         texts.iter().map(|text| delta(json!({ "content": text }))).collect();
@@ -74,11 +74,15 @@ fn cut(bytes: &[u8], sizes: &[usize]) -> Vec<Bytes> {
     chunks
 }
 
-fn read(service: Service, chunks: Vec<Bytes>, decoder: Decoder) -> Result<Response, Error> {
+fn read(
+    service: ModelService,
+    chunks: Vec<Bytes>,
+    decoder: StreamDecoder,
+) -> Result<ModelResponse, ModelError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let pieces = pieces(service, stream::iter(chunks.into_iter().map(Ok)), decoder);
+    let pieces = decode_stream(service, stream::iter(chunks.into_iter().map(Ok)), decoder);
     runtime.block_on(async {
-        let mut assembler = Assembler::default();
+        let mut assembler = ResponseAssembler::default();
         let mut pieces = std::pin::pin!(pieces);
         while let Some(piece) = pieces.next().await {
             assembler.push(&piece?);
@@ -87,16 +91,24 @@ fn read(service: Service, chunks: Vec<Bytes>, decoder: Decoder) -> Result<Respon
     })
 }
 
-fn decoder(service: Service) -> Decoder {
+fn decoder(service: ModelService) -> StreamDecoder {
     let model = format!("{service}/m").parse().unwrap();
-    let request = Request::new(&model, &[]);
+    let request = ModelRequest::new(&model, &[]);
     match service {
-        Service::Anthropic => Decoder::Anthropic(anthropic::Decoder::new(&request)),
-        _ => Decoder::Chat(chat::Decoder::new(&request)),
+        ModelService::Anthropic => {
+            StreamDecoder::Anthropic(anthropic::AnthropicDecoder::new(&request))
+        }
+        _ => StreamDecoder::Chat(chat::ChatDecoder::new(&request)),
     }
 }
 
-fn check(service: Service, wire: &str, sizes: &[usize], said: &Said, stop: &StopReason) {
+fn check(
+    service: ModelService,
+    wire: &str,
+    sizes: &[usize],
+    said: &ModelOutput,
+    stop: &StopReason,
+) {
     let response = read(service, cut(wire.as_bytes(), sizes), decoder(service)).unwrap();
     assert_eq!(response.message.text(), said.0.concat());
     let calls: Vec<_> = response
@@ -117,7 +129,7 @@ fn check(service: Service, wire: &str, sizes: &[usize], said: &Said, stop: &Stop
 #[test]
 fn the_limit_on_an_event_is_not_one_on_the_answer() {
     let said = (vec!["x".repeat(EVENT_BYTES_MAX / 2); 5], vec![]);
-    let service = Service::Compat;
+    let service = ModelService::Compat;
     check(service, &chat_events(&said, "\n"), &[100_000], &said, &StopReason::MaxTokens);
     let endless = vec![Bytes::from(vec![b'x'; EVENT_BYTES_MAX / 2]); 3];
     let refused = read(service, endless, decoder(service));
@@ -133,7 +145,7 @@ proptest! {
         sizes in prop::collection::vec(1_usize..40, 1..8),
         line_end in prop::sample::select(vec!["\n", "\r\n"]),
     ) {
-        check(Service::Anthropic, &anthropic_events(&said, line_end), &sizes, &said, &StopReason::EndTurn);
+        check(ModelService::Anthropic, &anthropic_events(&said, line_end), &sizes, &said, &StopReason::EndTurn);
     }
 
     #[test]
@@ -142,7 +154,7 @@ proptest! {
         sizes in prop::collection::vec(1_usize..40, 1..8),
         line_end in prop::sample::select(vec!["\n", "\r\n"]),
     ) {
-        check(Service::Compat, &chat_events(&said, line_end), &sizes, &said, &StopReason::MaxTokens);
+        check(ModelService::Compat, &chat_events(&said, line_end), &sizes, &said, &StopReason::MaxTokens);
     }
 
     #[test]
@@ -150,21 +162,21 @@ proptest! {
         said in said(),
         kept in 0.0_f64..1.0,
     ) {
-        for service in [Service::Anthropic, Service::Compat] {
+        for service in [ModelService::Anthropic, ModelService::Compat] {
             let wire = match service {
-                Service::Anthropic => anthropic_events(&said, "\n"),
+                ModelService::Anthropic => anthropic_events(&said, "\n"),
                 _ => chat_events(&said, "\n"),
             };
             let stop = wire.find("stop_reason").or_else(|| wire.find("finish_reason")).unwrap();
             let end = (stop as f64 * kept) as usize;
             let chunks = vec![Bytes::copy_from_slice(&wire.as_bytes()[..end])];
-            prop_assert_eq!(read(service, chunks, decoder(service)), Err(Error::BrokenOff { service }));
+            prop_assert_eq!(read(service, chunks, decoder(service)), Err(ModelError::BrokenOff { service }));
         }
     }
 
     #[test]
     fn bytes_of_any_kind_are_an_error_and_not_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        for service in [Service::Anthropic, Service::Compat] {
+        for service in [ModelService::Anthropic, ModelService::Compat] {
             let chunks = vec![Bytes::copy_from_slice(&bytes)];
             prop_assert!(read(service, chunks, decoder(service)).is_err());
         }

@@ -4,15 +4,15 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use http::{Method, StatusCode};
-use repertoire_agent::event::{Event, EventKind};
+use repertoire_agent::event::{AgentEvent, EventKind};
 use repertoire_text::fs::{self, ReadError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Answer, Api, Call, Page, blocking};
-use super::{RunPath, TAG, find};
-use crate::http::problem::Problem;
-use crate::plain::is_plain;
+use super::super::{ApiBuilder, ApiCall, ApiResult, ListPage, run_blocking};
+use super::{RunIdPath, TAG, find_run};
+use crate::http::problem::HttpProblem;
+use crate::plain_text::is_plain;
 
 /// The maximum number of bytes read from the end of a log.
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -27,7 +27,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The output of an agent in a step.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Said {
+struct StepOutputJson {
     /// The number of the step, starting at 1.
     step: u32,
     /// The kind of the step.
@@ -46,77 +46,87 @@ struct Said {
 
 /// A filter for steps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Which {
+struct StepOutputFilter {
     /// Only this step.
     step: Option<u32>,
 }
 
 /// The requested file.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct WhichFile {
+struct RunFileQuery {
     /// The name, as listed by the run.
     name: String,
 }
 
 /// A file that a run left behind.
 #[derive(Debug, Serialize, JsonSchema)]
-struct File {
+struct RunFileJson {
     /// The name of the file.
     name: String,
     /// The content of the file.
     content: String,
 }
 
-pub(super) fn add(api: Api) -> Api {
+pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     let ambiguous = "More than one run is called so.";
-    api.list("/api/v1/runs/{id}/output", TAG, "What agents said, step by step", output)
+    api.list("/api/v1/runs/{id}/output", TAG, "What agents said, step by step", list_output)
         .refuses(StatusCode::CONFLICT, ambiguous)
-        .add(Method::GET, "/api/v1/runs/{id}/file", TAG, "A file that a run left behind", file)
+        .add(
+            Method::GET,
+            "/api/v1/runs/{id}/file",
+            TAG,
+            "A file that a run left behind",
+            show_run_file,
+        )
         .refuses(StatusCode::CONFLICT, "The file is too large, or no text.")
 }
 
-async fn output(call: Call<RunPath, Which>) -> Answer<Page<Said>> {
-    let run = find(&call.house, &call.path).await?;
-    let folder = call.house.left_behind(&run.id);
-    blocking(move || {
-        let mut logs = logs(&folder);
+async fn list_output(
+    call: ApiCall<RunIdPath, StepOutputFilter>,
+) -> ApiResult<ListPage<StepOutputJson>> {
+    let run = find_run(&call.house, &call.path).await?;
+    let folder = call.house.run_output_dir(&run.id);
+    run_blocking(move || {
+        let mut logs = find_logs(&folder);
         logs.retain(|log| call.query.step.is_none_or(|step| log.step == step));
         let start = call.paging.start()?;
-        let page = call.paging.cut(logs.into_iter())?;
-        let (read, count) = first_of(page.items.into_iter().map(Log::read));
+        let page = call.paging.cut_page(logs.into_iter())?;
+        let (read, count) = take_within_page(page.items.into_iter().map(StepLogFile::read_output));
         let next =
             if read.len() < count { Some((start + read.len()).to_string()) } else { page.next };
-        Ok(Page { items: read, next, total: page.total })
+        Ok(ListPage { items: read, next, total: page.total })
     })
     .await
 }
 
-async fn file(call: Call<RunPath, WhichFile>) -> Answer<File> {
-    let run = find(&call.house, &call.path).await?;
-    let folder = call.house.left_behind(&run.id);
-    blocking(move || {
+async fn show_run_file(call: ApiCall<RunIdPath, RunFileQuery>) -> ApiResult<RunFileJson> {
+    let run = find_run(&call.house, &call.path).await?;
+    let folder = call.house.run_output_dir(&run.id);
+    run_blocking(move || {
         let name = call.query.name;
         let read = fs::read_text_beneath(&folder, Utf8Path::new(&name), FILE_BYTES_MAX);
         let content = read.map_err(|error| {
             let detail = format!("`{name}` cannot be read: {error}");
             match error {
                 ReadError::TooLarge { .. } | ReadError::NotUtf8 { .. } => {
-                    Problem::new(StatusCode::CONFLICT, detail)
+                    HttpProblem::new(StatusCode::CONFLICT, detail)
                 }
-                _ => Problem::not_found(detail).hint("The run names its files."),
+                _ => HttpProblem::not_found(detail).hint("The run names its files."),
             }
         })?;
         if !is_plain(&content) {
             let detail = format!("`{name}` cannot be read: it is not text");
-            return Err(Problem::new(StatusCode::CONFLICT, detail));
+            return Err(HttpProblem::new(StatusCode::CONFLICT, detail));
         }
-        Ok(File { name, content })
+        Ok(RunFileJson { name, content })
     })
     .await
 }
 
 /// Takes outputs up to and including the one that exceeds the limit of a page. Also returns the total number of steps.
-fn first_of(all: impl ExactSizeIterator<Item = Said>) -> (Vec<Said>, usize) {
+fn take_within_page(
+    all: impl ExactSizeIterator<Item = StepOutputJson>,
+) -> (Vec<StepOutputJson>, usize) {
     let (count, mut first, mut bytes) = (all.len(), Vec::new(), 0);
     for said in all {
         bytes += said.text.len();
@@ -129,40 +139,40 @@ fn first_of(all: impl ExactSizeIterator<Item = Said>) -> (Vec<Said>, usize) {
 }
 
 /// The log file of a step.
-struct Log {
+struct StepLogFile {
     step: u32,
     kind: String,
     path: Utf8PathBuf,
 }
 
-fn logs(folder: &Utf8Path) -> Vec<Log> {
-    let Ok(entries) = fs::entries(folder) else { return Vec::new() };
+fn find_logs(folder: &Utf8Path) -> Vec<StepLogFile> {
+    let Ok(entries) = fs::list_entries(folder) else { return Vec::new() };
     let names = entries.take(FILES_MAX).filter_map(|entry| entry.ok()?.name.into_string().ok());
-    let mut logs: Vec<Log> = names.filter_map(|name| step_log(folder, name)).collect();
+    let mut logs: Vec<StepLogFile> = names.filter_map(|name| step_log(folder, name)).collect();
     logs.sort_by(|a, b| (a.step, &a.kind).cmp(&(b.step, &b.kind)));
     logs
 }
 
-fn step_log(folder: &Utf8Path, name: String) -> Option<Log> {
+fn step_log(folder: &Utf8Path, name: String) -> Option<StepLogFile> {
     let (step, kind) = name.strip_suffix(".jsonl")?.split_once('-')?;
     let (step, kind) = (step.parse().ok()?, kind.to_owned());
-    Some(Log { step, kind, path: folder.join(name) })
+    Some(StepLogFile { step, kind, path: folder.join(name) })
 }
 
-impl Log {
-    fn read(self) -> Said {
+impl StepLogFile {
+    fn read_output(self) -> StepOutputJson {
         // A log that no longer exists counts as empty.
-        let (lines, is_part) = end_of(&self.path).unwrap_or_default();
-        let mut told = Told { is_cut: is_part, ..Told::default() };
+        let (lines, is_part) = read_log_end(&self.path).unwrap_or_default();
+        let mut told = OutputCollector { is_cut: is_part, ..OutputCollector::default() };
         for line in lines.lines() {
-            match serde_json::from_str::<Event>(line) {
-                Ok(event) => told.hear(event),
+            match serde_json::from_str::<AgentEvent>(line) {
+                Ok(event) => told.add_event(event),
                 Err(_) => told.is_cut |= line.contains("\"type\":\"cut\""),
             }
         }
-        told.settle();
-        let (text, is_cut) = last_part(told.text);
-        Said {
+        told.finish_answer();
+        let (text, is_cut) = keep_text_end(told.text);
+        StepOutputJson {
             title: format!("Step {}: {}", self.step, self.kind),
             step: self.step,
             kind: self.kind,
@@ -175,7 +185,7 @@ impl Log {
 }
 
 /// Reads the end of a log. Also returns true if there is more before it. A line that is cut at the start is skipped.
-fn end_of(path: &Utf8Path) -> std::io::Result<(String, bool)> {
+fn read_log_end(path: &Utf8Path) -> std::io::Result<(String, bool)> {
     let mut file = std::fs::File::open(path)?;
     let start = file.metadata()?.len().saturating_sub(LOG_BYTES_MAX);
     file.seek(SeekFrom::Start(start))?;
@@ -190,7 +200,7 @@ fn end_of(path: &Utf8Path) -> std::io::Result<(String, bool)> {
 
 /// The output collected so far.
 #[derive(Default)]
-struct Told {
+struct OutputCollector {
     text: String,
     /// A streamed answer that is not complete yet.
     coming: String,
@@ -199,17 +209,17 @@ struct Told {
     is_cut: bool,
 }
 
-impl Told {
-    fn hear(&mut self, event: Event) {
+impl OutputCollector {
+    fn add_event(&mut self, event: AgentEvent) {
         self.at_ms = Some(event.at_ms);
         match event.kind {
             EventKind::Text { text } => self.coming.push_str(&text),
             EventKind::Answer { text, .. } => {
                 self.coming = text;
-                self.settle();
+                self.finish_answer();
             }
             EventKind::ToolCall { tool, subject, .. } => {
-                self.settle();
+                self.finish_answer();
                 self.tool_calls += 1;
                 self.text.push_str(&format!("[{tool}] {subject}\n"));
             }
@@ -217,7 +227,7 @@ impl Told {
         }
     }
 
-    fn settle(&mut self) {
+    fn finish_answer(&mut self) {
         let coming = std::mem::take(&mut self.coming);
         if !coming.trim().is_empty() {
             self.text.push_str(coming.trim_end());
@@ -227,7 +237,7 @@ impl Told {
 }
 
 /// The end of a text, and true if something was left out.
-fn last_part(text: String) -> (String, bool) {
+fn keep_text_end(text: String) -> (String, bool) {
     if text.len() <= TEXT_BYTES_MAX {
         return (text, false);
     }

@@ -1,0 +1,117 @@
+//! Selects the sandbox as configured, and refuses one that lacks a required guarantee.
+
+use std::collections::BTreeSet;
+
+use repertoire_sandbox::confinement::{LazySandbox, Sandbox, SandboxGuarantee};
+use repertoire_skill::name::nearest_name;
+
+use crate::cli::CliContext;
+use crate::env::CliEnvironment;
+use crate::failure::CliFailure;
+
+/// The key that restricts the guarantees required by `sandbox = "require"`.
+const REQUIRES: &str = "sandbox_requires";
+
+impl CliContext<'_> {
+    /// Returns the sandbox for the programs of agents.
+    pub(crate) fn configured_sandbox(&self) -> Result<LazySandbox, CliFailure> {
+        let word = self.config.get_text("sandbox").unwrap_or("auto");
+        let demanded = self.demanded_guarantees()?;
+        if word == "off" {
+            return Ok(Sandbox::None.into());
+        }
+        let sandbox = CliEnvironment::probe_sandbox();
+        if word == "require" {
+            refuse_lacking(&sandbox, &demanded)?;
+        }
+        Ok(sandbox)
+    }
+
+    /// Returns the sandbox of this machine, even if the configuration does not accept it. For
+    /// reports.
+    pub(crate) fn sandbox_as_found(&self) -> LazySandbox {
+        match self.config.get_text("sandbox") {
+            Some("off") => Sandbox::None.into(),
+            _ => CliEnvironment::probe_sandbox(),
+        }
+    }
+
+    /// Returns the guarantees required by `sandbox = "require"`: all, unless the configuration
+    /// names fewer.
+    fn demanded_guarantees(&self) -> Result<BTreeSet<SandboxGuarantee>, CliFailure> {
+        if !self.config.is_set(REQUIRES) {
+            return Ok(SandboxGuarantee::ALL.iter().copied().collect());
+        }
+        let names = self.config.get_texts(REQUIRES);
+        names
+            .iter()
+            .map(|name| parse_guarantee(name, &self.config.describe_origin(REQUIRES)))
+            .collect()
+    }
+}
+
+fn parse_guarantee(name: &str, origin: &str) -> Result<SandboxGuarantee, CliFailure> {
+    name.parse().map_err(|error| {
+        let names = SandboxGuarantee::ALL.iter().map(|guarantee| guarantee.name());
+        let near = nearest_name(name, names.clone()).map(|near| format!("Did you mean `{near}`?"));
+        let all = format!("There are: {}.", names.collect::<Vec<_>>().join(", "));
+        let failure = CliFailure::wrong_usage(format!("{origin}: {REQUIRES}: {error}"));
+        if name.contains(',') {
+            return failure.hint("Separate the items of a list in a variable with `;`.").hint(all);
+        }
+        failure.hint(near.unwrap_or(all))
+    })
+}
+
+/// Fails if the sandbox lacks a guarantee, with a hint for each.
+fn refuse_lacking(
+    sandbox: &Sandbox,
+    demanded: &BTreeSet<SandboxGuarantee>,
+) -> Result<(), CliFailure> {
+    let held = sandbox.guarantees();
+    let lacking: Vec<SandboxGuarantee> = demanded.difference(&held).copied().collect();
+    if lacking.is_empty() && sandbox.is_enforced() {
+        return Ok(());
+    }
+    if !sandbox.is_enforced() {
+        return Err(CliFailure::cannot_run(sandbox.describe())
+            .hint("`sandbox = \"require\"` in the configuration asks for one."));
+    }
+    let message = format!(
+        "`sandbox = \"require\"` demands guarantees that the sandbox of this machine lacks: {}",
+        join_names(&lacking)
+    );
+    let narrower: Vec<String> =
+        demanded.intersection(&held).map(|guarantee| format!("\"{guarantee}\"")).collect();
+    let failure = CliFailure::cannot_run(message).hint(sandbox.describe());
+    let failure = sandbox.degradations().into_iter().fold(failure, CliFailure::hint);
+    Err(failure.hint(format!(
+        "To do without them, write `{REQUIRES} = [{}]` into your configuration.",
+        narrower.join(", ")
+    )))
+}
+
+fn join_names(guarantees: &[SandboxGuarantee]) -> String {
+    guarantees.iter().map(|guarantee| guarantee.name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn require_refuses_no_sandbox_at_all() {
+        let none = Sandbox::Unavailable { reason: "there is none".into() };
+        let refused = refuse_lacking(&none, &BTreeSet::new()).unwrap_err();
+        assert!(refused.message.contains("there is none"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_guarantee_that_does_not_exist_is_refused_with_the_nearest_name() {
+        let refused = parse_guarantee("network-of", "repertoire.toml:1").unwrap_err();
+        assert!(refused.message.contains("`network-of` is not a guarantee"), "{refused:?}");
+        assert!(refused.hints.iter().any(|hint| hint.contains("`network-off`")), "{refused:?}");
+        let refused = parse_guarantee("network-off,files-confined", "$X").unwrap_err();
+        assert!(refused.hints[0].contains("with `;`"), "{refused:?}");
+    }
+}

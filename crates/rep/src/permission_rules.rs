@@ -1,0 +1,137 @@
+//! Parses permission rules and checks that their tools exist.
+
+use repertoire_agent::permission::{PermissionRule, tool_name};
+use repertoire_skill::name::nearest_name;
+
+use crate::agent_setup::RunFlags;
+use crate::cli::CliContext;
+use crate::failure::CliFailure;
+use crate::ui::{self, TerminalUi};
+
+const HELP: &str = "`rep tools` lists the tools; docs/permissions.md explains rules.";
+
+/// The tools that a rule can name.
+#[derive(Debug)]
+pub(crate) struct KnownTools {
+    tools: Vec<String>,
+    /// Prefixes of the tools of MCP servers, which need not be running.
+    prefixes: Vec<String>,
+}
+
+impl KnownTools {
+    /// Takes the names of tools and of MCP servers.
+    pub(crate) fn new(
+        tools: impl Iterator<Item = String>,
+        servers: impl Iterator<Item = String>,
+    ) -> Self {
+        KnownTools {
+            tools: tools.collect(),
+            prefixes: servers.map(|server| tool_prefix(&server)).collect(),
+        }
+    }
+
+    /// Returns true if a rule or a name refers to an existing tool.
+    pub(crate) fn has_tool(&self, rule: &str) -> bool {
+        let name = tool_of_rule(rule);
+        let all = || self.tools.iter().map(|tool| tool.to_lowercase());
+        match name.split_once('*') {
+            Some((start, _)) => {
+                let of_server =
+                    |prefix: &String| prefix.starts_with(start) || start.starts_with(prefix);
+                all().any(|tool| tool.starts_with(start)) || self.prefixes.iter().any(of_server)
+            }
+            None => {
+                all().any(|tool| tool == name)
+                    || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+            }
+        }
+    }
+
+    fn nearest_tool(&self, rule: &str) -> Option<&str> {
+        nearest_name(&tool_of_rule(rule), self.tools.iter().map(String::as_str))
+    }
+}
+
+/// Returns the prefix of the names of an MCP server's tools, in lower case.
+fn tool_prefix(server: &str) -> String {
+    let plain = server.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
+    plain.chain(['_']).collect::<String>().to_lowercase()
+}
+
+/// Returns the tool of a rule, by our own name for it.
+fn tool_of_rule(rule: &str) -> String {
+    tool_name(rule.split('(').next().unwrap_or_default().trim())
+}
+
+pub(crate) fn parse_rules(
+    texts: &[String],
+    place: &str,
+) -> Result<Vec<PermissionRule>, CliFailure> {
+    let rule = |text: &String| {
+        let read = text.parse::<PermissionRule>();
+        read.map_err(|error| CliFailure::wrong_usage(format!("{place}: {error}")).hint(HELP))
+    };
+    texts.iter().map(rule).collect()
+}
+
+impl CliContext<'_> {
+    /// Warns about rules for tools that don't exist. A `--deny` rule for an unknown tool stops the
+    /// run, since it would protect nothing.
+    pub(crate) fn check_rules(
+        &self,
+        known: &KnownTools,
+        flags: &RunFlags,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<(), CliFailure> {
+        let unknown = |rule: &&String| !known.has_tool(rule);
+        let meant =
+            |rule: &str| known.nearest_tool(rule).map(|near| format!("Did you mean `{near}`?"));
+        if let Some(rule) = flags.deny.iter().find(unknown) {
+            let message = format!("--deny {rule}: there is no tool `{}`", tool_of_rule(rule));
+            return Err(meant(rule)
+                .into_iter()
+                .fold(CliFailure::wrong_usage(message), CliFailure::hint)
+                .hint(HELP));
+        }
+        let configured = ["permissions.allow", "permissions.ask", "permissions.deny"];
+        let configured = configured.map(|name| (name, self.config.get_texts(name)));
+        let mut places = vec![("--allow", flags.allow.clone())];
+        places.extend(configured);
+        for (place, rules) in &places {
+            for rule in rules.iter().filter(unknown) {
+                let meant = meant(rule).map(|meant| format!(" {meant}")).unwrap_or_default();
+                let line =
+                    format!("! {place} {rule}: there is no tool `{}`.{meant}", tool_of_rule(rule));
+                let line = ui.paint_err(ui::WARN, ui::fit_columns(&line, 400));
+                ui.print_note(&line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_known_by_its_own_name_by_others_names_and_by_its_server() {
+        let names = ["read", "bash", "research"].map(str::to_owned);
+        let known = KnownTools::new(names.into_iter(), ["my notes".to_owned()].into_iter());
+        for rule in [
+            "read(.env)",
+            "Bash(git status:*)",
+            "WebFetch",
+            "*",
+            "re*",
+            "my_notes_add(x)",
+            "my_notes_*",
+        ] {
+            assert!(known.has_tool(rule), "{rule}");
+        }
+        for rule in ["raed(.env)", "notes_add", "x*"] {
+            assert!(!known.has_tool(rule), "{rule}");
+        }
+        assert_eq!(known.nearest_tool("raed(.env)"), Some("read"));
+    }
+}

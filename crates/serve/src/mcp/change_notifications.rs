@@ -1,0 +1,114 @@
+//! Notifies clients when skills were added, removed or changed. The list of tools never changes.
+
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use super::conformance::ListChange;
+use crate::house::CatalogNews;
+
+/// The lists that a change affects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChangedLists {
+    /// Prompts and resources, which are the skills.
+    Skills,
+    /// The fixtures of the conformance suite.
+    Fixtures(ListChange),
+}
+
+/// The sources of changes.
+pub(super) struct ChangeSources {
+    /// Changes of the skills.
+    pub(super) house: Receiver<CatalogNews>,
+    /// Changes of the conformance fixtures, if they are served.
+    pub(super) fixtures: Option<Receiver<ListChange>>,
+}
+
+impl ChangeSources {
+    /// Waits for the next change of a list; `None` once the sources are closed.
+    async fn next_change(&mut self) -> Option<ChangedLists> {
+        loop {
+            let fixtures = async {
+                match &mut self.fixtures {
+                    Some(fixtures) => fixtures.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                news = self.house.recv() => match news {
+                    Ok(CatalogNews::Skills(reload)) if !reload.replaced => {}
+                    Ok(CatalogNews::Skills(_)) | Err(RecvError::Lagged(_)) => return Some(ChangedLists::Skills),
+                    Err(RecvError::Closed) => return None,
+                },
+                change = fixtures => {
+                    if let Ok(change) = change {
+                        return Some(ChangedLists::Fixtures(change));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Notifies a client of the protocol before 2026-07-28, until it disconnects.
+pub(super) async fn notify_peer(
+    peer: Peer<RoleServer>,
+    mut sources: ChangeSources,
+    gone: CancellationToken,
+) {
+    loop {
+        let lists = tokio::select! {
+            () = gone.cancelled() => return,
+            lists = sources.next_change() => lists,
+        };
+        let told = match lists {
+            None => return,
+            Some(ChangedLists::Fixtures(ListChange::Tools)) => {
+                peer.notify_tool_list_changed().await
+            }
+            Some(ChangedLists::Fixtures(ListChange::Prompts)) => {
+                peer.notify_prompt_list_changed().await
+            }
+            Some(ChangedLists::Skills) => match peer.notify_prompt_list_changed().await {
+                Ok(()) => peer.notify_resource_list_changed().await,
+                failed => failed,
+            },
+        };
+        if told.is_err() {
+            return;
+        }
+    }
+}
+
+/// Notifies one subscription until it ends. Changes that it did not request are skipped.
+pub(super) async fn notify_subscription(context: SubscriptionContext, mut sources: ChangeSources) {
+    let accepted = context.accepted().clone();
+    let (tools, prompts) = (accepted.tools_list_changed, accepted.prompts_list_changed);
+    loop {
+        let lists = tokio::select! {
+            () = context.cancelled() => return,
+            lists = sources.next_change() => lists,
+        };
+        let (of_tools, of_prompts, of_resources) = match lists {
+            None => return,
+            Some(ChangedLists::Fixtures(ListChange::Tools)) => (true, false, false),
+            Some(ChangedLists::Fixtures(ListChange::Prompts)) => (false, true, false),
+            Some(ChangedLists::Skills) => (false, true, true),
+        };
+        let sink = context.sink();
+        let mut told = Ok(());
+        if of_tools && tools == Some(true) {
+            told = sink.notify_tool_list_changed().await;
+        }
+        if told.is_ok() && of_prompts && prompts == Some(true) {
+            told = sink.notify_prompt_list_changed().await;
+        }
+        if told.is_ok() && of_resources && accepted.resources_list_changed == Some(true) {
+            told = sink.notify_resource_list_changed().await;
+        }
+        if told.is_err() {
+            return;
+        }
+    }
+}
