@@ -81,7 +81,7 @@ pub enum PublishError {
     /// The branch changes protected paths.
     #[error(
         "the branch `{branch}` is not pushed: it changes {}, which only people change; look at it, and push it yourself",
-        shown(paths)
+        list_paths(paths)
     )]
     Protected {
         branch: String,

@@ -12,7 +12,7 @@ use crate::untrusted::quote_line;
 
 mod mention;
 
-pub use mention::{BotMention, find_mention};
+pub use mention::{BotMention, parse_mention};
 
 /// The kinds of triggers.
 #[derive(
@@ -186,9 +186,9 @@ pub fn find_mention(
         return None;
     }
     let before = said.before.as_deref().unwrap_or_default();
-    match find_mention(before, &settings.phrase) {
+    match parse_mention(before, &settings.phrase) {
         Some(_) => None,
-        None => find_mention(&said.text, &settings.phrase),
+        None => parse_mention(&said.text, &settings.phrase),
     }
 }
 

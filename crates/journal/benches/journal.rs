@@ -208,7 +208,7 @@ fn written(step: u32) -> Written {
 
 macro_rules! bare {
     ($name:ident, $pool:ty, $begin:expr, $update:literal) => {
-        async fn $name(pool: &$pool, lease: &Lease, from: u32) -> Duration {
+        async fn $name(pool: &$pool, lease: &RunLease, from: u32) -> Duration {
             let begun = Instant::now();
             for step in from..from + STEPS {
                 let written = written(step);

@@ -53,15 +53,17 @@ impl CircuitBreakers {
     pub fn record(&self, service: ModelService, outcome: Result<(), &ModelError>, now_ms: u64) {
         let circuit = &mut self.lock_circuits()[service as usize];
         match outcome {
-            Ok(()) => circuit.succeeded(&self.thresholds),
-            Err(error) if counts_as_failure(error) => circuit.failed(&self.thresholds, now_ms),
-            Err(_) => circuit.undecided(),
+            Ok(()) => circuit.record_success(&self.thresholds),
+            Err(error) if counts_as_failure(error) => {
+                circuit.record_failure(&self.thresholds, now_ms)
+            }
+            Err(_) => circuit.clear_probe(),
         }
     }
 
     /// Records that an admitted call was dropped before its end.
     pub fn record_abandoned(&self, service: ModelService) {
-        self.lock_circuits()[service as usize].undecided();
+        self.lock_circuits()[service as usize].clear_probe();
     }
 
     /// Ignores poison: every update leaves a circuit in a valid state.

@@ -65,7 +65,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "DIR", help_heading = WHO)]
     pub(crate) cd: Option<Utf8PathBuf>,
     /// Stop when the run has cost this many US dollars
-    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS)]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Stop after this many turns
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = LIMITS)]
@@ -74,7 +74,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
     /// Stop after this time, such as 90s, 10m or 1h
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = LIMITS)]
     pub(crate) timeout: Option<Duration>,
     /// Let the agent read, but change nothing
     #[arg(long, conflicts_with_all = ["accept_edits", "full_access"], help_heading = FREEDOM)]

@@ -42,7 +42,7 @@ pub struct RepCli {
     roots: Vec<Utf8PathBuf>,
     /// Agree to the project's settings that start programs, if they have this digest (may be
     /// repeated); see `rep trust --project`
-    #[arg(long = "consent", global = true, value_name = "DIGEST", value_parser = digest, help_heading = GLOBAL)]
+    #[arg(long = "consent", global = true, value_name = "DIGEST", value_parser = parse_digest, help_heading = GLOBAL)]
     consents: Vec<ContentDigest>,
     /// Print JSON
     #[arg(long, global = true, help_heading = GLOBAL)]

@@ -93,13 +93,13 @@ pub(crate) struct PlanFlags {
     #[arg(long, value_name = "AGENT", help_heading = WHO)]
     pub(crate) review_agent: Option<String>,
     /// Stop when the whole run has cost this many US dollars
-    #[arg(long, value_name = "USD", value_parser = crate::running::dollars, help_heading = LIMITS)]
+    #[arg(long, value_name = "USD", value_parser = crate::agent_setup::parse_dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Stop when the whole run has used this many tokens
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
     /// Stop when the whole run has worked for this long, such as 90s, 10m or 1h
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = LIMITS)]
     pub(crate) max_time: Option<Duration>,
     /// Mark a task as failed after this many attempts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = LIMITS)]

@@ -96,7 +96,7 @@ pub(crate) struct ReviewFlags {
     #[arg(short, long, value_name = "TEXT", help_heading = HOW)]
     pub(crate) prompt: Option<String>,
     /// Report nothing below this severity
-    #[arg(long, value_name = "SEVERITY", value_parser = severity, help_heading = HOW)]
+    #[arg(long, value_name = "SEVERITY", value_parser = parse_severity, help_heading = HOW)]
     pub(crate) min_severity: Option<ReviewSeverity>,
     /// An earlier report (JSON); its findings are not reported again
     #[arg(long, value_name = "FILE", help_heading = HOW)]
@@ -122,13 +122,13 @@ pub(crate) struct ReviewFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = LIMITS)]
     pub(crate) at_once: Option<u16>,
     /// Stop when the whole review has cost this many US dollars
-    #[arg(long, value_name = "USD", value_parser = crate::running::dollars, help_heading = LIMITS)]
+    #[arg(long, value_name = "USD", value_parser = crate::agent_setup::parse_dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Stop when the whole review has used this many tokens
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_tokens: Option<u64>,
     /// Stop when the whole review has taken this long, such as 90s, 10m or 1h
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = LIMITS)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = LIMITS)]
     pub(crate) max_time: Option<Duration>,
 }
 

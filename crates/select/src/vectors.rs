@@ -37,7 +37,7 @@ pub enum WordVectorsError {
     #[error("the scale of row {row} is not a finite number")]
     Scale { row: usize },
     /// The number of dimensions is 0 or above the limit.
-    #[error("{dimensions} dimensions; there must be 1 to {}", Vectors::DIMENSIONS_MAX)]
+    #[error("{dimensions} dimensions; there must be 1 to {}", WordVectors::DIMENSIONS_MAX)]
     Dimensions { dimensions: usize },
 }
 

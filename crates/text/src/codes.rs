@@ -8,7 +8,7 @@ macro_rules! diagnostic_codes {
     )*) => {
         $(
             #[doc = concat!("`", $id, "`: ", $summary)]
-            pub static $constant: $crate::Code = $crate::Code {
+            pub static $constant: $crate::DiagnosticCode = $crate::DiagnosticCode {
                 id: $id,
                 name: $name,
                 severity: $crate::Severity::$severity,
@@ -17,7 +17,7 @@ macro_rules! diagnostic_codes {
             };
         )*
         /// All codes of this module, sorted by id.
-        pub static ALL: &[&$crate::Code] = &[$(&$constant),*];
+        pub static ALL: &[&$crate::DiagnosticCode] = &[$(&$constant),*];
     };
 }
 

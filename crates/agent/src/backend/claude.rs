@@ -29,7 +29,7 @@ pub(crate) const CLI: CliDefinition = CliDefinition {
         service: Some(ModelService::Anthropic),
     },
     wants_forms: false,
-    ask,
+    ask: build_invocation,
     parser: || Box::new(ClaudeStream::new()),
 };
 

@@ -28,7 +28,7 @@ pub(crate) const CLI: CliDefinition = CliDefinition {
         service: None,
     },
     wants_forms: true,
-    ask,
+    ask: build_invocation,
     parser: || Box::new(OpencodeStream::new()),
 };
 

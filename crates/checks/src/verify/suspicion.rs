@@ -132,7 +132,7 @@ impl<'a> From<&'a CheckRunResult> for SuspectCheck<'a> {
             command: &check.command,
             critical: check.critical,
             passed: check.status == CheckStatus::Passed,
-            tests: count_tests(check.available_output()),
+            tests: test_counts::count_tests(check.available_output()),
         }
     }
 }

@@ -21,7 +21,7 @@ pub enum FindError {
     #[error("skill `{skill}` is no workflow")]
     NoWorkflow { skill: String },
     /// The skill has workflows, but none with this name.
-    #[error("there is no workflow `{}`", printable(wanted))]
+    #[error("there is no workflow `{}`", printable_line(wanted))]
     NoSuchWorkflow {
         wanted: String,
         skill: String,

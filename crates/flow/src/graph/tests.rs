@@ -7,7 +7,7 @@ use quick_xml::events::Event;
 use super::layers::NodeLayers;
 use super::layout::{DiagramLayout, LabelAnchor, PlacedBox};
 use super::model::{DiagramGraph, NodeKind};
-use super::{dot, mermaid, samples, svg};
+use super::{render_dot, render_mermaid, render_svg, samples};
 use crate::workflow::{StepDef, Workflow, WorkflowOutcome};
 
 /// The elements of an XML text with their classes, and all its text.

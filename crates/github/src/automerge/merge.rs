@@ -9,7 +9,7 @@ use repertoire_text::clock::{Clock, SystemClock};
 use super::decide::is_worth_waiting;
 use super::{
     AutoMerge, AutoMergeRequest, ConditionResult, MergeDecision, MergeOutcome, MergeRefusal,
-    MergeReport, MergeStep, decide, gather, short_sha,
+    MergeReport, MergeStep, decide_merge, gather_facts, short_sha,
 };
 use crate::limits::{MERGE_POLL, MERGE_RESTARTS_MAX};
 

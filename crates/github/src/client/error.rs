@@ -20,7 +20,7 @@ pub enum ClientError {
     )]
     Unauthorised { what: String, message: String },
     /// The token is valid but lacks a permission.
-    #[error("{what}: the token may not do this ({message}){}", needed(needs.as_deref()))]
+    #[error("{what}: the token may not do this ({message}){}", describe_needs(needs.as_deref()))]
     Forbidden {
         what: String,
         /// The permissions that would suffice, as GitHub names them.
@@ -34,7 +34,7 @@ pub enum ClientError {
     #[error("{what}: GitHub refused with status {status}: {message}")]
     Refused { what: String, status: u16, message: String },
     /// The rate limit is exhausted for longer than the caller wants to wait.
-    #[error("{what}: GitHub's limit is reached until {}; {message}", moment(*until_ms))]
+    #[error("{what}: GitHub's limit is reached until {}; {message}", format_time(*until_ms))]
     Limited {
         what: String,
         /// The time of the next attempt, in milliseconds since 1970.

@@ -175,7 +175,7 @@ fn compile_regex(pattern: &str) -> Regex {
 
 macro_rules! pattern {
     ($name:ident, $text:expr) => {
-        static $name: LazyLock<Regex> = LazyLock::new(|| regex($text));
+        static $name: LazyLock<Regex> = LazyLock::new(|| compile_regex($text));
     };
 }
 

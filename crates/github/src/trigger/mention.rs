@@ -24,7 +24,7 @@ pub struct BotMention {
 const BLANK: char = '\u{1}';
 
 /// Finds the first mention in a text.
-pub fn find_mention(text: &str, phrase: &str) -> Option<BotMention> {
+pub fn parse_mention(text: &str, phrase: &str) -> Option<BotMention> {
     let phrase = phrase.trim();
     if phrase.is_empty() {
         return None;

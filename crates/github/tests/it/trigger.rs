@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use repertoire_github::trigger::{
-    EventTrigger, TriggerSettings, find_mention, find_prompt, match_triggers,
+    EventTrigger, TriggerSettings, find_mention, find_prompt, match_triggers, parse_mention,
 };
 
 use crate::fixtures::{context, names, saying};
@@ -114,13 +114,13 @@ fn a_label_that_was_there_already_does_not_call_again() {
 
 #[track_caller]
 fn calls(text: &str, instruction: &str) {
-    let found = find_mention(text, "@repertoire").unwrap_or_else(|| panic!("no call in {text:?}"));
+    let found = parse_mention(text, "@repertoire").unwrap_or_else(|| panic!("no call in {text:?}"));
     assert_eq!(found.instruction, instruction, "{text:?}");
 }
 
 #[track_caller]
 fn silent(text: &str) {
-    assert_eq!(find_mention(text, "@repertoire"), None, "{text:?}");
+    assert_eq!(parse_mention(text, "@repertoire"), None, "{text:?}");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn what_a_call_quotes_is_not_the_caller_s() {
         ),
         ("@repertoire run\n```\na > b\n```", "run\n```\na > b\n```", ""),
     ] {
-        let call = find_mention(text, "@repertoire").unwrap();
+        let call = parse_mention(text, "@repertoire").unwrap();
         assert_eq!((call.instruction.as_str(), call.quoted.as_str()), (own, quoted), "{text}");
     }
 }
@@ -230,10 +230,10 @@ fn what_we_wrote_calls_for_nothing_whoever_it_seems_to_be_from() {
 
 #[test]
 fn any_phrase_can_call() {
-    assert_eq!(find_mention("/agent go", "/agent").unwrap().instruction, "go");
-    assert_eq!(find_mention("hey bot, go", "Hey Bot").unwrap().instruction, "go");
-    assert_eq!(find_mention("anything", ""), None);
-    assert_eq!(find_mention("anything", "  "), None);
+    assert_eq!(parse_mention("/agent go", "/agent").unwrap().instruction, "go");
+    assert_eq!(parse_mention("hey bot, go", "Hey Bot").unwrap().instruction, "go");
+    assert_eq!(parse_mention("anything", ""), None);
+    assert_eq!(parse_mention("anything", "  "), None);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn the_bot_does_not_call_itself_under_either_of_its_names() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "(.|\\n|[`~<>@!-]|@repertoire){0,60}", phrase in ".{0,12}") {
-        if let Some(found) = find_mention(&text, &phrase) {
+        if let Some(found) = parse_mention(&text, &phrase) {
             prop_assert!(found.at <= text.len());
             prop_assert!(text.contains(&found.instruction));
         }
@@ -261,7 +261,7 @@ proptest! {
     ) {
         let fence = "`".repeat(marks);
         let text = format!("{before}\n{fence}\n{inside}\n@repertoire do it\n{inside}\n{fence}\n");
-        prop_assert_eq!(find_mention(&text, "@repertoire"), None);
+        prop_assert_eq!(parse_mention(&text, "@repertoire"), None);
     }
 
     #[test]
@@ -269,12 +269,12 @@ proptest! {
         before in "[a-z \\n.`>]{0,40}", inside in "[a-z \\n.`<!]{0,40}",
     ) {
         let text = format!("{before}<!-- {inside} @repertoire do it {inside} -->");
-        prop_assert_eq!(find_mention(&text, "@repertoire"), None);
+        prop_assert_eq!(parse_mention(&text, "@repertoire"), None);
     }
 
     #[test]
     fn a_plain_call_always_triggers(before in "([a-z]{1,8}[ .,]){0,6}", after in "[a-z ]{0,20}") {
         let text = format!("{before} @repertoire {after}");
-        prop_assert!(find_mention(text.trim(), "@repertoire").is_some());
+        prop_assert!(parse_mention(text.trim(), "@repertoire").is_some());
     }
 }

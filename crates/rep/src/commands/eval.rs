@@ -31,14 +31,14 @@ pub(crate) struct EvalArgs {
     files: Vec<Utf8PathBuf>,
     /// Fail if a metric is lower than this: `recall@1=0.7`, `abstention=0.9`, `queries=40` (may be
     /// repeated)
-    #[arg(long = "min", value_name = "METRIC=VALUE", value_parser = floor)]
+    #[arg(long = "min", value_name = "METRIC=VALUE", value_parser = parse_minimum)]
     floors: Vec<EvalMinimum>,
     /// Draw a calibration plot, confidence against the share of right answers, as SVG
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<Utf8PathBuf>,
     /// Compare two configurations: `default`, or
     /// `threshold=0.5,max_skills=1,without=meaning+context,only=words`
-    #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = configuration::parse)]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = configuration::parse_overrides)]
     #[arg(conflicts_with_all = ["floors", "plot", "failures", "per_skill"])]
     compare: Vec<EvalOverrides>,
     /// List every query that failed, with the skills that were picked instead and why

@@ -57,14 +57,14 @@ pub(crate) struct MatchArgs {
     #[arg(long, value_name = "N", conflicts_with = "step")]
     max: Option<usize>,
     /// Pick only skills with at least this confidence, 0 to 1
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f32>,
     /// Use only these stages: hints, events, paths, phrases, patterns, words, meaning, context,
     /// negatives, needs
-    #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage, conflicts_with = "without")]
+    #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = parse_stage, conflicts_with = "without")]
     only: Vec<SelectionStage>,
     /// Leave these stages out
-    #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = stage)]
+    #[arg(long, value_name = "STAGES", value_delimiter = ',', value_parser = parse_stage)]
     without: Vec<SelectionStage>,
     /// Show the score of every stage for the picks and near misses
     #[arg(long)]

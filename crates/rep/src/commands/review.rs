@@ -55,7 +55,7 @@ pub(crate) struct ReviewArgs {
     #[arg(long, help_heading = OUT)]
     dry_run: bool,
     /// Exit with 1 if there is a finding of this severity or higher, or `never` [default: major]
-    #[arg(long, value_name = "SEVERITY", value_parser = fail_on, help_heading = OUT)]
+    #[arg(long, value_name = "SEVERITY", value_parser = parse_fail_on, help_heading = OUT)]
     fail_on: Option<FailOn>,
 }
 
@@ -73,7 +73,7 @@ enum ReviewAction {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReviewOutputArgs {
     /// Format of the report: text, markdown, json, sarif, github, rdjson, html
-    #[arg(long, value_name = "FORMAT", value_parser = format, help_heading = OUT)]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format, help_heading = OUT)]
     format: Option<ReportFormat>,
     /// Also write the report to this file, in the format of its extension, or given as FORMAT=FILE
     /// (may be repeated)

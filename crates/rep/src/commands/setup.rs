@@ -29,7 +29,7 @@ const NAME: &str = "repertoire";
 #[derive(Debug, clap::Args)]
 pub(crate) struct SetupArgs {
     /// The client to set up (default: list all clients)
-    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(all().iter().map(|client| client.id.as_str())))]
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(known_clients().iter().map(|client| client.id.as_str())))]
     client: Option<String>,
     /// Print the configuration entry without writing it
     #[arg(long, conflicts_with_all = ["check", "remove"])]
@@ -45,7 +45,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, value_enum, value_name = "SCOPE")]
     scope: Option<SetupScopeArg>,
     /// Name of the entry
-    #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
+    #[arg(long, value_name = "NAME", default_value = NAME, value_parser = parse_entry_name)]
     name: String,
     /// Program for the client to start (default: `rep` for a project if that is this program,
     /// otherwise the full path of this program)

@@ -43,7 +43,7 @@ impl CliContext<'_> {
         for name in &asked {
             let more = match (name.as_str(), catalog.resolve(name)) {
                 (USUAL, _) => default_skills(flags, catalog, warnings),
-                (_, Ok(entry)) => vec![extract_review_skill(entry, name, true, warnings)],
+                (_, Ok(entry)) => vec![resolve_skill(entry, name, true, warnings)],
                 (_, Err(error)) => {
                     missing.push(UnresolvedSkill {
                         source: name.clone(),
@@ -113,7 +113,7 @@ fn default_skills(
     let found = names
         .iter()
         .filter_map(winner)
-        .map(|entry| extract_review_skill(entry, &entry.skill.name, false, warnings));
+        .map(|entry| resolve_skill(entry, &entry.skill.name, false, warnings));
     found.filter(|one| flags.docs == (one.skill.kind == ReviewKind::Command)).collect()
 }
 
@@ -121,7 +121,7 @@ fn is_builtin(entry: &CatalogEntry) -> bool {
     entry.skill.origin.scope == SkillScope::Builtin
 }
 
-fn extract_review_skill(
+fn resolve_skill(
     entry: &CatalogEntry,
     source: &str,
     asked: bool,

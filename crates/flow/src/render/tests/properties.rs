@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{json, parse_xml, text, xml};
+use super::super::{json, parse_xml, render_text, render_xml};
 use super::arbitrary;
 use crate::step::StepView;
 

@@ -1,6 +1,6 @@
 //! Instructions for agents besides the step itself.
 
-use super::super::{parse_xml, render_text_within, text, xml};
+use super::super::{parse_xml, render_text, render_text_within, render_xml};
 use super::{last_step, review_step};
 use crate::state::UserQuestion;
 use crate::step::{

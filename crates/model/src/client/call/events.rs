@@ -38,7 +38,7 @@ pub(super) fn decode_stream(
     let events = Box::pin(SseByteStream::new(chunks));
     let state =
         SseDecodeState { service, events, since_event, decoder, ready: VecDeque::new(), end: None };
-    stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) })
+    stream::unfold(state, |mut state| async move { Some((state.next_delta().await?, state)) })
 }
 
 fn too_large(service: ModelService) -> ModelError {

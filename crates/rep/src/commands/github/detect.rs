@@ -43,7 +43,7 @@ pub(crate) struct GithubDetectArgs {
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
     /// Assume that the actor has this permission: admin, maintain, write, triage, read or none
-    #[arg(long, value_name = "PERMISSION", value_parser = permission)]
+    #[arg(long, value_name = "PERMISSION", value_parser = parse_permission)]
     permission: Option<AccountPermission>,
     /// Trust the skills of this folder, as a run does with its checkout of the base branch
     #[arg(long)]
@@ -75,7 +75,7 @@ pub(crate) fn run(
     args: &GithubDetectArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    let found = detect_mode(ctx, args)?;
+    let found = detect_event(ctx, args)?;
     if ui.json {
         ui.print_json(&build_json(&found, args.show_prompt))?;
     } else {
@@ -84,7 +84,7 @@ pub(crate) fn run(
     Ok(CliExit::Done)
 }
 
-fn detect_mode(
+fn detect_event(
     ctx: &CliContext<'_>,
     args: &GithubDetectArgs,
 ) -> Result<GithubDetectReport, CliFailure> {

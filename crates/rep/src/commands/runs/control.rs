@@ -29,14 +29,14 @@ pub(crate) struct RunsResumeArgs {
     #[command(flatten)]
     run: RunArg,
     /// Stop when the whole run has cost this many US dollars, instead of the previous limit
-    #[arg(long, value_name = "USD", value_parser = crate::running::dollars)]
+    #[arg(long, value_name = "USD", value_parser = crate::agent_setup::parse_dollars)]
     max_cost: Option<f64>,
     /// Stop when the whole run has used this many tokens, instead of the previous limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
     /// Stop when the whole run has worked for this long, such as 90s, 10m or 1h, instead of the
     /// previous limit
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     max_time: Option<Duration>,
     /// Work on it in this terminal, and show the progress
     #[arg(long)]

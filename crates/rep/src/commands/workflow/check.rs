@@ -7,7 +7,7 @@ use repertoire_skill::skill::SkillOrigin;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{Diagnostic, Limits, Severity, Source, terminal};
 
-use super::find;
+use super::find_workflow;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::workflow::{CheckedWorkflowJson, WorkflowCheckJson};

@@ -2,7 +2,7 @@
 
 use repertoire_flow::graph;
 
-use super::find;
+use super::find_workflow;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::TerminalUi;

@@ -6,7 +6,7 @@ use repertoire_flow::workflow::{
 };
 use repertoire_text::terminal::printable_line;
 
-use super::find;
+use super::find_workflow;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::workflow::WorkflowJson;

@@ -8,8 +8,8 @@ use repertoire_flow::step::{QrStatus, StatelessFlags, StepView, stateless_view};
 use repertoire_flow::workflow::{ConfidenceLevel, WorkflowOutcome as Ended};
 
 use super::{
-    StepFormatArg, find, parse_pair, print_run_state, print_view, read_value, runnable_workflow,
-    workflow_failure,
+    StepFormatArg, find_workflow, parse_pair, print_run_state, print_view, read_value,
+    runnable_workflow, workflow_failure,
 };
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -94,7 +94,7 @@ pub(crate) fn run(
 ) -> CliResult {
     let format = args.format.resolve(ctx, ui);
     if let Some(number) = args.stateless.step {
-        let view = stateless_view(ctx, args, number, ui)?;
+        let view = render_stateless(ctx, args, number, ui)?;
         print_view(&view, format, ui)?;
         return Ok(CliExit::Done);
     }
@@ -111,7 +111,7 @@ pub(crate) fn run(
     print_run_state(&standing, format, ui)
 }
 
-fn stateless_view(
+fn render_stateless(
     ctx: &CliContext<'_>,
     args: &WorkflowStepArgs,
     number: usize,

@@ -35,17 +35,17 @@ macro_rules! form_tool {
             const NAME: &'static str = $name;
             const TITLE: &'static str = $title;
             const ABOUT: &'static str = $about;
-            const EFFECT: Effect = Effect::Adds;
+            const EFFECT: ServedToolEffect = ServedToolEffect::Adds;
             type Arguments = $arguments;
-            type Output = Taken;
+            type Output = FormSubmission;
 
             async fn call(
-                state: Arc<State>,
+                state: Arc<McpState>,
                 asked: $arguments,
                 _: CancellationToken,
-            ) -> Result<Reply<Taken>, Complaint> {
+            ) -> Result<ServedToolReply<FormSubmission>, ServedToolError> {
                 // Blocking, since it may wait for the form's lock.
-                state.reading(move |state| $fill(&find(state, &asked.form)?, asked.$field)).await?
+                state.run_blocking(move |state| $fill(&find_form(state, &asked.form)?, asked.$field)).await?
             }
         }
     };

@@ -7,7 +7,7 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{FOLDER, FolderHandle, LINKS_MAX, NewMode, open_file, replace, stat_of};
+use super::{FOLDER, FolderHandle, LINKS_MAX, NewMode, open_file, replace_file, stat_of};
 use crate::fs::{EntryKind, ReadError, bytes_of, is_beneath, text_of};
 
 /// The reason why a path beneath a folder cannot be used.
