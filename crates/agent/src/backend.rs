@@ -59,7 +59,7 @@ pub trait Backend: Send + Sync {
 
     /// Runs a task to completion. Reports progress through `events`, except for the start and the
     /// end of the run, which the caller reports. Never fails: errors are returned in the
-    /// [`Finished`] as well.
+    /// [`BackendResult`] as well.
     fn run<'a>(
         &'a self,
         job: &'a BackendJob,

@@ -6,7 +6,7 @@
 //! - [`System`] is the entry point: [`System::builder`] combines agents, skills, tools and models,
 //!   [`System::run`] runs an agent on a task, [`System::preview`] shows what would be sent.
 //! - [`definition`] parses agent definitions; [`config`] holds the settings of a system.
-//! - [`middleware`] is one turn as a chain of links, in the order of [`middleware::standard`].
+//! - [`middleware`] is one turn as a chain of links, in the order of [`middleware::standard_chain`].
 //! - [`conversation`] holds the messages and the activated skills; [`spending`] enforces the limits
 //!   of a run.
 //! - [`tool`] defines the tool interface, [`tools`] has one tool per file, [`mcp`] adds tools of

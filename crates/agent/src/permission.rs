@@ -1,7 +1,7 @@
 //! Permissions: allow, ask or deny a call, by its tool and subject.
 //!
 //! Rules use the syntax of Claude Code: `Bash(git status:*)`, `Read(src/**)`, `WebFetch(domain:example.com)`. Deny wins
-//! over ask, ask over allow, and any rule over the mode, except [`Mode::ReadOnly`], which no rule overrides. A decision
+//! over ask, ask over allow, and any rule over the mode, except [`PermissionMode::ReadOnly`], which no rule overrides. A decision
 //! is a pure function of the call, except that symlinks are resolved, so that a path has only one name.
 
 use camino::Utf8PathBuf;

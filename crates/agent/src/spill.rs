@@ -48,7 +48,7 @@ pub fn bound_output(pieces: &[&[u8]], workplace: &RunWorkplace, call_id: &str) -
     ToolOutput { text, is_error: false, spilled }
 }
 
-/// Like [`bounded`], for one text.
+/// Like [`bound_output`], for one text.
 pub fn bound_text(text: &str, workplace: &RunWorkplace, call_id: &str) -> ToolOutput {
     bound_output(&[text.as_bytes()], workplace, call_id)
 }

@@ -41,7 +41,7 @@ pub trait Tool: Send + Sync {
         self.subject(arguments)
     }
 
-    /// Executes a call. A failure is an [`Output`] as well, since the model should read it.
+    /// Executes a call. A failure is an [`ToolOutput`] as well, since the model should read it.
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolOutput>;
 }
 

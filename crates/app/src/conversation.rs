@@ -202,7 +202,7 @@ impl OpenConversation {
         }
     }
 
-    /// Returns the first request that [`Talk::send`] would send.
+    /// Returns the first request that [`OpenConversation::send_prompt`] would send.
     ///
     /// # Errors
     ///

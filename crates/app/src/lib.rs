@@ -1,6 +1,6 @@
 //! Repertoire as a library: conversations that are kept, and the worker that drives runs of the journal.
 //!
-//! A [`Driver`] runs agents and stores their conversations in a [`Store`]: one folder per
+//! A [`ConversationDriver`] runs agents and stores their conversations in a [`ConversationStore`]: one folder per
 //! conversation with its state, its events and a lock.
 //!
 //! ```no_run

@@ -1,4 +1,4 @@
-//! The workflow checker. Only a [`Checked`] workflow can be given to the engine.
+//! The workflow checker. Only a [`CheckedWorkflow`] workflow can be given to the engine.
 //!
 //! Every finding carries the path of the field it is about (`steps`, 3, `next`, `fail`); [`crate::file`] turns that
 //! path into a span.

@@ -1,4 +1,4 @@
-//! The engine: [`start`] creates a run, and [`next`] computes the state that follows from a state and a report.
+//! The engine: [`start`] creates a run, and [`advance_run`] computes the state that follows from a state and a report.
 //!
 //! Both are pure functions. Counters, gates and routes are computed only here, from recorded facts; a report that
 //! contradicts them is refused. A report that arrives twice counts once.
@@ -131,7 +131,7 @@ pub fn start(
     Ok(state)
 }
 
-/// Returns the state that follows. A [`Refusal`] leaves the run unchanged and says what is possible instead.
+/// Returns the state that follows. A [`EngineRefusal`] leaves the run unchanged and says what is possible instead.
 pub fn advance_run(
     checked: &CheckedWorkflow,
     state: &WorkflowRunState,

@@ -3,7 +3,7 @@
 //!
 //! Such a script takes `--step N --total-steps M` and prints what to do and the command for the next step. Its output
 //! is parsed leniently, because it is not escaped and comes in several forms. Its command lines are only hints:
-//! [`Progress`] keeps the counters, so that a script that forgets them still ends.
+//! [`ScriptProgress`] keeps the counters, so that a script that forgets them still ends.
 
 use serde::{Deserialize, Serialize};
 

@@ -42,7 +42,7 @@ pub fn render_svg(workflow: &Workflow) -> String {
     render_svg_at_step(workflow, None)
 }
 
-/// Renders an SVG like [`svg`], with the current step of a run highlighted.
+/// Renders an SVG like [`render_svg`], with the current step of a run highlighted.
 pub fn render_svg_at_step(workflow: &Workflow, step: Option<&StepId>) -> String {
     let lit = step.and_then(|step| workflow.step_number(step));
     svg::write_svg(&DiagramGraph::new(workflow), lit)

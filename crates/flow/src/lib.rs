@@ -1,8 +1,8 @@
 //! Workflows as data: steps, outcomes and gates that an engine enforces.
 //!
 //! A [`Workflow`] is a graph of steps, read from a `workflow.yaml` by [`mod@file`] or built in Rust from the same
-//! types. Only a checked workflow ([`Checked`]) can run. A run is a value, [`State`]: [`start`] creates it, and
-//! [`next`] computes the state that follows from a report. The instructions for an agent at each point are a
+//! types. Only a checked workflow ([`CheckedWorkflow`]) can run. A run is a value, [`WorkflowRunState`]: [`start`] creates it, and
+//! [`advance_run`] computes the state that follows from a report. The instructions for an agent at each point are a
 //! [`StepView`], which [`render`] turns into XML, text or JSON.
 //!
 //! Everything here is a function over values: no clock, no process, no model, and no disk access except reading a

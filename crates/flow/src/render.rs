@@ -47,7 +47,7 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(StepView).to_value()
 }
 
-/// Parses the output of [`xml`]. Unknown elements and attributes are ignored.
+/// Parses the output of [`render_xml`]. Unknown elements and attributes are ignored.
 pub fn parse_xml(text: &str) -> Result<StepView, StepParseError> {
     parse::parse_step(text)
 }

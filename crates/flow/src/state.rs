@@ -1,4 +1,4 @@
-//! The state of a run: where it is, and what was reported, recorded and decided. [`crate::engine::next`] computes the
+//! The state of a run: where it is, and what was reported, recorded and decided. [`crate::engine::advance_run`] computes the
 //! next state.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::workflow::{EdgeTarget, ItemSeverity, StepId, WorkflowOutcome};
 
-/// The version of the serialised form of [`State`].
+/// The version of the serialised form of [`WorkflowRunState`].
 pub const STATE_VERSION: u32 = 1;
 
 /// The id of a run.

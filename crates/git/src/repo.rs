@@ -11,7 +11,7 @@
 //!
 //! Hooks are disabled for the engine's calls only: its commits are checkpoints on the run's own
 //! branch, and must not fail because of a formatter. What a hook would verify belongs into the
-//! declared checks; [`Git::hooks_left_out`] lists the skipped hooks. An agent's own git commands do
+//! declared checks; [`GitClient::hooks_left_out`] lists the skipped hooks. An agent's own git commands do
 //! not go through this module.
 
 use std::sync::{Arc, OnceLock};
@@ -209,7 +209,7 @@ impl GitClient {
         found.ok_or_else(|| GitError::NoSuchRevision { revision: revision.to_owned() })
     }
 
-    /// Like [`Git::resolve`], but returns `None` if there is no such commit.
+    /// Like [`GitClient::resolve`], but returns `None` if there is no such commit.
     pub async fn find_commit(&self, revision: &str) -> Result<Option<GitObjectId>, GitError> {
         let commit = format!("{revision}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];

@@ -100,7 +100,7 @@ pub struct PreparedWorktree {
     /// The commit that the work started from.
     pub base_oid: GitObjectId,
     pub how: WorktreePreparation,
-    /// True once [`Worktrees::mark_set_up`] has recorded that the worktree is set up.
+    /// True once [`RunWorktrees::mark_set_up`] has recorded that the worktree is set up.
     pub set_up: bool,
 }
 

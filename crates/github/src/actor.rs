@@ -145,7 +145,7 @@ impl KnownPermissions {
     }
 }
 
-/// Returns the accounts whose permission has to be looked up before [`admit`] can admit them.
+/// Returns the accounts whose permission has to be looked up before [`decide_admission`] can decide_admission them.
 pub fn accounts_to_look_up<'a>(
     context: &'a GitHubEventContext,
     rules: &ActorRules,

@@ -2,9 +2,9 @@
 //!
 //! The author of a pull request controls every file in it, and some files instruct agents or are
 //! executed automatically. So configuration, skills and modes are read from a checkout of the base
-//! commit (the [`House`]), and the agent's own checkout starts on a commit in which all protected
-//! paths are those of the base ([`overlay`]). The published commit has them as in the pull request
-//! ([`without_overlay`]): neither the agent nor this program changes them.
+//! commit (the [`BaseCheckout`]), and the agent's own checkout starts on a commit in which all protected
+//! paths are those of the base ([`overlay_base_config`]). The published commit has them as in the pull request
+//! ([`remove_overlay`]): neither the agent nor this program changes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

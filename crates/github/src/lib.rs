@@ -1,5 +1,5 @@
 //! GitHub integration: reading events ([`event`]), deciding whether they trigger work ([`trigger`])
-//! and who may ask for it ([`actor`]), sanitising untrusted text ([`stranger`]), and calling the
+//! and who may ask for it ([`actor`]), sanitising untrusted text ([`untrusted`]), and calling the
 //! API ([`client`]).
 //!
 //! Everything except the client is a pure function over values. Nothing here depends on skills,

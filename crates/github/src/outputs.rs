@@ -117,7 +117,7 @@ pub fn mask_command(value: &str) -> String {
     format!("::add-mask::{}", escape_data(value))
 }
 
-/// Returns the command after which the runner ignores commands until [`resume_commands`] is printed
+/// Returns the command after which the runner ignores commands until [`resume_commands_command`] is printed
 /// with the same token.
 ///
 /// The output of agents and checks is printed between the two. The token must be unpredictable.
@@ -125,7 +125,7 @@ pub fn stop_commands_command(token: &str) -> String {
     format!("::stop-commands::{}", escape_data(token))
 }
 
-/// Returns the command that ends the effect of [`stop_commands`].
+/// Returns the command that ends the effect of [`stop_commands_command`].
 pub fn resume_commands_command(token: &str) -> String {
     format!("::{}::", escape_data(token))
 }

@@ -1,6 +1,6 @@
 //! The queue of tasks, from all sources, in one order.
 //!
-//! Each source has its own module: [`issues`], [`file`](mod@file), [`plan`], [`prompt`]. [`order`]
+//! Each source has its own module: [`issues`], [`file`](mod@file), [`plan`], [`prompt`]. [`order_tasks`]
 //! is pure: by source as configured, then by priority with 1 first, then the oldest. The id of a
 //! task is that of its source or a digest of its content, never a line number, so that editing a
 //! list does not mix up tasks.

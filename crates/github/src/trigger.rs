@@ -146,7 +146,7 @@ impl EventTrigger {
     }
 }
 
-/// Returns the matching triggers, in the order of [`Trigger::ALL`]. A text that begins like the
+/// Returns the matching triggers, in the order of [`EventTrigger::ALL`]. A text that begins like the
 /// bot's own comments matches nothing, regardless of its author: the bot must not trigger itself,
 /// even if its login is not configured.
 pub fn match_triggers(

@@ -44,7 +44,7 @@ impl Journal {
     /// request that the worker receives with its next heartbeat; everything else takes effect at
     /// once. Resuming a queued run changes nothing.
     ///
-    /// Runs with expired leases are put back into the queue first. Call [`Journal::settle`] before
+    /// Runs with expired leases are put back into the queue first. Call [`Journal::wait_for_lease`] before
     /// this to wait for a lease that has to be observed.
     ///
     /// # Errors

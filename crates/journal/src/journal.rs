@@ -63,7 +63,7 @@ pub struct Filter {
     pub workspace: Option<String>,
     /// The maximum number of runs; 0 for the maximum page size.
     pub limit: u32,
-    /// Only runs before this position, as returned in [`Page::next`].
+    /// Only runs before this position, as returned in [`JournalPage::next`].
     pub before: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for EventCursor {
     }
 }
 
-/// The error for text that is not a [`Cursor`].
+/// The error for text that is not a [`EventCursor`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no place in the journal: it looks like `12-345`")]
 pub struct CursorParseError(String);
@@ -286,7 +286,7 @@ impl Journal {
         Ok((tail.into_iter().map(|(_, event)| event).collect(), last))
     }
 
-    /// Like [`Journal::events_all`], with the cursor after each event.
+    /// Like [`Journal::list_all_events`], with the cursor after each event.
     ///
     /// # Errors
     ///
@@ -299,7 +299,7 @@ impl Journal {
         self.perform_read(|| self.store().tail_events(after, page(limit))).await
     }
 
-    /// Returns the cursor after the last event that [`Journal::events_all`] would currently return.
+    /// Returns the cursor after the last event that [`Journal::list_all_events`] would currently return.
     ///
     /// # Errors
     ///

@@ -128,7 +128,7 @@ pub struct LetterFilter {
     pub statuses: Vec<LetterStatus>,
     /// The maximum number of letters; 0 for the maximum page size.
     pub limit: u32,
-    /// The number of letters to skip, as returned in [`crate::Page::next`].
+    /// The number of letters to skip, as returned in [`crate::JournalPage::next`].
     pub after: u64,
 }
 

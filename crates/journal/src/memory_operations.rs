@@ -21,7 +21,7 @@ pub struct FailureFilter {
     pub signature: Option<String>,
     /// The maximum number of failures; 0 for the maximum page size.
     pub limit: u32,
-    /// The number of failures to skip, as returned in [`Page::next`].
+    /// The number of failures to skip, as returned in [`JournalPage::next`].
     pub after: u64,
 }
 

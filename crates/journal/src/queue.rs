@@ -169,7 +169,7 @@ impl Journal {
     ///
     /// A lease whose worker may be on another machine expires when this journal has seen it
     /// unchanged for its whole length, so the first call cannot put it back yet.
-    /// [`Journal::settle`] waits for one run.
+    /// [`Journal::wait_for_lease`] waits for one run.
     ///
     /// # Errors
     ///

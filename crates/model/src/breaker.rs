@@ -43,7 +43,7 @@ impl CircuitBreakers {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::CircuitOpen`] if not.
+    /// Returns [`ModelError::CircuitOpen`] if not.
     pub fn admit(&self, service: ModelService, now_ms: u64) -> Result<(), ModelError> {
         let admitted = self.lock_circuits()[service as usize].admit(&self.thresholds, now_ms);
         admitted.map_err(|retry_in_ms| ModelError::CircuitOpen { service, retry_in_ms })

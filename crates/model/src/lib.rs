@@ -1,8 +1,8 @@
 //! Access to language models: requests, responses, and their cost.
 //!
 //! This crate knows nothing of agents and skills. It supports two protocols, [`anthropic`] Messages
-//! and OpenAI-compatible Chat Completions ([`chat`]); both are pure functions from a [`Request`] to
-//! JSON and from the server's events to [`Delta`]s. [`client`] puts them on the network and
+//! and OpenAI-compatible Chat Completions ([`chat`]); both are pure functions from a [`ModelRequest`] to
+//! JSON and from the server's events to [`ResponseDelta`]s. [`client`] puts them on the network and
 //! enforces timeouts.
 //!
 //! - [`message`], [`request`], [`response`]: the types that both protocols are converted from and

@@ -1,7 +1,7 @@
 //! Plan files as data: Markdown checklists that an agent works through task by task.
 //!
-//! [`parse`] accepts any text and never fails. Problems become diagnostics, and if the tasks cannot be determined at
-//! all, [`Plan::fallback`] says why. [`select_task`] chooses the next task; [`mark`] and [`append_note`] change one
+//! [`parse_plan`] accepts any text and never fails. Problems become diagnostics, and if the tasks cannot be determined at
+//! all, [`PlanDocument::fallback`] says why. [`select_task`] chooses the next task; [`mark`] and [`append_note`] change one
 //! place of the file and preserve every other byte. A task is identified by its content, never by its line.
 //!
 //! Nothing here reads a file or runs anything: the plan loop does.
@@ -42,7 +42,7 @@ pub struct PlanDocument {
     pub format: PlanFormat,
     /// The reason why the tasks cannot be determined, in which case an agent has to choose.
     pub fallback: Option<String>,
-    /// Problems of the file itself. [`check`] finds more.
+    /// Problems of the file itself. [`check_plan`] finds more.
     pub diagnostics: Vec<Diagnostic>,
     source: Source,
 }

@@ -2,7 +2,7 @@
 //! them in a worktree, and runs the declared checks. A run is complete only when plan, reviews and
 //! checks agree.
 //!
-//! Decisions depend on the journal alone: [`PlanState`] is a fold over its events, [`decide::next`]
+//! Decisions depend on the journal alone: [`PlanState`] is a fold over its events, [`decide::decide_next`]
 //! is a pure function, and a worker that takes over a run after a crash continues where the journal
 //! ends.
 

@@ -375,7 +375,7 @@ impl RepConfig {
         })
     }
 
-    /// Like [`Config::request`], for commands that don't need trust, so that a damaged lock does
+    /// Like [`RepConfig::discovery_request`], for commands that don't need trust, so that a damaged lock does
     /// not matter.
     pub fn discovery_request_without_trust(&self) -> DiscoveryRequest {
         let mut request = DiscoveryRequest::new(self.profile(), self.places.clone());

@@ -4,7 +4,7 @@
 //! validated, false-positive rules, and priority files. A methodology skill has an approach, steps and questions.
 //! [`ReviewSkill`] holds that structure; its YAML form is the one in the skills' documentation.
 //!
-//! [`extract`] reads it from the Markdown tree, by headings and bold labels, from the skill itself and from the shared
+//! [`extract_review_skill`] reads it from the Markdown tree, by headings and bold labels, from the skill itself and from the shared
 //! files that its sections refer to. It never fails: anything unusual, truncated or unreachable becomes a diagnostic.
 //!
 //! ```
@@ -220,7 +220,7 @@ impl ReviewPattern {
     }
 }
 
-/// The result of [`extract`].
+/// The result of [`extract_review_skill`].
 #[derive(Clone, Debug)]
 pub struct ReviewExtraction {
     pub skill: ReviewSkill,
@@ -234,7 +234,7 @@ pub fn extract_review_skill(skill: &Skill, reference: &str) -> ReviewExtraction 
     extract_review_skill_with(skill, reference, &|place| read_shared(skill, place))
 }
 
-/// As [`extract`], but reads shared files through `read`.
+/// As [`extract_review_skill`], but reads shared files through `read`.
 pub fn extract_review_skill_with(
     skill: &Skill,
     reference: &str,

@@ -40,7 +40,7 @@ pub struct FindingFingerprints {
     pub line_prints: Vec<String>,
 }
 
-/// The fingerprints by which a [`Baseline`] recognises a finding.
+/// The fingerprints by which a [`ReviewBaseline`] recognises a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownFindingQuery {
     /// The fingerprint of the whole finding.

@@ -51,7 +51,7 @@ pub struct Answer {
     pub is_broke: bool,
 }
 
-/// Answers questions: [`Agents`], or a script in tests.
+/// Answers questions: [`ReviewAgents`], or a script in tests.
 pub trait ReviewAnswerProvider: Send + Sync {
     /// Answers a question. Never fails: an error is part of the answer.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;

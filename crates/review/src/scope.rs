@@ -2,7 +2,7 @@
 //!
 //! The two compared states are always git trees, even if one of them is the working directory. So what is read,
 //! compared and exported stays consistent, even if files change meanwhile. Every file that is left out has a reason in
-//! [`Change::skipped`].
+//! [`ReviewChange::skipped`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,7 +147,7 @@ pub enum ScopeError {
         /// A description of the requested scope.
         what: &'static str,
     },
-    /// No paths are given for [`Scope::Files`].
+    /// No paths are given for [`ReviewScope::IndexedFiles`].
     #[error("no file is named; name files, folders or globs to review")]
     NoPaths,
     /// A path is outside of the reviewed folder.

@@ -112,7 +112,7 @@ impl ReviewStore {
     ///
     /// # Errors
     ///
-    /// As [`Reviews::load`].
+    /// As [`ReviewStore::load_review`].
     pub fn load_change(&self, name: &str) -> Result<ReviewChange, ReviewStoreError> {
         read_json(&self.dir.join(self.find_id(name)?).join(CHANGE))
     }

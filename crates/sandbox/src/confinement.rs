@@ -99,7 +99,7 @@ impl Sandbox {
         probe::probe_all(helper)
     }
 
-    /// Rewrites a spawn so that its program runs confined. Without a sandbox the program is only [`supervised`].
+    /// Rewrites a spawn so that its program runs confined. Without a sandbox the program is only [`with_supervisor`].
     ///
     /// The workplace's environment determines which tool chains are readable. Variables added by `spawn` reach the
     /// program but do not make further paths readable.

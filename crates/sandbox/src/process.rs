@@ -1,7 +1,7 @@
 //! Supervised child processes: standard input closed, a process group of their own, output drained concurrently into
 //! bounded buffers, timeouts, and all descendants killed and reaped.
 //!
-//! A program in the [sandbox](crate::confinement), or one that is [`supervised`], runs beneath a supervisor process. It
+//! A program in the [sandbox](crate::confinement), or one that is [`with_supervisor`], runs beneath a supervisor process. It
 //! kills every descendant, including those that left the process group (`setsid`). Without a supervisor only the
 //! process group is killed, and a process that left it delays the caller at most for the grace time.
 
@@ -55,7 +55,7 @@ pub struct ProcessSpec {
 /// Settings for ending a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminationSettings {
-    /// The processes that end with the program. Set by [`supervised`] and the sandbox.
+    /// The processes that end with the program. Set by [`with_supervisor`] and the sandbox.
     pub scope: TerminationScope,
     /// The signals that ask the program to end before it is killed.
     pub request: TerminationRequest,
@@ -161,14 +161,14 @@ pub enum OutputFlow {
 }
 
 /// Runs a process to its end. `on_line` gets each line of standard output as it arrives, without the line break; a line
-/// longer than the cap arrives in pieces. After [`Flow::Finished`] it is not called again.
+/// longer than the cap arrives in pieces. After [`OutputFlow::Finished`] it is not called again.
 ///
-/// All remaining processes in [`Termination::scope`] are killed before this returns, and also when the future is
+/// All remaining processes in [`TerminationSettings::scope`] are killed before this returns, and also when the future is
 /// dropped.
 ///
 /// # Errors
 ///
-/// If the process cannot be started. Every other outcome is in [`Ended`].
+/// If the process cannot be started. Every other outcome is in [`ProcessResult`].
 pub async fn run(
     spawn: &ProcessSpec,
     cancel: &CancellationToken,
@@ -182,11 +182,11 @@ pub async fn run(
 }
 
 /// Like [`run`], for an interactive process: text sent through `said` is written to its standard input, which is closed
-/// when the channel closes. The text in [`Spawn::stdin`] is written first.
+/// when the channel closes. The text in [`ProcessSpec::stdin`] is written first.
 ///
 /// # Errors
 ///
-/// If the process cannot be started. Every other outcome is in [`Ended`].
+/// If the process cannot be started. Every other outcome is in [`ProcessResult`].
 pub async fn run_interactive(
     spawn: &ProcessSpec,
     cancel: &CancellationToken,

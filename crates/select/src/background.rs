@@ -52,7 +52,7 @@ impl BackgroundFrequencies {
         }
     }
 
-    /// Parses the format that [`Background::write`] produces; `None` if the bytes are malformed.
+    /// Parses the format that [`BackgroundFrequencies::write`] produces; `None` if the bytes are malformed.
     pub fn read(bytes: Cow<'static, [u8]>) -> Option<BackgroundFrequencies> {
         let mut reader = BytesReader::new(bytes);
         reader.expect_bytes(MAGIC)?;

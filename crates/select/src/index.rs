@@ -115,7 +115,7 @@ impl SkillIndex {
         self.postings.for_each(term, found);
     }
 
-    /// The stems of the passages that say what a skill is not for, as positions in [`Index::terms`].
+    /// The stems of the passages that say what a skill is not for, as positions in [`SkillIndex::terms`].
     pub fn contra_stems(&self, skill: usize) -> &[u32] {
         self.contra.get(skill)
     }

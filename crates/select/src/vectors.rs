@@ -84,7 +84,7 @@ impl WordVectors {
         }
     }
 
-    /// Parses the format that [`Vectors::write`] produces; `None` if the bytes are malformed.
+    /// Parses the format that [`WordVectors::write`] produces; `None` if the bytes are malformed.
     pub fn read(bytes: Cow<'static, [u8]>) -> Option<WordVectors> {
         let mut reader = BytesReader::new(bytes);
         reader.expect_bytes(MAGIC)?;

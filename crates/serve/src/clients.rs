@@ -140,7 +140,7 @@ impl McpClient {
         self.entry.iter().map(|(key, value)| (key.clone(), filled(value))).collect()
     }
 
-    /// Parses the command and arguments of an entry: the inverse of [`Client::entry`].
+    /// Parses the command and arguments of an entry: the inverse of [`McpClient::build_entry`].
     pub fn parse_command(&self, entry: &Value) -> Option<(String, Vec<String>)> {
         let of = |placeholder: &str| {
             let (key, _) = self.entry.iter().find(|(_, value)| *value == placeholder)?;

@@ -31,7 +31,7 @@ pub type ServeClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub type JournalOpener =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Journal, JournalError>> + Send + Sync>;
 
-/// The required parts of a [`House`].
+/// The required parts of a [`ServeState`].
 pub struct ServeParts {
     pub library: Arc<SkillLibrary>,
     /// Creates a selector for a catalog.
@@ -64,7 +64,7 @@ struct ServeStateInner {
     figures: Arc<DaemonMetrics>,
 }
 
-/// Optional parts of a [`House`].
+/// Optional parts of a [`ServeState`].
 #[derive(Default)]
 pub struct ServeExtras {
     /// The environment of started programs, such as git.
@@ -116,12 +116,12 @@ pub enum CatalogNews {
 }
 
 impl ServeState {
-    /// Creates the state. The disk is not watched before [`House::watch`].
+    /// Creates the state. The disk is not watched before [`ServeState::trace_request`].
     pub fn new(parts: ServeParts) -> Self {
         ServeState::with_extras(parts, ServeExtras::default())
     }
 
-    /// Like [`House::new`], with optional parts.
+    /// Like [`ServeState::new`], with optional parts.
     pub fn with_extras(parts: ServeParts, extras: ServeExtras) -> Self {
         let (news, _) = broadcast::channel(NEWS_MAX);
         let (selector, hub, figures) = (Mutex::new(None), OnceCell::new(), Arc::default());

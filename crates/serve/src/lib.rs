@@ -1,7 +1,7 @@
 //! The interfaces to agents and people outside the process: the Model Context Protocol, an HTTP API
 //! and a web page.
 //!
-//! Everything here is thin: it translates requests to calls of the [`House`], and results to
+//! Everything here is thin: it translates requests to calls of the [`ServeState`], and results to
 //! responses. Decisions about skills, runs and reviews are made in the crates below.
 
 pub mod clients;

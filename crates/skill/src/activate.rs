@@ -25,7 +25,7 @@ pub(crate) use cut::{TextBudget, fit_partial_text, fit_text, render_marker};
 pub use cut::{TextCut, estimate_tokens};
 pub use references::{ReferenceState, SkillReference};
 
-/// The maximum size of skill bodies in a conversation. Tokens are estimated, see [`tokens`].
+/// The maximum size of skill bodies in a conversation. Tokens are estimated, see [`estimate_tokens`].
 ///
 /// The budget covers bodies only, not the text that a renderer writes around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,7 +64,7 @@ fn match_dependency<'a>(
     }
 }
 
-/// Returns the skill and all of its dependencies, dependencies first. Missing ones are left out; [`check`]
+/// Returns the skill and all of its dependencies, dependencies first. Missing ones are left out; [`check_dependencies`]
 /// reports them.
 pub fn order_by_dependency<'a>(
     catalog: &'a Catalog,

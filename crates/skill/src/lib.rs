@@ -10,9 +10,9 @@
 //!   with it; [`write`](mod@write) writes a record back.
 //! - [`discover`](mod@discover) finds the roots of a [`profile`], [`walk`](mod@walk)s them and builds a
 //!   [`catalog::Catalog`], an immutable snapshot. [`plugin`] and [`pack`] are two sources of roots.
-//! - [`library::Library`] holds a snapshot that is replaced as a whole when the disk changes.
+//! - [`library::SkillLibrary`] holds a snapshot that is replaced as a whole when the disk changes.
 //! - [`lint`](mod@lint) checks files; every finding has one of the [`codes`].
-//! - [`depend`] orders skills by their dependencies; [`resources`] lists the files beside them.
+//! - [`dependencies`] orders skills by their dependencies; [`resources`] lists the files beside them.
 //! - [`activate`](mod@activate) puts a skill's body into a conversation: [`arguments`] filled in, cut to a
 //!   budget; [`ledger::Ledger`] records which skills the conversation already contains.
 //! - [`render`] writes skills for agents and programs; [`openskills`] and [`skills_ref`] reproduce the output

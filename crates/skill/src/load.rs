@@ -58,7 +58,7 @@ pub fn load_skill(source: Source, origin: SkillOrigin, limits: &Limits) -> Skill
     load_skill_with(source, origin, limits, MissingDescription::Skip)
 }
 
-/// Like [`load`], with a choice of how a missing description is handled.
+/// Like [`load_skill`], with a choice of how a missing description is handled.
 pub fn load_skill_with(
     source: Source,
     origin: SkillOrigin,

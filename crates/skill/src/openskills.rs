@@ -1,9 +1,9 @@
 //! Reproduces the output and files of the npm tool OpenSkills 1.5.0, byte for byte.
 //!
-//! The renderers ([`render_list`], [`read_block`], [`render_block`], [`update`]) are pure and take plain
+//! The renderers ([`render_list`], [`read_block`], [`render_block`], [`update_block`]) are pure and take plain
 //! values, so that they serve two callers. The compatible commands feed them from [`scan`] and [`find`],
 //! which search the same folders as OpenSkills and read descriptions as it does, bugs included. Our own
-//! commands feed them with our records in [`Style::Repertoire`], which avoids what would damage a file.
+//! commands feed them with our records in [`OpenSkillsStyle::Repertoire`], which avoids what would damage a file.
 //!
 //! Deliberate differences in compatible mode: a name that leaves the four roots is not found. A `SKILL.md`
 //! that is a link out of its folder, has more than 2 MiB or cannot be read is reported and skipped, where

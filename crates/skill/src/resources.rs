@@ -96,7 +96,7 @@ pub fn read_resource(
         .map_err(|error| ReadError::NotUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
-/// Like [`read`], for files of any content.
+/// Like [`read_resource`], for files of any content.
 pub fn read_resource_bytes(
     skill: &Skill,
     path: &Utf8Path,

@@ -1,7 +1,7 @@
 //! A reimplementation of skills-ref 0.1.1 with the same findings.
 //!
 //! skills-ref is the reference validator of the Agent Skills specification (PyPI; console script
-//! `agentskills`). [`validate`] returns the same findings in the same order and wording; [`Properties`]
+//! `agentskills`). [`validate`] returns the same findings in the same order and wording; [`SkillProperties`]
 //! prints the same as its `read-properties`, and [`to_prompt`] the same as its `to-prompt`.
 //!
 //! Four deliberate differences:

@@ -1,7 +1,7 @@
 //! File access that cannot hang, cannot escape a folder, and cannot read more than a limit. Pipes and devices are
 //! refused before a byte is read; writes are atomic.
 //!
-//! [`Folder`] is for paths that come from a model, a skill or a project: they are resolved once, from a handle. The
+//! [`FolderHandle`] is for paths that come from a model, a skill or a project: they are resolved once, from a handle. The
 //! functions that take a path are for paths that the user or `rep` itself chose.
 
 use std::ffi::OsString;

@@ -57,7 +57,7 @@ pub fn search_repository(here: &Utf8Path, home: &Utf8Path) -> RepositorySearch {
     search_repository_with(here, &RepositoryOwners::of_process(home))
 }
 
-/// Like [`search`], with explicitly given accepted owners.
+/// Like [`search_repository`], with explicitly given accepted owners.
 pub fn search_repository_with(here: &Utf8Path, owners: &RepositoryOwners) -> RepositorySearch {
     let file_system = owner::file_system_of(here);
     for top in here.ancestors() {
@@ -86,7 +86,7 @@ pub fn search_repository_with(here: &Utf8Path, owners: &RepositoryOwners) -> Rep
     RepositorySearch::NotFound
 }
 
-/// The repository around a folder, regardless of its owner. Do not run git in it: see [`search`].
+/// The repository around a folder, regardless of its owner. Do not run git in it: see [`search_repository`].
 pub fn find_repository_around(here: &Utf8Path) -> Option<GitRepository> {
     here.ancestors().find_map(|top| match read_git_entry(top) {
         GitEntry::Repository(repository) => Some(repository),

@@ -1,7 +1,7 @@
 //! The subset of YAML 1.2 that frontmatter needs: a tree with spans, within limits, and without anchors, aliases, tags
 //! and multiple documents, which legitimate frontmatter does not use.
 //!
-//! The grammar is `granit-parser`'s, and this is the only file that names it. Scalars stay text; [`Scalar::kind`]
+//! The grammar is `granit-parser`'s, and this is the only file that names it. Scalars stay text; [`YamlScalar::kind`]
 //! interprets a plain scalar on demand, so `version: 1.10` never becomes `1.1`.
 
 use std::collections::HashSet;
@@ -300,7 +300,7 @@ impl YamlNode {
     }
 }
 
-/// Parses YAML, and repairs common mistakes (see [`repair()`]). `fields` are the names that belong at the left margin;
+/// Parses YAML, and repairs common mistakes (see [`repair_text()`]). `fields` are the names that belong at the left margin;
 /// such a field found elsewhere may be moved there.
 pub fn parse_or_repair(
     text: &str,

@@ -69,7 +69,7 @@ pub enum RunDiffError {
 ///
 /// # Errors
 ///
-/// Fails with a [`DiffError`] if the changes are not available.
+/// Fails with a [`RunDiffError`] if the changes are not available.
 pub async fn run_diff(
     journal: &Journal,
     run: &Run,

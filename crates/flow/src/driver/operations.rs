@@ -165,7 +165,7 @@ impl WorkflowOperations {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; no run is stored then.
+    /// [`WorkflowOperationError`]; no run is stored then.
     pub async fn start(
         &self,
         start: WorkflowStartRequest,
@@ -224,7 +224,7 @@ impl WorkflowOperations {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; the run is unchanged then.
+    /// [`WorkflowOperationError`]; the run is unchanged then.
     pub async fn advance_run(
         &self,
         wanted: &str,
@@ -324,7 +324,7 @@ impl WorkflowOperations {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; nothing is recorded then.
+    /// [`WorkflowOperationError`]; nothing is recorded then.
     pub async fn record_review<F: FnMut(&str, &str)>(
         &self,
         wanted: &str,
@@ -392,7 +392,7 @@ impl WorkflowOperations {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; the run is unchanged then.
+    /// [`WorkflowOperationError`]; the run is unchanged then.
     pub async fn apply_choice(
         &self,
         wanted: &str,
@@ -430,7 +430,7 @@ impl WorkflowOperations {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; the run is unchanged then.
+    /// [`WorkflowOperationError`]; the run is unchanged then.
     pub fn answer(
         &self,
         wanted: &str,

@@ -87,7 +87,7 @@ impl ScriptProgress {
     }
 }
 
-/// Advances a run past a step with this outcome. `view` is the script's output for [`Progress::call`].
+/// Advances a run past a step with this outcome. `view` is the script's output for [`ScriptProgress::call`].
 pub fn advance_script(
     progress: &ScriptProgress,
     view: &StepView,

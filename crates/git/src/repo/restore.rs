@@ -43,9 +43,9 @@ impl GitClient {
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
-    /// Restores the files to a tree that [`Git::tree_of_work`] returned, and removes newer files,
+    /// Restores the files to a tree that [`GitClient::tree_of_work`] returned, and removes newer files,
     /// untracked ones included. Files that were ignored at that time (the result of
-    /// [`Git::ignored`]) stay, and the index is not touched.
+    /// [`GitClient::ignored_files`]) stay, and the index is not touched.
     ///
     /// The `.gitignore` files are restored first: an agent may have ignored new files to hide them,
     /// so which files are ignored is only known once the old rules apply.

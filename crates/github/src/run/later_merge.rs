@@ -59,7 +59,7 @@ impl GitHubRunContext<'_> {
         }
     }
 
-    /// Describes what [`Desk::handle`] would do. Only permissions are looked up; nothing is
+    /// Describes what [`GitHubRunContext::handle_event`] would do. Only permissions are looked up; nothing is
     /// changed.
     pub async fn describe_event(
         &self,

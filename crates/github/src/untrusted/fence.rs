@@ -37,7 +37,7 @@ pub fn fence_text(origin: &TextOrigin, text: &str, nonce: &str) -> SanitisedText
     put_in_fence(origin, sanitise_text(text), nonce)
 }
 
-/// Like [`fence`] for code, such as a diff, in which comments and attributes are visible and stay.
+/// Like [`fence_text`] for code, such as a diff, in which comments and attributes are visible and stay.
 pub fn fence_code(origin: &TextOrigin, text: &str, nonce: &str) -> SanitisedText {
     put_in_fence(origin, sanitise_code(text), nonce)
 }

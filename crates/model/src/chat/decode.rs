@@ -63,7 +63,7 @@ impl ChatDecoder {
     ///
     /// # Errors
     ///
-    /// Returns the server's error, or [`Error::Protocol`] if the data is not JSON.
+    /// Returns the server's error, or [`ModelError::ModelProtocol`] if the data is not JSON.
     pub fn decode_event(
         &mut self,
         data: &str,
@@ -80,7 +80,7 @@ impl ChatDecoder {
     ///
     /// # Errors
     ///
-    /// The same as for [`event`](Self::event).
+    /// The same as for [`event`](Self::decode_event).
     pub fn answer(
         &mut self,
         answer: &Value,
@@ -94,7 +94,7 @@ impl ChatDecoder {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::BrokenOff`] if the model had not ended the answer.
+    /// Returns [`ModelError::BrokenOff`] if the model had not ended the answer.
     pub fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());

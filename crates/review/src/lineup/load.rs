@@ -53,7 +53,7 @@ const SEVERITIES: &[(&str, ReviewSeverity)] = &[
 ];
 
 /// Parses a line-up. A file that extends another one needs only its `subject`; rules that only a complete line-up can
-/// meet are left to [`check`](super::check).
+/// meet are left to [`check`](super::check_lineup).
 pub fn load_lineup(text: &str, file: &Utf8Path) -> Result<ReviewLineup, LineupError> {
     let file = LineupFile { text, path: file };
     let whole = Span::new(0, text.len());

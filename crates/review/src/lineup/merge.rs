@@ -11,7 +11,7 @@ pub enum LineupSource {
     Project,
 }
 
-/// The result of [`merge`].
+/// The result of [`merge_lineups`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedLineup {
     pub lineup: ReviewLineup,

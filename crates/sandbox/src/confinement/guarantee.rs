@@ -87,7 +87,7 @@ impl SandboxGuarantee {
         }
     }
 
-    /// Returns the guarantees missing from a set, in the order of [`Guarantee::ALL`].
+    /// Returns the guarantees missing from a set, in the order of [`SandboxGuarantee::ALL`].
     pub fn missing_in(held: &BTreeSet<SandboxGuarantee>) -> Vec<SandboxGuarantee> {
         SandboxGuarantee::ALL
             .iter()

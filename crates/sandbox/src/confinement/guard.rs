@@ -140,7 +140,7 @@ impl ProtectedPathGuard {
         ProtectedPathGuard::allowing_changes(workplace, &[])
     }
 
-    /// Like [`Guard::before`], for a program that may change protected paths with these suffixes: git's configuration,
+    /// Like [`ProtectedPathGuard::for_workplace`], for a program that may change protected paths with these suffixes: git's configuration,
     /// provided that the lines it adds cannot run anything.
     pub fn allowing_changes(
         workplace: &RunWorkplace,

@@ -202,7 +202,7 @@ impl SkillIndex {
         merge_chunks(index, &chunks)
     }
 
-    /// Like [`Index::build`] with this index as the earlier one, but returns it as it is if no skill changed.
+    /// Like [`SkillIndex::build`] with this index as the earlier one, but returns it as it is if no skill changed.
     pub fn update(self, documents: &[SkillDocument<'_>], vectors: &WordVectors) -> SkillIndex {
         if self.is_made_with(vectors) && self.holds_exactly(documents) {
             return self;

@@ -56,7 +56,7 @@ impl SkillIndex {
         bytes
     }
 
-    /// Parses the format that [`Index::write`] produces.
+    /// Parses the format that [`SkillIndex::write`] produces.
     pub fn read(bytes: Vec<u8>) -> Result<SkillIndex, IndexCacheError> {
         if !bytes.starts_with(MAGIC) {
             return Err(IndexCacheError::Foreign);

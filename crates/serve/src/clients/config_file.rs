@@ -165,7 +165,7 @@ impl ClientConfigFile<'_> {
         Ok(FileChange::Changed)
     }
 
-    /// Replaces another entry of that name; [`Config::remove`] restores it.
+    /// Replaces another entry of that name; [`ClientConfigFile::remove_entry`] restores it.
     ///
     /// # Errors
     ///

@@ -53,7 +53,7 @@ pub fn find_all_skills(project: &Utf8Path, home: &Utf8Path) -> Vec<OpenSkillsSki
     scan_skills(project, home).0
 }
 
-/// Like [`find_all`], with diagnostics about the files that could not be read.
+/// Like [`find_all_skills`], with diagnostics about the files that could not be read.
 pub fn scan_skills(project: &Utf8Path, home: &Utf8Path) -> (Vec<OpenSkillsSkill>, Vec<Diagnostic>) {
     let mut skills = Vec::new();
     let mut diagnostics = Vec::new();

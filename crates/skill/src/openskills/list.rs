@@ -20,7 +20,7 @@ Install skills:
 ";
 
 /// Renders the list for people: project skills first, by name, then a summary. Ties keep the given order.
-/// [`Style::Repertoire`] shows each description on one line and without escape sequences.
+/// [`OpenSkillsStyle::Repertoire`] shows each description on one line and without escape sequences.
 pub fn render_list(entries: &[OpenSkillsEntry<'_>], style: OpenSkillsStyle) -> String {
     let mut out = String::from("Available Skills:\n\n");
     if entries.is_empty() {

@@ -46,7 +46,7 @@ pub fn outcome_message(outcome: BlockUpdateOutcome, output: &str, skills: usize)
 }
 
 /// Renders the block, from `<skills_system` to `</skills_system>`, without a final line break. Skills keep
-/// the given order. [`Style::Compat`] writes names and descriptions as they are, markup included.
+/// the given order. [`OpenSkillsStyle::Compat`] writes names and descriptions as they are, markup included.
 pub fn render_block(entries: &[OpenSkillsEntry<'_>], style: OpenSkillsStyle) -> String {
     let skills: Vec<String> = entries.iter().map(|entry| render_skill(entry, style)).collect();
     let skills = match (skills.as_slice(), style) {

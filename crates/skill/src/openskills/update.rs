@@ -35,9 +35,9 @@ pub enum BlockUpdateOutcome {
     Created,
     /// The block was added at the end.
     Added,
-    /// The old block was replaced; in [`Style::Compat`] also if nothing changed.
+    /// The old block was replaced; in [`OpenSkillsStyle::Compat`] also if nothing changed.
     Synced,
-    /// The file already had this block. Never in [`Style::Compat`].
+    /// The file already had this block. Never in [`OpenSkillsStyle::Compat`].
     Unchanged,
 }
 
@@ -81,8 +81,8 @@ pub enum MarkerError {
 /// Inserts `block`, as rendered by [`render_block`](super::render_block), into the text of a file.
 /// `file_stem` is the heading of a file that does not exist yet.
 ///
-/// In [`Style::Repertoire`] a marker right after a backtick is prose, and the block takes the line ending of
-/// the file's first line. [`Style::Compat`] never fails.
+/// In [`OpenSkillsStyle::Repertoire`] a marker right after a backtick is prose, and the block takes the line ending of
+/// the file's first line. [`OpenSkillsStyle::Compat`] never fails.
 pub fn update_block(
     existing: Option<&str>,
     file_stem: &str,

@@ -41,7 +41,7 @@ pub struct FolderHandle {
     path: Utf8PathBuf,
 }
 
-/// A file or folder beneath a [`Folder`], open for reading.
+/// A file or folder beneath a [`FolderHandle`], open for reading.
 #[derive(Debug)]
 pub struct OpenedEntry {
     file: File,
@@ -109,7 +109,7 @@ impl FolderHandle {
     ///
     /// # Errors
     ///
-    /// Like [`Folder::find`], and if it is larger or not a regular file.
+    /// Like [`FolderHandle::find`], and if it is larger or not a regular file.
     pub fn read_bytes(&self, relative: &Utf8Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
         self.find(relative)?.read_bytes(bytes_max)
     }
@@ -118,7 +118,7 @@ impl FolderHandle {
     ///
     /// # Errors
     ///
-    /// Like [`Folder::read_bytes`], and if it is not UTF-8.
+    /// Like [`FolderHandle::read_bytes`], and if it is not UTF-8.
     pub fn read_text(&self, relative: &Utf8Path, bytes_max: u64) -> Result<String, ReadError> {
         self.find(relative)?.read_text(bytes_max)
     }
@@ -132,11 +132,11 @@ impl FolderHandle {
         location::resolve_path(self, relative, LINKS_MAX)
     }
 
-    /// Like [`Folder::place`], but refuses every symbolic link.
+    /// Like [`FolderHandle::place`], but refuses every symbolic link.
     ///
     /// # Errors
     ///
-    /// [`PlaceError::Link`] names the first link.
+    /// [`LocationError::Link`] names the first link.
     pub fn resolve_without_links(
         &self,
         relative: &Utf8Path,
@@ -149,7 +149,7 @@ impl FolderHandle {
     ///
     /// # Errors
     ///
-    /// Like [`Folder::place`], and if it cannot be written.
+    /// Like [`FolderHandle::place`], and if it cannot be written.
     pub fn write_atomic(&self, relative: &Utf8Path, contents: &[u8]) -> Result<(), LocationError> {
         Ok(self.place(relative)?.write_atomic(contents)?)
     }
@@ -338,7 +338,7 @@ impl OpenedEntry {
     ///
     /// # Errors
     ///
-    /// Like [`Found::read_bytes`], and if it is not UTF-8.
+    /// Like [`OpenedEntry::read_bytes`], and if it is not UTF-8.
     pub fn read_text(&self, bytes_max: u64) -> Result<String, ReadError> {
         text_of(self.read_bytes(bytes_max)?)
     }
@@ -348,7 +348,7 @@ impl OpenedEntry {
         stamp_of(&self.metadata)
     }
 
-    /// Converts this to a [`Folder`] with the given path.
+    /// Converts this to a [`FolderHandle`] with the given path.
     ///
     /// # Errors
     ///
