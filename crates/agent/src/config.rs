@@ -16,7 +16,7 @@ use repertoire_sandbox::limits::ToolLimits;
 /// The model to use if none is configured.
 pub const DEFAULT_MODEL: &str = "anthropic/claude-haiku-4-5";
 
-/// The configuration of a system. [`AgentConfig::describe_default`] is the behaviour of `rep` without a
+/// The configuration of a system. [`AgentConfig::default`] is the behaviour of `rep` without a
 /// configuration file.
 ///
 /// ```

@@ -10,8 +10,8 @@
 //! - [`conversation`] holds the messages and the activated skills; [`spending`] enforces the limits
 //!   of a run.
 //! - [`tool`] defines the tool interface, [`tools`] has one tool per file, [`mcp`] adds tools of
-//!   MCP servers. [`permission`] decides which calls are allowed, [`sandbox`] confines programs,
-//!   [`process`] supervises them.
+//!   MCP servers. [`permission`] decides which calls are allowed; the crate `repertoire_sandbox` confines programs
+//!   and supervises them.
 //! - [`effect`] defines the effects that a run can have, and the limits on them: tool lists imply
 //!   effects.
 //! - [`executor`] executes one skill or sub-agent by name.

@@ -1,7 +1,7 @@
 //! The turn of an agent, as a chain of middleware: each link does its part and calls the next.
 //!
 //! The order is that of [`standard_chain`]. A link may call the rest more than once (retry), not at all
-//! (limits), or inspect the result. [`crate::on_system::SystemBuilder::middleware`] inserts additional links
+//! (limits), or inspect the result. [`crate::system::SystemBuilder::middleware`] inserts additional links
 //! before the model call.
 
 use std::sync::Arc;

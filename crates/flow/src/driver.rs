@@ -1,6 +1,6 @@
 //! Workflow runs: one folder each, with the state, the workflow it was started with, and a lock.
 //!
-//! The engine ([`repertoire_flow`]) decides; this module stores. A change is acknowledged once the
+//! The engine ([`crate::engine`]) decides; this module stores. A change is acknowledged once the
 //! new state is on disk, and is made under the run's lock, so that no record of concurrent
 //! sub-agents is lost.
 

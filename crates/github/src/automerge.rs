@@ -1,11 +1,11 @@
 //! Auto-merge: merges a pull request without a person. The answer is no unless every condition is
 //! known to hold, and the feature is off unless the configuration of the base branch enables it.
 //!
-//! [`decide`] is pure: facts and settings in, a decision with its reason out. [`gather_facts`] fetches
-//! the facts; a failed lookup is unknown, and unknown means no. [`run`] waits for pending facts,
+//! [`decide_merge`] is pure: facts and settings in, a decision with its reason out. [`gather_facts`] fetches
+//! the facts; a failed lookup is unknown, and unknown means no. [`merge_if_allowed`] waits for pending facts,
 //! merges exactly the commit that was decided on, and confirms the merge by reading it back. It is
 //! attempted when a pull request is opened, and again with every event that may have changed the
-//! answer. [`Origin`] is the data that a later process reads from the pull request itself.
+//! answer. [`PullOrigin`] is the data that a later process reads from the pull request itself.
 
 use std::collections::BTreeMap;
 

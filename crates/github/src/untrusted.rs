@@ -164,7 +164,7 @@ fn join_lines(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns [`line()`] in double quotes.
+/// Returns [`sanitise_line`] in double quotes.
 pub fn quote_line(text: &str) -> String {
     format!("\"{}\"", sanitise_line(text))
 }

@@ -1,7 +1,7 @@
 //! OpenAI-compatible Chat Completions: pure functions between our types and its JSON.
 //!
 //! Fields that only OpenAI supports are sent to `openai/…` alone. Other servers get the smallest
-//! sufficient body, and their answers are parsed leniently: see [`Decoder`].
+//! sufficient body, and their answers are parsed leniently: see [`ChatDecoder`].
 
 mod decode;
 #[cfg(test)]

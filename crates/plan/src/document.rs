@@ -1,7 +1,7 @@
 //! Plan files as data: Markdown checklists that an agent works through task by task.
 //!
 //! [`parse_plan`] accepts any text and never fails. Problems become diagnostics, and if the tasks cannot be determined at
-//! all, [`PlanDocument::fallback`] says why. [`select_task`] chooses the next task; [`mark`] and [`append_note`] change one
+//! all, [`PlanDocument::fallback`] says why. [`select_task`] chooses the next task; [`mark_task`] and [`append_note`] change one
 //! place of the file and preserve every other byte. A task is identified by its content, never by its line.
 //!
 //! Nothing here reads a file or runs anything: the plan loop does.

@@ -8,7 +8,7 @@ use repertoire_agent::system::RunOptions;
 use repertoire_journal::{Journal, Target};
 use repertoire_select::SelectionSettings;
 use repertoire_serve::ServeState;
-use repertoire_serve::house::{
+use repertoire_serve::serve_state::{
     JournalOpener, PromptBuilder, PromptError, PromptRequest, ServeExtras, ServeParts,
 };
 use repertoire_skill::discover::DiscoveryRequest;

@@ -1,7 +1,7 @@
 //! The review driver: gathers a change, asks agents about it, and decides which of their findings to report.
 //!
 //! Agents only propose findings. The engine checks that each one cites changed lines, decides which are proven by a
-//! pattern and which need a validator's agreement, and merges duplicates. A [`build_record::ReviewRecord`] holds the whole result,
+//! pattern and which need a validator's agreement, and merges duplicates. A [`record::ReviewRecord`] holds the whole result,
 //! including the findings that were left out and why.
 
 pub mod admit;

@@ -1,7 +1,7 @@
 //! The line-up of a review, as data: agents, phases, model tiers, synthesis pairs and validation rules.
 //!
 //! The built-in pack has two line-ups, `review/code.yaml` and `review/docs.yaml`. Files of the same shape add agents,
-//! or replace an agent of the same name: [`load_review`] reads a file, [`merge_lineups`] lays it over another line-up, and [`check_lineup`]
+//! or replace an agent of the same name: [`load_lineup`] reads a file, [`merge_lineups`] lays it over another line-up, and [`check_lineup`]
 //! validates the result.
 
 use crate::extract::ReviewSeverity;

@@ -147,7 +147,7 @@ pub enum ScopeError {
         /// A description of the requested scope.
         what: &'static str,
     },
-    /// No paths are given for [`ReviewScope::IndexedFiles`].
+    /// No paths are given for [`ReviewScope::Files`].
     #[error("no file is named; name files, folders or globs to review")]
     NoPaths,
     /// A path is outside of the reviewed folder.

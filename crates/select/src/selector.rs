@@ -237,7 +237,7 @@ impl SkillSelector {
         self.to_ranked(weighed, limit)
     }
 
-    /// Like [`SkillSelector::rank_candidates`], with the reasons for and against each skill.
+    /// Like [`SkillSelector::rank`], with the reasons for and against each skill.
     pub fn search(&self, task: &Task, limit: usize) -> Vec<SkillSearchHit> {
         let (query, weighed, _) = self.score_candidates(task, &[]);
         let found = weighed.into_iter().take(limit).map(|one| SkillSearchHit {

@@ -25,9 +25,9 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
-use crate::house::ServeState;
 use crate::limits::{BACKLOG, HttpLimits};
 use crate::page;
+use crate::serve_state::ServeState;
 use authority::HttpAuthority;
 use envelope::RequestEnvelope;
 use guard::RequestGuard;

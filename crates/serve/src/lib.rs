@@ -5,11 +5,11 @@
 //! responses. Decisions about skills, runs and reviews are made in the crates below.
 
 pub mod clients;
-pub mod house;
 pub mod http;
 pub mod limits;
 pub mod mcp;
 pub mod page;
 mod plain_text;
+pub mod serve_state;
 
-pub use house::{CatalogNews, ServeState};
+pub use serve_state::{CatalogNews, ServeState};

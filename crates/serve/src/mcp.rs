@@ -29,7 +29,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::house::ServeState;
+use crate::serve_state::ServeState;
 use conformance::ConformanceFixtures;
 use handler::McpHandler;
 use sessions::CappedSessions;

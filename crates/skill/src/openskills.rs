@@ -1,7 +1,7 @@
 //! Reproduces the output and files of the npm tool OpenSkills 1.5.0, byte for byte.
 //!
 //! The renderers ([`render_list`], [`read_block`], [`render_block`], [`update_block`]) are pure and take plain
-//! values, so that they serve two callers. The compatible commands feed them from [`scan`] and [`find`],
+//! values, so that they serve two callers. The compatible commands feed them from [`scan_skills`] and [`find`],
 //! which search the same folders as OpenSkills and read descriptions as it does, bugs included. Our own
 //! commands feed them with our records in [`OpenSkillsStyle::Repertoire`], which avoids what would damage a file.
 //!

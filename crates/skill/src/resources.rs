@@ -85,7 +85,7 @@ pub fn list_resources(skill: &Skill, limits: &ResourceLimits) -> ResourceList {
     survey_folder(skill, limits).0
 }
 
-/// Reads one resource as text. It accepts every file that [`list`] finds, and those that only a limit keeps
+/// Reads one resource as text. It accepts every file that [`list_resources`] finds, and those that only a limit keeps
 /// out of the list.
 pub fn read_resource(
     skill: &Skill,

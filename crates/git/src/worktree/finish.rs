@@ -60,7 +60,7 @@ pub enum BranchDeliveryResult {
 }
 
 impl RunWorktrees {
-    /// Delivers a run's branch and unlocks its worktree, which stays until [`RunWorktrees::prune_worktrees`]
+    /// Delivers a run's branch and unlocks its worktree, which stays until [`RunWorktrees::prune`]
     /// removes it. Idempotent. Completes even if the caller drops the future: interrupted, it would
     /// leave the user's checkout half updated.
     pub async fn deliver_branch(

@@ -83,7 +83,7 @@ impl RunWorktrees {
         self.sweep_worktrees(in_use, WorktreeSweepMode::Remove).await
     }
 
-    /// Returns the result of [`RunWorktrees::prune_worktrees`] without removing anything.
+    /// Returns the result of [`RunWorktrees::prune`] without removing anything.
     pub async fn preview_prune(
         &self,
         in_use: &(dyn Fn(&str) -> bool + Sync),

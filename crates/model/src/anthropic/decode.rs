@@ -61,7 +61,7 @@ impl AnthropicDecoder {
     ///
     /// # Errors
     ///
-    /// Returns the server's error, or [`ModelError::ModelProtocol`] if the data is not JSON.
+    /// Returns the server's error, or [`ModelError::Protocol`] if the data is not JSON.
     pub fn decode_event(
         &mut self,
         data: &str,

@@ -63,7 +63,7 @@ impl ChatDecoder {
     ///
     /// # Errors
     ///
-    /// Returns the server's error, or [`ModelError::ModelProtocol`] if the data is not JSON.
+    /// Returns the server's error, or [`ModelError::Protocol`] if the data is not JSON.
     pub fn decode_event(
         &mut self,
         data: &str,

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::openapi::{self, ApiOperation, ResponseShape};
 use super::problem::HttpProblem;
 use super::token::AccessKeys;
-use crate::house::ServeState;
+use crate::serve_state::ServeState;
 
 /// The path where a page exchanges its code for a session; the only path of the API that needs no token.
 pub const SESSION: &str = "/api/v1/session";

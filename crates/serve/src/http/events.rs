@@ -24,7 +24,7 @@ pub use messages::{DroppedMessage, HelloMessage, SkillsReloaded};
 
 use self::hub::{EventListener, HubItem, ListenResult};
 use super::problem::HttpProblem;
-use crate::house::ServeState;
+use crate::serve_state::ServeState;
 
 /// The maximum time between two messages, so that a client can tell that the connection is alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);

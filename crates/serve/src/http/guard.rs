@@ -17,8 +17,8 @@ use super::pools::ConnectionSlot;
 use super::problem::HttpProblem;
 use super::token::AccessKeys;
 use super::{HEALTH, HttpDaemon, MCP};
-use crate::house::ServeState;
 use crate::limits::{CODE_BODY_BYTES_MAX, HttpLimits};
+use crate::serve_state::ServeState;
 
 /// Headers that override the request method on servers that honour them.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];

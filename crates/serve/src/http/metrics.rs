@@ -17,7 +17,7 @@ use repertoire_journal::JournalError;
 use repertoire_journal::metrics::MetricsCollector;
 use tokio::sync::Mutex;
 
-use crate::house::ServeState;
+use crate::serve_state::ServeState;
 
 /// The media type of metrics.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text";

@@ -18,8 +18,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::house::ServeClock;
 use crate::limits::{SPANS_AT_ONCE_MAX, SPANS_MAX};
+use crate::serve_state::ServeClock;
 
 /// The time to collect spans before a batch is sent.
 const GATHER: Duration = Duration::from_secs(2);

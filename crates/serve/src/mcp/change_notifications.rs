@@ -6,7 +6,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::conformance::ListChange;
-use crate::house::CatalogNews;
+use crate::serve_state::CatalogNews;
 
 /// The lists that a change affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

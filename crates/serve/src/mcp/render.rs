@@ -10,7 +10,7 @@ use repertoire_skill::render::{escape_xml, neutralise_tags};
 use repertoire_skill::trust::TrustLevel;
 
 use super::manifest::FOLDER;
-use crate::house::ServeState;
+use crate::serve_state::ServeState;
 
 const TAG: &str = "untrusted_skill";
 

@@ -7,7 +7,7 @@ use repertoire_skill::catalog::CatalogEntry;
 use rmcp::ErrorData;
 
 use super::skill_index::ServedSkills;
-use crate::house::ServeState;
+use crate::serve_state::ServeState;
 
 /// The state shared by all clients of a server.
 pub(super) struct McpState {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
-use crate::house::ServeState;
+use crate::serve_state::ServeState;
 
 /// The number of lines shown before and after a finding.
 const LINES_AROUND: u32 = 2;

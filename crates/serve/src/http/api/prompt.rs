@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::select::SelectRequest;
 use super::{ApiBuilder, ApiCall, ApiResult, Nothing};
-use crate::house::{PromptError, PromptRequest};
 use crate::http::problem::HttpProblem;
+use crate::serve_state::{PromptError, PromptRequest};
 
 /// A prompt.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing};
-use crate::house::ServeState;
 use crate::http::problem::HttpProblem;
+use crate::serve_state::ServeState;
 
 const TAG: &str = "runs";
 

@@ -16,8 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
-use crate::house::ServeState;
 use crate::http::problem::HttpProblem;
+use crate::serve_state::ServeState;
 
 /// The maximum number of search hits; lower-ranked skills are irrelevant.
 const HITS_MAX: usize = 500;

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
-use crate::house::ServeState;
 use crate::http::problem::HttpProblem;
+use crate::serve_state::ServeState;
 
 const TAG: &str = "workflows";
 

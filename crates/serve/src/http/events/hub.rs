@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
 use super::messages::SkillsReloaded;
-use crate::house::CatalogNews;
+use crate::serve_state::CatalogNews;
 
 /// The maximum number of events in the ring.
 pub const RING_EVENTS_MAX: usize = 4_096;

@@ -9,9 +9,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_journal::{Journal, Target};
 use repertoire_select::{SelectionModel, SelectionSettings, SkillDocument, SkillSelector};
 use repertoire_serve::ServeState;
-use repertoire_serve::house::ServeParts;
 use repertoire_serve::http::token::AccessKeys;
 use repertoire_serve::http::{self, ClientRules};
+use repertoire_serve::serve_state::ServeParts;
 use repertoire_skill::discover::DiscoveryRequest;
 use repertoire_skill::library::SkillLibrary;
 use repertoire_skill::profile::{ProfileId, SearchDirectories};
@@ -154,7 +154,7 @@ async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> ServeState {
     let places =
         SearchDirectories { home: dir.join("home"), pack: dir.join("pack"), here: here.clone() };
     let clock = Arc::clone(clock);
-    let clock: repertoire_serve::house::ServeClock =
+    let clock: repertoire_serve::serve_state::ServeClock =
         Arc::new(move || clock.load(Ordering::Relaxed));
     let journal = Target::File(dir.join("data/journal.db"));
     ServeState::new(ServeParts {

@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::super::{ApiBuilder, ApiCall, ApiResult, EmptyBody, Nothing, whole};
 use super::{RunIdPath, TAG, find_run, journal_problem};
-use crate::house::ServeState;
 use crate::http::problem::HttpProblem;
+use crate::serve_state::ServeState;
 
 /// New limits of a run; limits that are not given stay as they are.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

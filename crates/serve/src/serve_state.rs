@@ -116,7 +116,7 @@ pub enum CatalogNews {
 }
 
 impl ServeState {
-    /// Creates the state. The disk is not watched before [`ServeState::trace_request`].
+    /// Creates the state. The disk is not watched before [`ServeState::watch`].
     pub fn new(parts: ServeParts) -> Self {
         ServeState::with_extras(parts, ServeExtras::default())
     }
