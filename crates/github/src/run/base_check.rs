@@ -91,7 +91,7 @@ impl GitHubRunContext<'_> {
         let check =
             self.request.setup.as_ref().map(|command| CheckDefinition::new("setup", command));
         let setup = WorktreeSetup { copy: self.request.copy.clone(), check };
-        let made = set_up_worktree(&worktrees, worktree, &setup, &place, shutdown, &|_| {}).await?;
+        let made = set_up_worktree(worktrees, worktree, &setup, &place, shutdown, &|_| {}).await?;
         let branch = &self.ground.base_ref;
         if let Some(verdict) = made.verdict.filter(|verdict| !verdict.green) {
             let notes = declared::failure_notes(&verdict);

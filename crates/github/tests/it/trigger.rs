@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use repertoire_github::trigger::{
-    EventTrigger, TriggerSettings, find_mention, find_prompt, match_triggers, parse_mention,
+    EventTrigger, TriggerSettings, find_prompt, match_triggers, parse_mention,
 };
 
 use crate::fixtures::{context, names, saying};
