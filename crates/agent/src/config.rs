@@ -20,9 +20,9 @@ pub const DEFAULT_MODEL: &str = "anthropic/claude-haiku-4-5";
 /// configuration file.
 ///
 /// ```
-/// use repertoire_agent::Config;
+/// use repertoire_agent::AgentConfig;
 ///
-/// let mut config = Config::default();
+/// let mut config = AgentConfig::default();
 /// config.auto_trigger.max_skills = 1;
 /// config.limits.cost_usd_max = Some(0.50);
 /// assert_eq!(config.auto_trigger.threshold, 0.6);

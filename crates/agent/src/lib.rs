@@ -24,15 +24,15 @@
 //!
 //! use repertoire_agent::{EventKind, RunOptions, System};
 //! use repertoire_model::client::DeltaStream;
-//! use repertoire_model::{Delta, Provider, Request, StopReason};
+//! use repertoire_model::{ResponseDelta, ModelProvider, ModelRequest, StopReason};
 //! use repertoire_text::fs::write_atomic;
 //!
 //! /// A model that always says the same.
 //! struct Agreeable;
 //!
-//! impl Provider for Agreeable {
-//!     fn stream(&self, _request: &Request<'_>) -> DeltaStream {
-//!         let answer = [Delta::Text("Yes.".into()), Delta::Stop(StopReason::EndTurn)];
+//! impl ModelProvider for Agreeable {
+//!     fn stream(&self, _request: &ModelRequest<'_>) -> DeltaStream {
+//!         let answer = [ResponseDelta::Text("Yes.".into()), ResponseDelta::Stop(StopReason::EndTurn)];
 //!         Box::pin(futures_util::stream::iter(answer.map(Ok)))
 //!     }
 //! }

@@ -132,7 +132,7 @@ impl System {
     /// Starts building a system.
     ///
     /// ```
-    /// use repertoire_agent::{Config, System};
+    /// use repertoire_agent::{AgentConfig, System};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let dir = tempfile::tempdir()?;
@@ -142,7 +142,7 @@ impl System {
     ///     .agents_from(here.join("agents"))
     ///     .skills_from(here.join("skills"))
     ///     .work_dir(&here)
-    ///     .config(Config::default())
+    ///     .config(AgentConfig::default())
     ///     .build()?;
     /// assert_eq!(system.agent_names(), ["default"]);
     /// # Ok(())

@@ -17,10 +17,10 @@ pub struct NotAnItem {
 /// Parses items.
 ///
 /// ```
-/// use repertoire_flow::items::parse;
+/// use repertoire_flow::items::parse_items;
 /// use repertoire_flow::state::ItemStatus;
 ///
-/// let items = parse("C1=FAIL: src/a.rs:3 drops the error").unwrap();
+/// let items = parse_items("C1=FAIL: src/a.rs:3 drops the error").unwrap();
 /// assert_eq!(items[0].status, Some(ItemStatus::Fail));
 /// assert_eq!(items[0].finding.as_deref(), Some("src/a.rs:3 drops the error"));
 /// ```

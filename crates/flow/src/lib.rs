@@ -15,17 +15,17 @@
 //! ```
 //! use std::collections::BTreeMap;
 //!
-//! use repertoire_flow::engine::{Action, Input};
-//! use repertoire_flow::state::{RunId, State, Status};
-//! use repertoire_flow::step::{Addressing, view};
+//! use repertoire_flow::engine::{EngineAction, EngineInput};
+//! use repertoire_flow::state::{WorkflowRunId, WorkflowRunState, WorkflowRunStatus};
+//! use repertoire_flow::step::{StepAddressing, build_view};
 //! use repertoire_flow::workflow::{
 //!     Arg, Decide, FORMAT, Gate, Outcome, Reverify, Severity, StepDef, Workflow,
 //! };
-//! use repertoire_flow::{Checked, items, next, render, start};
+//! use repertoire_flow::{CheckedWorkflow, advance_run, items, render, start};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut gate =
-//!     StepDef::new("gate", "Gate").next([(Outcome::Ok, "end"), (Outcome::Fail, "write")]);
+//!     StepDef::new("gate", "Gate").advance_run([(Outcome::Ok, "end"), (Outcome::Fail, "write")]);
 //! gate.decide = Decide::Gate(Gate {
 //!     name: "Release notes".into(),
 //!     reviews: vec!["review".into()],
@@ -43,46 +43,46 @@
 //!     steps: vec![
 //!         StepDef::new("write", "Write the notes")
 //!             .action("Write the release notes of {{ version }}.")
-//!             .next("review"),
+//!             .advance_run("review"),
 //!         StepDef::new("review", "Review the notes")
 //!             .action("Make an item of every change; then look whether the notes name it.")
-//!             .next("gate"),
+//!             .advance_run("gate"),
 //!         gate,
 //!     ],
 //!     ..Workflow::default()
 //! };
 //!
 //! // A workflow with a mistake is refused here, with all findings.
-//! let flow = Checked::new(workflow)?;
+//! let flow = CheckedWorkflow::new(workflow)?;
 //! let given = BTreeMap::from([("version".to_owned(), "1.2".to_owned())]);
-//! let mut run = start(&flow, RunId::new("notes-1"), &given)?;
+//! let mut run = start(&flow, WorkflowRunId::new("notes-1"), &given)?;
 //!
 //! // The instructions for an agent at this point.
-//! let told = render::text(&view(&flow, &run, &Addressing::Run)?);
+//! let told = render::render_text(&build_view(&flow, &run, &StepAddressing::Run)?);
 //! assert!(told.contains("Write the release notes of 1.2."));
 //!
-//! let record = |run: &State, text: &str| -> Result<State, Box<dyn std::error::Error>> {
-//!     let (items, checks) = (items::parse(text)?, Vec::new());
-//!     Ok(next(&flow, run, &Input::now(Action::Record { gate: None, items, checks }))?)
+//! let record = |run: &WorkflowRunState, text: &str| -> Result<WorkflowRunState, Box<dyn std::error::Error>> {
+//!     let (items, checks) = (items::parse_items(text)?, Vec::new());
+//!     Ok(advance_run(&flow, run, &EngineInput::now(EngineAction::Record { gate: None, items, checks }))?)
 //! };
-//! run = next(&flow, &run, &Input::leave("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
 //! run = record(&run, r#"{"id": "C1", "check": "--json is named", "severity": "MUST"}"#)?;
-//! run = next(&flow, &run, &Input::leave("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
 //!
 //! // The item has no verdict yet, so the gate does not let the run pass, whatever is reported.
-//! assert!(next(&flow, &run, &Input::leave("ok")).is_err());
+//! assert!(advance_run(&flow, &run, &EngineInput::leave("ok")).is_err());
 //!
 //! // The item fails, and the run goes back to the step that repairs.
 //! run = record(&run, "C1=FAIL: --json is not named")?;
-//! run = next(&flow, &run, &Input::done())?;
+//! run = advance_run(&flow, &run, &EngineInput::done())?;
 //! assert_eq!((run.step.as_str(), run.iteration(&"gate".into())), ("write", 2));
 //!
 //! // In the second iteration every item is open again; this time it passes.
-//! run = next(&flow, &run, &Input::leave("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
 //! run = record(&run, "C1=PASS")?;
-//! run = next(&flow, &run, &Input::leave("ok"))?;
-//! run = next(&flow, &run, &Input::done())?;
-//! assert_eq!(run.status, Status::Done);
+//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::done())?;
+//! assert_eq!(run.status, WorkflowRunStatus::Done);
 //! # Ok(())
 //! # }
 //! ```

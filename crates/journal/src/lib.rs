@@ -10,7 +10,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use repertoire_journal::{Journal, NewRun, Payload, Rules, RunId, RunStatus, Target, Worker};
+//! use repertoire_journal::{Journal, NewRun, Payload, ClaimRules, RunId, RunStatus, Target, QueueWorker};
 //!
 //! # async fn example(folder: camino::Utf8PathBuf) -> Result<(), repertoire_journal::JournalError> {
 //! let journal = Journal::open(&Target::File(folder.join("journal.db")), Arc::new(|| 1_000)).await?;
@@ -27,13 +27,13 @@
 //!     })
 //!     .await?;
 //!
-//! let worker = Worker {
+//! let worker = QueueWorker {
 //!     name: "here".into(),
 //!     labels: Default::default(),
 //!     kinds: ["plan".to_owned()].into(),
 //!     lease: std::time::Duration::from_secs(30),
 //! };
-//! let claimed = journal.claim(&worker, &Rules::default()).await?.expect("the run that was just made");
+//! let claimed = journal.claim(&worker, &ClaimRules::default()).await?.expect("the run that was just made");
 //! assert_eq!(claimed.run.id, run.id);
 //!
 //! let done = Payload::RunCompleted { summary: "nothing to do".into(), head: None };

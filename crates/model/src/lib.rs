@@ -38,12 +38,12 @@
 //! Reacting to a failed call:
 //!
 //! ```
-//! use repertoire_model::retry::{Advice, Policy};
-//! use repertoire_model::{Error, Service};
+//! use repertoire_model::retry::{RetryAdvice, RetryPolicy};
+//! use repertoire_model::{ModelError, ModelService};
 //!
-//! let error = Error::BrokenOff { service: Service::Compat };
-//! let advice = Policy::default().advise(&error, 1, 0.5, 0);
-//! assert_eq!(advice, Advice::Retry { after_ms: 1000 });
+//! let error = ModelError::BrokenOff { service: ModelService::Compat };
+//! let advice = RetryPolicy::default().advise(&error, 1, 0.5, 0);
+//! assert_eq!(advice, RetryAdvice::Retry { after_ms: 1000 });
 //! ```
 
 pub mod anthropic;

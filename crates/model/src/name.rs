@@ -43,10 +43,10 @@ impl fmt::Display for ModelService {
 /// A model of a service, written `anthropic/claude-haiku-4-5`.
 ///
 /// ```
-/// use repertoire_model::{ModelName, Service};
+/// use repertoire_model::{ModelName, ModelService};
 ///
 /// let name: ModelName = "compat/qwen3:8b".parse()?;
-/// assert_eq!((name.service, name.model.as_str()), (Service::Compat, "qwen3:8b"));
+/// assert_eq!((name.service, name.model.as_str()), (ModelService::Compat, "qwen3:8b"));
 /// assert!("qwen3".parse::<ModelName>().is_err());
 /// # Ok::<(), repertoire_model::name::BadModelName>(())
 /// ```

@@ -20,9 +20,9 @@ impl ApiSecret {
     /// and escaped.
     ///
     /// ```
-    /// use repertoire_model::Secret;
+    /// use repertoire_model::ApiSecret;
     ///
-    /// let key = Secret::new("sk-12345");
+    /// let key = ApiSecret::new("sk-12345");
     /// assert_eq!(key.scrub("the key sk-12345 is wrong"), "the key *** is wrong");
     /// ```
     ///

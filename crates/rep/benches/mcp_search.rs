@@ -1,7 +1,7 @@
 //! What a search for skills costs an agent over MCP: `skill_search` over 2,500 skills, beside skillport's `search_skills`, both
 //! on standard input and output, in one run.
 //!
-//! `cargo bench -p repertoire --bench mcp_search`. The peer is `skillport-mcp` of the path, or of `SKILLPORT_MCP`
+//! `cargo bench -p repertoire-cli --bench mcp_search`. The peer is `skillport-mcp` of the path, or of `SKILLPORT_MCP`
 //! (`pip install skillport-mcp 'lancedb==0.26.0'`: with later ones its index cannot be made, and it falls back to comparing
 //! texts). It fails below 20 times the peer's speed; without the peer only our own time is printed.
 

@@ -212,18 +212,39 @@ pub(crate) fn join_or(items: &[String], none: &str) -> String {
     if items.is_empty() { none.to_owned() } else { items.join(", ") }
 }
 
-/// Quotes an argument for a shell.
+/// Quotes an argument so that a POSIX shell takes it literally.
 pub(crate) fn quote_argument(arg: &str) -> String {
-    match arg {
-        _ if arg.contains('"') => format!("'{}'", arg.replace('\'', r"'\''")),
-        _ if arg.contains([' ', '\'']) => format!("\"{arg}\""),
-        _ => arg.to_owned(),
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    let is_literal_in_double_quotes = |c: char| !"\"$`\\!".contains(c) && !c.is_control();
+    if !arg.is_empty() && arg.chars().all(is_plain) {
+        arg.to_owned()
+    } else if arg.chars().all(is_literal_in_double_quotes) {
+        format!("\"{arg}\"")
+    } else {
+        format!("'{}'", arg.replace('\'', r"'\''"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_runs_nothing_of_a_quoted_argument() {
+        for (arg, quoted) in [
+            ("a-b.md", "a-b.md"),
+            ("", r#""""#),
+            ("two words", r#""two words""#),
+            ("it's", r#""it's""#),
+            ("a;b", r#""a;b""#),
+            ("*", r#""*""#),
+            ("$(touch x)", "'$(touch x)'"),
+            ("`id`", "'`id`'"),
+            ("it's $x", r"'it'\''s $x'"),
+        ] {
+            assert_eq!(quote_argument(arg), quoted);
+        }
+    }
 
     #[test]
     fn texts_are_cut_and_wrapped_by_columns_not_bytes() {

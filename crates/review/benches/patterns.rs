@@ -3,7 +3,7 @@
 //! Most of the time of `rg` is that it starts 200 times, so what says more about the work itself is the line with every
 //! pattern run by itself in this process.
 //!
-//! `cargo bench -p repertoire-drive --bench patterns`. It fails beyond the limits. Without `rg` on the path only the time
+//! `cargo bench -p repertoire-review --bench patterns`. It fails beyond the limits. Without `rg` on the path only the time
 //! is held to its limit.
 
 #![allow(

@@ -8,19 +8,19 @@
 //! files that its sections refer to. It never fails: anything unusual, truncated or unreachable becomes a diagnostic.
 //!
 //! ```
-//! use repertoire_skill::load::load;
-//! use repertoire_review::extract::{Severity, extract, to_yaml};
-//! use repertoire_skill::skill::Origin;
+//! use repertoire_skill::load_skill::load_skill;
+//! use repertoire_review::extract_review_skill::{ReviewSeverity, extract_review_skill, to_yaml};
+//! use repertoire_skill::skill::SkillOrigin;
 //! use repertoire_text::{Limits, Source};
 //!
 //! let text = "---\nname: reviewing-security\ndescription: Finds holes.\n---\n\
 //!             ## Categories Checked\n\n**Injection (Critical):**\n- SQL from `+`\n";
 //! let file = "reviewing-security/SKILL.md";
-//! let loaded = load(Source::new(file, text), Origin::file(file), &Limits::default());
-//! let found = extract(&loaded.skill.unwrap(), "reviewing-security");
+//! let loaded = load_skill(Source::new(file, text), SkillOrigin::file(file), &Limits::default());
+//! let found = extract_review_skill(&loaded.skill.unwrap(), "reviewing-security");
 //!
 //! assert_eq!(found.skill.primary_agent.as_deref(), Some("security-agent"));
-//! assert_eq!(found.skill.focus_areas[0].severity, Some(Severity::Critical));
+//! assert_eq!(found.skill.focus_areas[0].severity, Some(ReviewSeverity::Critical));
 //! assert_eq!(found.skill.focus_areas[0].checks, ["SQL from +"]);
 //! assert!(to_yaml(&[found.skill]).starts_with("resolved_skills:\n  - name: \"reviewing-security\"\n"));
 //! ```

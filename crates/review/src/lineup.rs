@@ -186,12 +186,12 @@ pub struct ValidationRules {
 /// Returns the line-up of the built-in pack.
 ///
 /// ```
-/// use repertoire_review::lineup::{builtin, check};
-/// use repertoire_review::record::{Depth, Subject};
+/// use repertoire_review::lineup::{builtin_lineup, check_lineup};
+/// use repertoire_review::record::{ReviewDepth, ReviewSubject};
 ///
-/// let lineup = builtin(Subject::Code);
-/// assert!(check(&lineup).is_empty());
-/// assert_eq!(lineup.planned(Depth::Quick).iter().map(|phase| phase.calls).sum::<u32>(), 7);
+/// let lineup = builtin_lineup(ReviewSubject::Code);
+/// assert!(check_lineup(&lineup).is_empty());
+/// assert_eq!(lineup.planned(ReviewDepth::Quick).iter().map(|phase| phase.calls).sum::<u32>(), 7);
 /// ```
 pub fn builtin_lineup(subject: ReviewSubject) -> ReviewLineup {
     let file = match subject {

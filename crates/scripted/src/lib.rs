@@ -5,14 +5,14 @@
 //! it stalls. It shares no code with the client under test.
 //!
 //! ```
-//! use repertoire_scripted::{Script, Server, Turn};
+//! use repertoire_scripted::{ModelScript, ScriptedServer, ScriptedTurn};
 //! use serde_json::json;
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let script = Script::new()
-//!     .turn(Turn::tool("bash", json!({ "command": "ls" })))
-//!     .turn(Turn::text("There are two files."));
-//! let server = Server::start(script).await;
+//! let script = ModelScript::new()
+//!     .turn(ScriptedTurn::tool("bash", json!({ "command": "ls" })))
+//!     .turn(ScriptedTurn::text("There are two files."));
+//! let server = ScriptedServer::start(script).await;
 //! assert!(server.url().starts_with("http://127.0.0.1:"));
 //! assert!(server.requests().is_empty());
 //! # });

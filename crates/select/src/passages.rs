@@ -51,9 +51,9 @@ pub struct DescriptionPassages<'a> {
 /// Splits a description into passages for and against the skill.
 ///
 /// ```
-/// use repertoire_select::passages::split;
+/// use repertoire_select::passages::split_passages;
 ///
-/// let passages = split("Fills in forms. Do not use for spreadsheets; PDF only.");
+/// let passages = split_passages("Fills in forms. Do not use for spreadsheets; PDF only.");
 /// assert_eq!(passages.pro, ["Fills in forms. ", "; PDF only."]);
 /// assert_eq!(passages.contra, ["Do not use for spreadsheets"]);
 /// ```

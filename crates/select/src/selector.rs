@@ -37,13 +37,13 @@ const NEAR_MIN: f32 = 0.1;
 /// can be queried under different settings.
 ///
 /// ```
-/// use repertoire_select::{Document, Model, Selector, Settings, Task};
+/// use repertoire_select::{SkillDocument, SelectionModel, SkillSelector, SelectionSettings, Task};
 ///
 /// let skills = [
-///     Document::new("invoices", "invoices", "Checks invoices against purchase orders", ""),
-///     Document::new("photos", "photos", "Sorts photographs by date and place", ""),
+///     SkillDocument::new("invoices", "invoices", "Checks invoices against purchase orders", ""),
+///     SkillDocument::new("photos", "photos", "Sorts photographs by date and place", ""),
 /// ];
-/// let selector = Selector::new(&skills, Model::embedded(), Settings::default(), None);
+/// let selector = SkillSelector::new(&skills, SelectionModel::embedded(), SelectionSettings::default(), None);
 ///
 /// let selection = selector.select(&Task::new("check this invoice against the purchase order"));
 /// assert_eq!(selection.picks[0].name, "invoices");

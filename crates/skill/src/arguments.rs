@@ -55,10 +55,10 @@ pub struct SubstitutedBody {
 /// Arguments that no placeholder took are appended as `ARGUMENTS: …`, so that none is lost.
 ///
 /// ```
-/// use repertoire_skill::arguments::{Values, substitute};
-/// let values = Values { arguments: "42 'two words'", ..Values::default() };
-/// assert_eq!(substitute("Fix $1: $2.", &values).text, "Fix 42: two words.");
-/// assert_eq!(substitute("Fix it.", &values).text, "Fix it.\n\nARGUMENTS: 42 'two words'");
+/// use repertoire_skill::arguments::{PlaceholderValues, substitute_arguments};
+/// let values = PlaceholderValues { arguments: "42 'two words'", ..Values::default() };
+/// assert_eq!(substitute_arguments("Fix $1: $2.", &values).text, "Fix 42: two words.");
+/// assert_eq!(substitute_arguments("Fix it.", &values).text, "Fix it.\n\nARGUMENTS: 42 'two words'");
 /// ```
 pub fn substitute_arguments(body: &str, values: &PlaceholderValues<'_>) -> SubstitutedBody {
     let mut filler = PlaceholderFiller::new(body, values);

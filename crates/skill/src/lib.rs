@@ -22,11 +22,11 @@
 //!
 //! ```
 //! use camino::Utf8PathBuf;
-//! use repertoire_skill::activate::{Request as Activate, activate};
-//! use repertoire_skill::discover::{Request, discover};
-//! use repertoire_skill::profile::{Places, ProfileId};
+//! use repertoire_skill::activate_skill::{DiscoveryRequest as Activate, activate_skill};
+//! use repertoire_skill::discover_catalog::{DiscoveryRequest, discover_catalog};
+//! use repertoire_skill::profile::{SearchDirectories, ProfileId};
 //! use repertoire_skill::render::skill_content::skill_content;
-//! use repertoire_skill::trust::Trust;
+//! use repertoire_skill::trust::TrustLevel;
 //! use repertoire_text::fs::write_atomic;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,17 +37,17 @@
 //! write_atomic(&file, text.as_bytes())?;
 //!
 //! // Nothing is read from the environment: the caller passes the directories.
-//! let places = Places { home: here.join("home"), pack: here.join("pack"), here };
-//! let catalog = discover(&Request::new(ProfileId::Repertoire, places));
+//! let places = SearchDirectories { home: here.join("home"), pack: here.join("pack"), here };
+//! let catalog = discover_catalog(&DiscoveryRequest::new(ProfileId::Repertoire, places));
 //! let entry = catalog.get("greet").expect("it was written a moment ago");
-//! assert_eq!(entry.trust, Trust::Untrusted);
+//! assert_eq!(entry.trust, TrustLevel::Untrusted);
 //!
 //! // The unquoted colon was repaired, and a diagnostic reports it.
 //! assert_eq!(entry.skill.description, "Greets. Use when: somebody arrives.");
 //! assert_eq!(catalog.diagnostics()[0].code.id, "RS030");
 //!
 //! let request = Activate { arguments: "Ada", ..Activate::default() };
-//! assert!(skill_content(&activate(entry, &request)).contains("Say hello to Ada."));
+//! assert!(skill_content(&activate_skill(entry, &request)).contains("Say hello to Ada."));
 //! # Ok(())
 //! # }
 //! ```

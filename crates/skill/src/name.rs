@@ -10,9 +10,9 @@ pub const NAME_CHARS_MAX: usize = 64;
 /// Letters of any script are kept, as the specification allows them; everything else becomes a hyphen.
 ///
 /// ```
-/// use repertoire_skill::name::normalise;
-/// assert_eq!(normalise("My Skill (v2)!"), "my-skill-v2");
-/// assert_eq!(normalise("日本語"), "日本語");
+/// use repertoire_skill::name::normalise_name;
+/// assert_eq!(normalise_name("My Skill (v2)!"), "my-skill-v2");
+/// assert_eq!(normalise_name("日本語"), "日本語");
 /// ```
 pub fn normalise_name(name: &str) -> String {
     if is_normal(name) {
@@ -40,9 +40,9 @@ fn is_normal(name: &str) -> bool {
 /// Returns the known name nearest to a wrong one, if it is near enough to be meant.
 ///
 /// ```
-/// use repertoire_skill::name::nearest;
-/// assert_eq!(nearest("error-analyser", ["error-analyzer", "recovery"]), Some("error-analyzer"));
-/// assert_eq!(nearest("zzz", ["error-analyzer"]), None);
+/// use repertoire_skill::name::nearest_name;
+/// assert_eq!(nearest_name("error-analyser", ["error-analyzer", "recovery"]), Some("error-analyzer"));
+/// assert_eq!(nearest_name("zzz", ["error-analyzer"]), None);
 /// ```
 pub fn nearest_name<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = normalise_name(wrong);

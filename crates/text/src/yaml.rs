@@ -145,8 +145,8 @@ impl YamlScalar {
     /// Interprets the scalar.
     ///
     /// ```
-    /// use repertoire_text::yaml::{Scalar, ScalarKind, Style};
-    /// let plain = |text: &str| Scalar { text: text.into(), style: Style::Plain };
+    /// use repertoire_text::yaml::{YamlScalar, ScalarKind, YamlStyle};
+    /// let plain = |text: &str| YamlScalar { text: text.into(), style: YamlStyle::Plain };
     /// assert_eq!(plain("no").kind(), ScalarKind::Text("no"));
     /// assert_eq!(plain("true").kind(), ScalarKind::Bool(true));
     /// assert_eq!(plain("0.7").kind(), ScalarKind::Float(0.7));
@@ -251,10 +251,10 @@ impl YamlNode {
     /// block.
     ///
     /// ```
-    /// use repertoire_text::yaml::{Node, emit};
+    /// use repertoire_text::yaml::{YamlNode, emit};
     /// let value = serde_json::json!({ "id": "12", "of": [1, null], "text": "one\ntwo" });
     /// let yaml = "id: \"12\"\nof:\n  - 1\n  - null\ntext: |-\n  one\n  two\n";
-    /// assert_eq!(emit(&Node::from_json(&value)), yaml);
+    /// assert_eq!(emit(&YamlNode::from_json(&value)), yaml);
     /// ```
     pub fn from_json(value: &serde_json::Value) -> Self {
         use serde_json::Value as Json;

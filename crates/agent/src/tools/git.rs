@@ -311,10 +311,10 @@ fn check_git_args(workplace: &RunWorkplace, args: &[String]) -> Result<(), Strin
     let known = || READING.iter().chain(CHANGING).chain(NETWORKING).copied();
     if !known().any(|known| known == subcommand) {
         let near = repertoire_skill::name::nearest_name(subcommand, known());
-        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let hint = near.map_or(".".to_owned(), |near| format!("; did you mean `{near}`?"));
         let all: Vec<&str> = known().collect();
         return Err(format!(
-            "`git {subcommand}` is not among what this tool runs{hint} It runs: {}",
+            "`git {subcommand}` is not a command of this tool{hint} It runs: {}",
             all.join(", ")
         ));
     }

@@ -23,10 +23,10 @@ pub struct NeutraliseRules<'a> {
 /// Neutralises a text.
 ///
 /// ```
-/// use repertoire_github::comment::{Harmless, harmless};
+/// use repertoire_github::comment::{NeutraliseRules, neutralise_text};
 ///
 /// let said = "Thanks @ada, this fixes #12 <!-- hidden -->";
-/// let shown = harmless(said, &Harmless::default());
+/// let shown = neutralise_text(said, &NeutraliseRules::default());
 /// assert_eq!(shown, "Thanks @\u{200b}ada, this fixes #\u{200b}12 &lt;!-- hidden --&gt;");
 /// ```
 pub fn neutralise_text(text: &str, rules: &NeutraliseRules<'_>) -> String {

@@ -231,6 +231,11 @@ fn a_fence_names_whose_text_it_is() {
     assert_eq!(line, "\"hel lo\" (data: body, written by \"mallory\", permission read)");
 }
 
+#[test]
+fn carriage_returns_before_a_line_break_are_all_removed_at_once() {
+    assert_eq!(sanitise_text("a\r\r\nb\r").text, "a\nb\r");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 

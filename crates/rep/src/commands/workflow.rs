@@ -393,6 +393,9 @@ fn read_value(ctx: &CliContext<'_>, value: &str) -> Result<String, CliFailure> {
         std::io::stdin().lock().take(most + 1).read_to_string(&mut text).map_err(|error| {
             CliFailure::cannot_run(format!("the input cannot be read: {error}"))
         })?;
+        if text.len() as u64 > most {
+            return Err(CliFailure::wrong_usage(format!("the input is longer than {most} bytes")));
+        }
         return Ok(text);
     }
     match value.strip_prefix('@') {

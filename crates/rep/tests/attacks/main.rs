@@ -1,8 +1,8 @@
 //! Attacks on the real binary, one guarantee a line.
 //!
 //! Every guarantee is tried in situations that this machine can offer: as root with user namespaces and as `nobody`
-//! without, or in all four combinations with `ATTACKS_FULL=1`. `cargo test -p repertoire attacks` runs them,
-//! `cargo test -p repertoire --test attacks -- nobody` only some. `REPERTOIRE_ATTACKED=/path/to/rep` attacks another binary, for instance an older release.
+//! without, or in all four combinations with `ATTACKS_FULL=1`. `cargo test -p repertoire-cli attacks` runs them,
+//! `cargo test -p repertoire-cli --test attacks -- nobody` only some. `REPERTOIRE_ATTACKED=/path/to/rep` attacks another binary, for instance an older release.
 
 #![allow(clippy::unwrap_used, reason = "an attack that cannot be set up should stop there")]
 

@@ -1,6 +1,6 @@
 //! Floods and oversized requests against `rep serve`.
 //!
-//! By default the floods are small. `ATTACKS_FULL=1 cargo test -p repertoire --test attacks -- server --nocapture` sends
+//! By default the floods are small. `ATTACKS_FULL=1 cargo test -p repertoire-cli --test attacks -- server --nocapture` sends
 //! 10,000 sockets, holds the promised figures, and prints them.
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -45,11 +45,11 @@ pub enum UnusablePattern {
 /// Compiles the expression of a pattern within limits. `^` and `$` match at line boundaries.
 ///
 /// ```
-/// use repertoire_review::extract::{Unusable, compile};
+/// use repertoire_review::extract::{UnusablePattern, compile_pattern};
 ///
-/// assert!(compile(r"eval\s*\(").unwrap().is_match("x = eval (y)"));
-/// assert_eq!(compile("(?!a)b").unwrap_err(), Unusable::LookAround);
-/// assert_eq!(compile("a*").unwrap_err(), Unusable::Empty);
+/// assert!(compile_pattern(r"eval\s*\(").unwrap().is_match("x = eval (y)"));
+/// assert_eq!(compile_pattern("(?!a)b").unwrap_err(), UnusablePattern::LookAround);
+/// assert_eq!(compile_pattern("a*").unwrap_err(), UnusablePattern::Empty);
 /// ```
 pub fn compile_pattern(expression: &str) -> Result<Regex, UnusablePattern> {
     if expression.len() > REVIEW_PATTERN_BYTES_MAX {

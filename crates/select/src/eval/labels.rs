@@ -121,10 +121,10 @@ pub struct QueryLabels {
 /// Parses a label file. Parts that cannot be parsed become problems.
 ///
 /// ```
-/// use repertoire_select::eval::labels::{LabelFile, parse};
+/// use repertoire_select::eval::labels::{LabelFile, parse_labels};
 ///
 /// let text = r#"[{"query": "fill in this form", "should_trigger": true}]"#;
-/// let labels = parse(&LabelFile { path: "evals.json".into(), text, skill: Some("pdf") });
+/// let labels = parse_labels(&LabelFile { path: "evals.json".into(), text, skill: Some("pdf") });
 /// assert!(labels.queries[0].gold.contains_key("pdf"));
 /// ```
 pub fn parse_labels(file: &LabelFile<'_>) -> QueryLabels {

@@ -1,5 +1,5 @@
 //! Pictures of every view, for people to look at and for the documentation:
-//! `PAGE_PICTURES=target/pictures cargo test -p repertoire --test it page_pictures -- --ignored`. `PAGE_SIGHTS=run,diff`
+//! `PAGE_PICTURES=target/pictures cargo test -p repertoire-cli --test it page_pictures -- --ignored`. `PAGE_SIGHTS=run,diff`
 //! makes only those.
 
 use std::io::Write as _;
