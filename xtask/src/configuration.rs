@@ -1,6 +1,6 @@
 //! Generates `docs/configuration.md`: every key, from the table that `rep` itself uses.
 
-use repertoire_cli::config::{ConfigKey, ConfigValueKind, KEYS, SetBy, variable_of};
+use repertoire::config::{ConfigKey, ConfigValueKind, KEYS, SetBy, variable_of};
 use repertoire_skill::profile::ProfileId;
 
 use crate::markdown::{GENERATED, table_cell, table_header, table_row};

@@ -1,7 +1,7 @@
 //! Generates `docs/schemas/`: JSON Schemas of every `--json` output, and of the configuration file.
 
 use anyhow::Result;
-use repertoire_cli::config::{ConfigKey, ConfigValueKind, KEYS};
+use repertoire::config::{ConfigKey, ConfigValueKind, KEYS};
 use repertoire_skill::profile::ProfileId;
 use serde_json::{Map, Value, json};
 

@@ -29,7 +29,10 @@ pub use repertoire_select as select;
 pub use repertoire_skill as skill;
 pub use repertoire_text as text;
 
+pub mod config;
 pub mod conversation;
+pub mod env;
+pub mod error;
 pub mod limits;
 pub mod runs;
 pub mod usage;

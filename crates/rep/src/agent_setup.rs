@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire::config::parse_duration;
 use repertoire::{
     ConversationDriver, ConversationStore, ConversationStoreError, OpenConversation, SkillUse,
 };
@@ -28,7 +29,6 @@ use repertoire_text::clock::SystemClock;
 use repertoire_text::repository;
 
 use crate::cli::CliContext;
-use crate::config::parse_duration;
 use crate::failure::CliFailure;
 use crate::permission_rules::{KnownTools, parse_rules};
 use crate::ui::{self, TerminalUi};

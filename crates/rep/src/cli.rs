@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use repertoire::config::{ConfigFlags, RepConfig};
 use repertoire_skill::profile::ProfileId;
 use repertoire_skill::skill::{ContentDigest, InvalidDigest};
 use repertoire_text::terminal::printable_line;
 
 use crate::commands;
-use crate::config::{ConfigFlags, RepConfig};
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::{self, TerminalUi};
@@ -281,7 +281,7 @@ pub fn main(env: &CliEnvironment, args: impl IntoIterator<Item = OsString>) -> E
     if let RepCommand::Github(args) = &cli.command
         && args.works_on_events()
     {
-        crate::env::secret_handover::become_without_secrets_in_environment();
+        repertoire::env::secret_handover::become_without_secrets_in_environment();
     }
     let mut out = BufWriter::with_capacity(64 * 1024, std::io::stdout().lock());
     let mut err = std::io::stderr().lock();
@@ -331,8 +331,10 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
         None => env.here.clone(),
         Some(dir) => resolve_folder(env, dir, "-C")?,
     };
-    let moved = env.moved || cli.directory.is_some();
-    let env = &CliEnvironment { here: here.clone(), moved, ..env.clone() };
+    let env = &match &cli.directory {
+        None => env.clone(),
+        Some(_) => env.in_folder(&here),
+    };
     for root in &cli.roots {
         resolve_folder(env, root, "--root")?;
     }
@@ -355,6 +357,7 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
         RepCommand::Github(args) => return commands::github::run(env, &flags, args, ui),
         RepCommand::Doctor(args) => {
             let (config, problems) = RepConfig::load_reporting(env, &here, &flags);
+            let problems: Vec<CliFailure> = problems.into_iter().map(CliFailure::from).collect();
             return commands::doctor::run(&CliContext { env, config }, &problems, args, ui);
         }
         _ => {}

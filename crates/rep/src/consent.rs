@@ -5,13 +5,11 @@
 //! user configuration. Without a terminal nothing is asked: the command stops and prints the
 //! command that agrees.
 
-use repertoire_github::base;
+use repertoire::config::SettingsProposal;
 use repertoire_skill::skill::ContentDigest;
 use repertoire_skill::trust::{TrustLevel, TrustLock, TrustLockError};
 
 use crate::cli::CliContext;
-use crate::config::{ConfigFlags, RepConfig, SettingsProposal};
-use crate::env::CliEnvironment;
 use crate::failure::CliFailure;
 use crate::ui::TerminalUi;
 
@@ -46,18 +44,6 @@ pub(crate) enum ConsentBy {
     Folder,
     /// By an entry in the lock file.
     Lock,
-}
-
-impl RepConfig {
-    /// Loads the configuration of a checkout of the base branch, with all settings in force: anyone
-    /// who can write to that branch can also change the workflow that runs this program.
-    pub(crate) fn of_base_branch(
-        env: &CliEnvironment,
-        house: &base::BaseCheckout,
-    ) -> Result<Self, CliFailure> {
-        let config = RepConfig::load(env, house.dir(), &ConfigFlags::default())?;
-        Ok(config.with_proposal_in_force())
-    }
 }
 
 impl<'a> CliContext<'a> {
@@ -228,8 +214,11 @@ pub(crate) fn consent_not_given() -> CliFailure {
 #[cfg(test)]
 mod tests {
     use camino::{Utf8Path, Utf8PathBuf};
+    use repertoire::config::{ConfigFlags, RepConfig};
+    use repertoire::env::AppEnvironment;
 
     use super::*;
+    use crate::env::CliEnvironment;
 
     struct Place {
         _keep: tempfile::TempDir,
@@ -254,9 +243,12 @@ mod tests {
 
         fn env(&self, folder: &str) -> CliEnvironment {
             CliEnvironment {
-                here: self.dir.join(folder),
-                moved: true,
-                vars: [("HOME".to_owned(), self.dir.join("home").to_string())].into(),
+                process: AppEnvironment {
+                    here: self.dir.join(folder),
+                    moved: true,
+                    vars: [("HOME".to_owned(), self.dir.join("home").to_string())].into(),
+                    rep_program: None,
+                },
                 is_terminal: false,
                 stdin_is_terminal: false,
                 stderr_is_terminal: false,
@@ -358,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_run_of_a_plan_reads_every_acting_key() {
-        use crate::config::{KEYS, SetBy};
+        use repertoire::config::{KEYS, SetBy};
         let acting = KEYS.iter().filter(|key| key.set_by == SetBy::UserOrConsentedProject);
         assert_eq!(acting.map(|key| key.name).collect::<Vec<_>>(), PLAN_KEYS);
     }

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::rc::Rc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire::env::AppEnvironment;
 use repertoire_text::fs;
 
 use crate::cli::run_in;
@@ -279,9 +280,7 @@ pub fn run(env: &CliEnvironment, afterwards: DemoCleanup, ui: &mut TerminalUi<'_
     let dir = dir.canonicalize_utf8()?;
     lay_out(&dir)?;
     let project = dir.join("shop");
-    let stage = CliEnvironment {
-        here: project.clone(),
-        moved: true,
+    let process = AppEnvironment {
         vars: [
             ("HOME".to_owned(), dir.join("home").to_string()),
             ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
@@ -290,6 +289,10 @@ pub fn run(env: &CliEnvironment, afterwards: DemoCleanup, ui: &mut TerminalUi<'_
             ("PATH".to_owned(), env.var("PATH").unwrap_or_default().to_owned()),
         ]
         .into(),
+        ..env.process.in_folder(&project)
+    };
+    let stage = CliEnvironment {
+        process,
         // The output goes to memory, and no questions are asked.
         is_terminal: false,
         stderr_is_terminal: false,

@@ -1,27 +1,18 @@
-//! The environment of the process, read once and passed on. No other module reads it.
+//! The environment of the process with its terminals, read once and passed on.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::sync::OnceLock;
+use std::ops::Deref;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints};
-use repertoire_sandbox::confinement::{LazySandbox, scrub_environment};
-use repertoire_text::secrets::is_secret_variable;
+use camino::Utf8PathBuf;
+use repertoire::env::AppEnvironment;
 
 use crate::failure::CliFailure;
 
-pub(crate) mod secret_handover;
-
-/// The working folder, the variables and the terminals that `rep` was started with.
+/// The environment and the terminals that `rep` was started with.
 #[derive(Clone, Debug)]
 pub struct CliEnvironment {
-    pub here: Utf8PathBuf,
-    /// True if `here` differs from the process's working folder, so that paths must be joined to
-    /// it.
-    pub moved: bool,
-    /// Environment variables that are UTF-8.
-    pub vars: BTreeMap<String, String>,
+    /// The working folder and the variables.
+    pub process: AppEnvironment,
     /// True if standard output is a terminal.
     pub is_terminal: bool,
     /// True if standard input is a terminal, so that a user can be asked.
@@ -31,270 +22,40 @@ pub struct CliEnvironment {
     pub columns: usize,
 }
 
-/// Ollama's address, the default for OpenAI-compatible servers.
-const COMPAT_URL: &str = "http://127.0.0.1:11434/v1";
-/// The hidden subcommand that sets up the sandbox.
-pub const SANDBOX_WORD: &str = "__sandbox";
-const ANTHROPIC_URL: &str = "https://api.anthropic.com";
-const OPENAI_URL: &str = "https://api.openai.com/v1";
-
-/// Prefixes of the variables that external agents need for themselves.
-const AGENTS_OWN: &[&str] = &[
-    "ANTHROPIC_",
-    "CLAUDE_",
-    "OPENAI_",
-    "CODEX_",
-    "OPENCODE_",
-    "GEMINI_",
-    "GOOGLE_",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "SSL_CERT_",
-];
-
 impl CliEnvironment {
     /// Reads the environment of this process.
     pub fn of_process() -> Result<Self, CliFailure> {
-        let here = std::env::current_dir().map_err(|error| {
-            CliFailure::cannot_run(format!("the working directory is gone: {error}"))
-        })?;
-        let here = Utf8PathBuf::from_path_buf(here).map_err(|path| {
-            CliFailure::cannot_run(format!(
-                "the working directory is not UTF-8: {}",
-                path.display()
-            ))
-        })?;
-        let mut vars: BTreeMap<String, String> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        secret_handover::take_secrets(&mut vars);
-        let columns = vars.get("COLUMNS").and_then(|text| text.parse().ok());
+        let mut process = AppEnvironment::of_process()?;
+        // This very program, not the one on `PATH`, which may be another version.
+        let exe = std::env::current_exe().ok();
+        process.rep_program = exe.and_then(|path| path.into_os_string().into_string().ok());
+        let columns = process.vars.get("COLUMNS").and_then(|text| text.parse().ok());
         let is_terminal = std::io::stdout().is_terminal();
         let measured = || terminal_columns().filter(|_| is_terminal);
-        let columns = columns.or_else(measured).unwrap_or(100);
-        let stdin_is_terminal = std::io::stdin().is_terminal();
-        let stderr_is_terminal = std::io::stderr().is_terminal();
-        let moved = false;
         Ok(CliEnvironment {
-            here,
-            moved,
-            vars,
+            process,
             is_terminal,
-            stdin_is_terminal,
-            stderr_is_terminal,
-            columns,
+            stdin_is_terminal: std::io::stdin().is_terminal(),
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+            columns: columns.or_else(measured).unwrap_or(100),
         })
     }
 
-    /// Returns a variable that is set and not empty.
-    pub fn var(&self, name: &str) -> Option<&str> {
-        self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// The user's home. If unknown, a folder that does not exist.
-    pub fn home(&self) -> Utf8PathBuf {
-        let home = self.var("HOME").or_else(|| self.var("USERPROFILE"));
-        home.map_or_else(|| Utf8PathBuf::from("/nonexistent"), Utf8PathBuf::from)
-    }
-
-    /// The folder of the user's configuration.
-    pub fn config_dir(&self) -> Utf8PathBuf {
-        let base = self.var("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
-        // A relative path would put the user's lock file into whatever project is the working
-        // folder.
-        let base = base.filter(|base| base.is_absolute());
-        base.unwrap_or_else(|| self.home().join(".config")).join("repertoire")
-    }
-
-    /// The folder of the journal, the conversations, the worktrees and other data.
-    pub fn data_dir(&self) -> Utf8PathBuf {
-        if let Some(dir) = self.var("REPERTOIRE_DATA_DIR") {
-            return dir.into();
-        }
-        let base = self.var("XDG_DATA_HOME").map(Utf8PathBuf::from);
-        base.unwrap_or_else(|| self.home().join(".local/share")).join("repertoire")
-    }
-
-    /// Returns a variable as a secret, which cannot be printed.
-    pub fn secret_var(&self, name: &str) -> Option<ApiSecret> {
-        self.var(name).map(|value| ApiSecret::new(value.trim()))
-    }
-
-    /// Returns all variables with the name of a secret and a value long enough to be recognised in
-    /// text.
-    pub fn secret_values(&self) -> Vec<ApiSecret> {
-        let all = self.vars.iter().filter(|(name, value)| is_secret(name, value));
-        all.map(|(_, value)| ApiSecret::new(value.trim())).collect()
-    }
-
-    /// Returns the addresses of model services, with their API keys.
-    pub fn model_endpoints(&self) -> ModelEndpoints {
-        let anthropic = self.var("ANTHROPIC_API_KEY");
-        let openai = self.var("OPENAI_API_KEY");
-        let openai_url = self.var("OPENAI_BASE_URL");
-        ModelEndpoints {
-            anthropic: anthropic
-                .map(|key| make_endpoint(self.var("ANTHROPIC_BASE_URL"), ANTHROPIC_URL, Some(key))),
-            openai: openai.map(|key| make_endpoint(openai_url, OPENAI_URL, Some(key))),
-            // Send the key only to the address that it was set for, not to a default one.
-            compat: Some(make_endpoint(
-                openai_url,
-                COMPAT_URL,
-                openai.filter(|_| openai_url.is_some()),
-            )),
-        }
-    }
-
-    /// Returns the environment for programs that agents start, without secrets. With `for_agent`,
-    /// an external agent gets its own keys as well.
-    pub fn tool_environment(&self, for_agent: bool) -> Vec<(String, String)> {
-        let mut out = scrub_environment(self.vars.clone());
-        let own = self.vars.iter().filter(|(name, _)| for_agent && is_for_agents(name));
-        out.extend(own.map(|(name, value)| (name.clone(), value.clone())));
-        out
-    }
-
-    /// Returns the command that sets up the sandbox: this executable and its hidden subcommand. If
-    /// the path of the executable is unknown, it is missing.
-    pub fn sandbox_helper() -> Vec<String> {
-        let exe =
-            std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
-        exe.into_iter().chain([SANDBOX_WORD.to_owned()]).collect()
-    }
-
-    /// Returns the sandbox of this machine, which is probed once, when the first program starts.
-    pub fn probe_sandbox() -> LazySandbox {
-        static SANDBOX: OnceLock<LazySandbox> = OnceLock::new();
-        SANDBOX.get_or_init(|| LazySandbox::on_first_use(CliEnvironment::sandbox_helper())).clone()
-    }
-
-    /// Finds an executable in the folders of `PATH`.
-    pub fn find_program(&self, name: &str) -> Option<Utf8PathBuf> {
-        let folders = self.var("PATH")?.split(':').filter(|folder| !folder.is_empty());
-        folders.map(|folder| Utf8Path::new(folder).join(name)).find(|path| is_program(path))
-    }
-
-    /// The folder of saved conversations.
-    pub fn conversations_dir(&self) -> Utf8PathBuf {
-        self.data_dir().join("conversations")
-    }
-
-    /// The folder of files that can be recreated.
-    pub fn cache_dir(&self) -> Utf8PathBuf {
-        let base = self.var("XDG_CACHE_HOME").map(Utf8PathBuf::from);
-        // The XDG specification says to ignore relative paths.
-        let base = base.filter(|base| base.is_absolute());
-        base.unwrap_or_else(|| self.home().join(".cache")).join("repertoire")
-    }
-
-    /// The folder of long output and of the commands' private folders: beneath the cache, or
-    /// beneath the system's temporary folder if the cache is not writable.
-    pub fn output_dir(&self) -> Utf8PathBuf {
-        let cached = self.cache_dir().join("output");
-        if ensure_writable_folder(&cached) {
-            return cached;
-        }
-        // If that fails too, return the cache folder, so that later errors name it.
-        self.temporary_output_dir().unwrap_or(cached)
-    }
-
-    /// Returns a folder of this user in the temporary folder that others can neither read nor
-    /// create beforehand.
-    fn temporary_output_dir(&self) -> Option<Utf8PathBuf> {
-        use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-        let base = self.var("TMPDIR").map(Utf8PathBuf::from).filter(|base| base.is_absolute());
-        let user = rustix::process::geteuid().as_raw();
-        let own = base.unwrap_or_else(|| "/tmp".into()).join(format!("repertoire-{user}"));
-        // The folder may exist already; then it must be ours, which is checked below.
-        let _ = std::fs::DirBuilder::new().mode(0o700).create(&own);
-        let found = own.symlink_metadata().ok()?;
-        let is_ours = found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0;
-        let output = own.join("output");
-        (is_ours && ensure_writable_folder(&output)).then_some(output)
+    /// Returns the same environment in another working folder.
+    #[must_use]
+    pub fn in_folder(&self, here: impl Into<Utf8PathBuf>) -> Self {
+        CliEnvironment { process: self.process.in_folder(here), ..self.clone() }
     }
 }
 
-/// Creates a folder that only this user can read, if it does not exist. Returns true if it is
-/// writable.
-fn ensure_writable_folder(folder: &Utf8Path) -> bool {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-    made.is_ok() && rustix::fs::access(folder.as_str(), access).is_ok()
-}
+impl Deref for CliEnvironment {
+    type Target = AppEnvironment;
 
-/// Returns true if the name is that of a secret, and the value is long enough and no path.
-fn is_secret(name: &str, value: &str) -> bool {
-    // A variable such as `SSH_AUTH_SOCK` holds the path of a file, which is no secret.
-    let is_path = value.starts_with('/') && value.matches('/').count() > 1;
-    is_secret_variable(name) && value.trim().len() >= 8 && (!is_path || value.contains(['+', '=']))
-}
-
-fn is_for_agents(name: &str) -> bool {
-    AGENTS_OWN.iter().any(|prefix| name.starts_with(prefix))
-}
-
-fn make_endpoint(url: Option<&str>, default: &str, key: Option<&str>) -> ModelEndpoint {
-    ModelEndpoint {
-        base_url: url.unwrap_or(default).trim_end_matches('/').to_owned(),
-        key: key.map(|key| ApiSecret::new(key.trim())),
+    fn deref(&self) -> &AppEnvironment {
+        &self.process
     }
-}
-
-#[cfg(unix)]
-fn is_program(path: &Utf8Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Utf8Path) -> bool {
-    path.is_file() || path.with_extension("exe").is_file()
 }
 
 fn terminal_columns() -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    fn env(vars: &[(&str, &Utf8Path)]) -> CliEnvironment {
-        let vars = vars.iter().map(|(name, path)| ((*name).to_owned(), path.to_string()));
-        CliEnvironment {
-            here: "/".into(),
-            moved: false,
-            vars: vars.collect(),
-            is_terminal: false,
-            stdin_is_terminal: false,
-            stderr_is_terminal: false,
-            columns: 80,
-        }
-    }
-
-    #[test]
-    fn output_goes_to_the_temporary_folder_if_the_cache_cannot_be_written_to() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = Utf8Path::from_path(dir.path()).unwrap();
-        let file = dir.join("file");
-        repertoire_text::fs::write_atomic(&file, b"").unwrap();
-        let vars = [("XDG_CACHE_HOME", dir), ("TMPDIR", dir)];
-        assert_eq!(env(&vars).output_dir(), dir.join("repertoire/output"));
-        let vars = [("XDG_CACHE_HOME", file.as_path()), ("TMPDIR", dir)];
-        let own = dir.join(format!("repertoire-{}", rustix::process::geteuid().as_raw()));
-        assert_eq!(env(&vars).output_dir(), own.join("output"));
-        // A folder that another user may have created, or can read, is not used.
-        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(env(&vars).output_dir(), file.join("repertoire/output"));
-        std::fs::remove_dir_all(&own).unwrap();
-        std::os::unix::fs::symlink(dir, &own).unwrap();
-        assert_eq!(env(&vars).output_dir(), file.join("repertoire/output"));
-    }
 }

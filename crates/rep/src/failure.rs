@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use repertoire::error::{AppError, AppErrorKind};
+
 /// The exit code of a command, with the same meaning for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CliExit {
@@ -57,6 +59,17 @@ impl fmt::Display for CliFailure {
 }
 
 impl std::error::Error for CliFailure {}
+
+impl From<AppError> for CliFailure {
+    fn from(error: AppError) -> Self {
+        let exit = match error.kind {
+            AppErrorKind::NegativeAnswer => CliExit::No,
+            AppErrorKind::WrongUsage => CliExit::Usage,
+            AppErrorKind::CannotRun => CliExit::CannotRun,
+        };
+        CliFailure { exit, message: error.message, hints: error.hints }
+    }
+}
 
 /// Returns true if the reader has closed the pipe, which is no failure: see `rep list | head`.
 pub(crate) fn is_broken_pipe(error: &std::io::Error) -> bool {

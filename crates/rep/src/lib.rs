@@ -6,7 +6,6 @@ mod agent_setup;
 pub mod cli;
 pub mod codes;
 mod commands;
-pub mod config;
 mod consent;
 pub mod demo;
 pub mod env;

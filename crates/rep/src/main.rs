@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use repertoire::env::SANDBOX_WORD;
 use repertoire_cli::cli;
-use repertoire_cli::env::{CliEnvironment, SANDBOX_WORD};
+use repertoire_cli::env::CliEnvironment;
 
 /// Several threads allocate thousands of small records at once. The system's allocator grows a heap
 /// per thread, a page at a time, which costs more than reading the files.
@@ -17,10 +18,10 @@ fn main() -> ExitCode {
             std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
         return repertoire_sandbox::confinement::helper_main(&args);
     }
-    repertoire_sandbox::process::install_supervisor(CliEnvironment::sandbox_helper());
     let env = match CliEnvironment::of_process() {
         Ok(env) => env,
         Err(failure) => return cli::report_early(&failure),
     };
+    repertoire_sandbox::process::install_supervisor(env.sandbox_helper());
     cli::main(&env, std::env::args_os())
 }

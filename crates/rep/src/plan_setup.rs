@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire::config::{ConfigFlags, RepConfig, parse_duration};
 use repertoire_agent::definition::{AgentDefinition, ToolFilter};
 use repertoire_agent::event::EventSink;
 use repertoire_agent::{RunOptions, System};
@@ -23,7 +24,6 @@ use repertoire_text::fs;
 
 use crate::agent_setup::{RunFlags, build_failure};
 use crate::cli::CliContext;
-use crate::config::{ConfigFlags, RepConfig, parse_duration};
 use crate::consent;
 use crate::env::CliEnvironment;
 use crate::failure::CliFailure;
@@ -499,7 +499,7 @@ impl PlanAgentBuilder {
         reach: ReachCheck,
     ) -> Result<PlanAgentSetup, CliFailure> {
         let workspace = self.vouched.as_ref().map_or(workspace, |vouched| vouched.house.dir());
-        let env = CliEnvironment { here: workspace.to_owned(), moved: true, ..self.env.clone() };
+        let env = self.env.in_folder(workspace);
         let config = match &self.vouched {
             Some(vouched) => vouched.config.clone(),
             None => RepConfig::load(&env, workspace, &ConfigFlags::default())?,

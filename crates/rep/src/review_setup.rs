@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire::config::{CommittedFiles, FILE_NAME, RepConfig, parse_duration};
 use repertoire_agent::System;
 use repertoire_model::ModelName;
 use repertoire_review::baseline::ReviewBaseline;
@@ -26,7 +27,6 @@ use repertoire_text::fs;
 
 use crate::agent_setup::RunFlags;
 use crate::cli::CliContext;
-use crate::config::{CommittedFiles, FILE_NAME, RepConfig, parse_duration};
 use crate::failure::CliFailure;
 use crate::runs_text::short_oid;
 
@@ -164,7 +164,7 @@ impl CliContext<'_> {
             (Some(_), Some(base)) => short_oid(base).to_owned(),
             _ => "HEAD".to_owned(),
         };
-        self.config.as_of(self.env, &CommittedFiles { revision, texts }).map(Some)
+        Ok(Some(self.config.as_of(self.env, &CommittedFiles { revision, texts })?))
     }
 
     /// Assembles everything that a review needs.

@@ -306,7 +306,7 @@ pub struct SettingJson {
     /// The value; null if the key is not set and has no default.
     pub value: serde_json::Value,
     /// The origin of the value.
-    pub origin: crate::config::ConfigOrigin,
+    pub origin: repertoire::config::ConfigOrigin,
     /// True if the value is in force; false for a setting of the project that starts programs and
     /// that the user has not agreed to.
     pub in_force: bool,

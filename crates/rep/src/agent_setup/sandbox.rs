@@ -6,7 +6,6 @@ use repertoire_sandbox::confinement::{LazySandbox, Sandbox, SandboxGuarantee};
 use repertoire_skill::name::nearest_name;
 
 use crate::cli::CliContext;
-use crate::env::CliEnvironment;
 use crate::failure::CliFailure;
 
 /// The key that restricts the guarantees required by `sandbox = "require"`.
@@ -20,7 +19,7 @@ impl CliContext<'_> {
         if word == "off" {
             return Ok(Sandbox::None.into());
         }
-        let sandbox = CliEnvironment::probe_sandbox();
+        let sandbox = self.env.probe_sandbox();
         if word == "require" {
             refuse_lacking(&sandbox, &demanded)?;
         }
@@ -32,7 +31,7 @@ impl CliContext<'_> {
     pub(crate) fn sandbox_as_found(&self) -> LazySandbox {
         match self.config.get_text("sandbox") {
             Some("off") => Sandbox::None.into(),
-            _ => CliEnvironment::probe_sandbox(),
+            _ => self.env.probe_sandbox(),
         }
     }
 

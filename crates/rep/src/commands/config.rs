@@ -1,7 +1,8 @@
 //! `rep config`: prints every key, its value, and where the value comes from.
 
+use repertoire::config::{ConfigOrigin, KEYS, variable_of};
+
 use crate::cli::CliContext;
-use crate::config::{ConfigOrigin, KEYS, variable_of};
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::{ConfigJson, SettingJson};
 use crate::ui::{self, TerminalUi};

@@ -1,16 +1,14 @@
 //! `rep github`: responds to GitHub events with agents, or previews the response.
 
 use camino::Utf8PathBuf;
-use repertoire_github::actor::ActorRules;
+use repertoire::config::{ConfigFlags, RepConfig};
 use repertoire_github::base::trust_skills_of;
 use repertoire_github::event::{ActionsEnvironment, EventError, GitHubEventContext, read_event};
 use repertoire_github::limits::EVENT_BYTES_MAX;
 use repertoire_github::mode::{ModeSet, load_modes};
-use repertoire_github::trigger::TriggerSettings;
 use repertoire_skill::discover::discover_catalog;
 
 use crate::cli::CliContext;
-use crate::config::{ConfigFlags, RepConfig};
 use crate::env::CliEnvironment;
 use crate::failure::{CliFailure, CliResult};
 use crate::ui::TerminalUi;
@@ -96,41 +94,6 @@ impl EventArgs {
             error => CliFailure::cannot_run(format!("{path}: {error}")),
         })?;
         Ok((context, text))
-    }
-}
-
-impl RepConfig {
-    /// Returns the settings that decide which events start a mode. `prompt` and `mode` are the
-    /// values given on the command line.
-    pub(crate) fn trigger_settings(
-        &self,
-        prompt: Option<&str>,
-        mode: Option<&str>,
-    ) -> TriggerSettings {
-        let usual = TriggerSettings::default();
-        let text = |key: &str| self.get_text(key).map(str::trim).filter(|text| !text.is_empty());
-        let or = |key: &str, usual: String| text(key).map_or(usual, str::to_owned);
-        TriggerSettings {
-            phrase: or("github.trigger_phrase", usual.phrase),
-            label: text("github.label_trigger").map(str::to_owned),
-            assignee: text("github.assignee_trigger").map(str::to_owned),
-            task_label: or("github.task_label", usual.task_label),
-            bot_login: or("github.bot_login", usual.bot_login),
-            also_own: Vec::new(),
-            continuous: self.get_bool("github.continuous.enabled"),
-            prompt: prompt.map(str::to_owned),
-            manual: mode.is_some(),
-        }
-    }
-
-    /// Returns the rules on who may trigger a run.
-    pub(crate) fn github_rules(&self) -> ActorRules {
-        ActorRules {
-            allowed_bots: self.get_texts("github.allowed_bots"),
-            allowed_non_write_users: self.get_texts("github.allowed_non_write_users"),
-            bot_login: self.trigger_settings(None, None).bot_login,
-            also_own: Vec::new(),
-        }
     }
 }
 

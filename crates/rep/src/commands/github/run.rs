@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire::config::RepConfig;
 use repertoire_checks::memory::scope_of;
 use repertoire_git::repo::{GitClient, GitObjectId};
 use repertoire_github::base;
@@ -33,7 +34,6 @@ use crate::cli::CliContext;
 use crate::commands::dlq;
 use crate::commands::plan::run::record_failure;
 use crate::commands::worker::cancel_on_signal;
-use crate::config::RepConfig;
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::plan_setup::{PlanAgentBuilder, PlanFlags, host_name};
@@ -168,8 +168,7 @@ async fn handle_event(
         ));
     }
     let context = &on_github::complete_event(&client, context).await.map_err(cannot_run)?;
-    let git =
-        GitClient::new(&env.here, env.tool_environment(false), CliEnvironment::probe_sandbox());
+    let git = GitClient::new(&env.here, env.tool_environment(false), env.probe_sandbox());
     without_credentials(&git).await?;
     let remote = publish::remote_of(env.var("GITHUB_SERVER_URL").unwrap_or(SERVER_URL), &client)
         .map_err(cannot_run)?;
@@ -233,7 +232,7 @@ impl GithubEventHandler<'_> {
         git: &GitClient,
         ui: &mut TerminalUi<'_>,
     ) -> Result<Came, CliFailure> {
-        let env = CliEnvironment { here: house.dir().to_owned(), moved: true, ..self.env.clone() };
+        let env = self.env.in_folder(house.dir());
         let ctx = CliContext { env: &env, config: RepConfig::of_base_branch(&env, house)? };
         let journal = ctx.journal(None).await?;
         let letter = self.take_letter(&journal).await?;

@@ -1,12 +1,12 @@
 //! Reads the settings of a GitHub run from the configuration of the base branch.
 
 use camino::Utf8PathBuf;
+use repertoire::config::parse_duration;
 use repertoire_github::automerge::AutoMerge;
 use repertoire_github::run::{ContinuousSettings, GitHubRunSettings, SandboxRequirement};
 use repertoire_github::tasks::TaskSource;
 
 use crate::cli::CliContext;
-use crate::config::parse_duration;
 use crate::failure::CliFailure;
 
 /// Returns the settings of a run. `prompt` and `mode` are the values it was started with.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use repertoire::config::parse_duration;
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Command, Journal, Run, RunStatus, RunStopRequest};
 
@@ -10,7 +11,6 @@ use super::{RunArg, journal_failure, started_settings};
 use crate::agent_setup::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::plan::run::{drive_run, judge_run};
-use crate::config::parse_duration;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::plan_setup::host_label;
 use crate::runs_text::status_line;

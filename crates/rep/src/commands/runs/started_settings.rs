@@ -1,13 +1,12 @@
 //! Compares the settings that a run was started with to the current settings of its project.
 
 use camino::Utf8Path;
+use repertoire::config::{ConfigFlags, RepConfig};
 use repertoire_checks::declared::CheckDefinition;
 use repertoire_journal::Run;
 use repertoire_plan::{KIND, PlanRequest};
 
 use crate::cli::CliContext;
-use crate::config::{ConfigFlags, RepConfig};
-use crate::env::CliEnvironment;
 use crate::failure::CliFailure;
 use crate::ui::TerminalUi;
 
@@ -24,7 +23,7 @@ pub(super) fn compare_settings(
 ) -> Result<(), CliFailure> {
     let Some(request) = plan_request(run) else { return Ok(()) };
     let workspace = Utf8Path::new(&run.workspace);
-    let env = CliEnvironment { here: workspace.to_owned(), moved: true, ..ctx.env.clone() };
+    let env = ctx.env.in_folder(workspace);
     let consents = ctx.config.flag_consents().to_vec();
     // The run may have been started in a subfolder with its own settings.
     let config = if ctx.project_dir(None) == workspace {

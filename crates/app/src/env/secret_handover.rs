@@ -31,7 +31,7 @@ pub(super) fn take_secrets(vars: &mut BTreeMap<String, String>) {
 /// Replaces the process by the same program with the same arguments, without secrets in its
 /// environment. Returns if there are no secrets, or if it is not possible.
 #[cfg(unix)]
-pub(crate) fn become_without_secrets_in_environment() {
+pub fn become_without_secrets_in_environment() {
     use std::os::fd::AsRawFd;
     use std::os::unix::process::CommandExt;
 
@@ -61,4 +61,4 @@ pub(crate) fn become_without_secrets_in_environment() {
 
 /// Does nothing: re-executing is implemented on Unix only.
 #[cfg(not(unix))]
-pub(crate) fn become_without_secrets_in_environment() {}
+pub fn become_without_secrets_in_environment() {}

@@ -22,13 +22,13 @@ const HARMLESS_CHECK_FIELDS: &[&str] = &["timeout", "critical", "depends_on", "r
 
 /// The settings of a project that need consent, as its files declare them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SettingsProposal {
+pub struct SettingsProposal {
     /// The folder of the innermost file that declares some of them. The settings are the same in
     /// all folders below it, down to the next file.
-    pub(crate) folder: Utf8PathBuf,
+    pub folder: Utf8PathBuf,
     /// The files, outermost first.
-    pub(crate) files: Vec<Utf8PathBuf>,
-    pub(crate) settings: ActingSettings,
+    pub files: Vec<Utf8PathBuf>,
+    pub settings: ActingSettings,
 }
 
 impl SettingsProposal {
@@ -54,12 +54,12 @@ impl SettingsProposal {
     }
 
     /// Returns true if the settings include one of these keys.
-    pub(crate) fn concerns(&self, keys: &[&str]) -> bool {
+    pub fn concerns(&self, keys: &[&str]) -> bool {
         !self.settings.select_keys(keys).is_empty()
     }
 
     /// Returns true if every file lies in one of these folders, which must be canonical.
-    pub(crate) fn lies_in(&self, folders: &[Utf8PathBuf]) -> bool {
+    pub fn lies_in(&self, folders: &[Utf8PathBuf]) -> bool {
         let lies = |file: &Utf8PathBuf| {
             let file = file.canonicalize_utf8();
             file.is_ok_and(|file| folders.iter().any(|folder| file.starts_with(folder)))

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_github::base::BaseCheckout;
 use repertoire_model::ModelName;
 use repertoire_select::SelectionSettings;
 use repertoire_select::settings::StepKind;
@@ -25,14 +26,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toml::Value;
 
-use crate::env::CliEnvironment;
-use crate::failure::CliFailure;
+use crate::env::AppEnvironment;
+use crate::error::AppError;
 
+mod github_settings;
 mod keys;
 mod proposal;
 
 pub use keys::{ConfigKey, ConfigValueKind, KEYS, SetBy};
-pub(crate) use proposal::SettingsProposal;
+pub use proposal::SettingsProposal;
 
 /// Name of the configuration file, in a project and in the user's configuration folder.
 pub const FILE_NAME: &str = "repertoire.toml";
@@ -87,11 +89,11 @@ impl SettingsFile {
 
 /// Files of a project as of a commit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CommittedFiles {
+pub struct CommittedFiles {
     /// The commit, for messages.
-    pub(crate) revision: String,
+    pub revision: String,
     /// The texts by path. `None` for a file that did not exist.
-    pub(crate) texts: BTreeMap<Utf8PathBuf, Option<String>>,
+    pub texts: BTreeMap<Utf8PathBuf, Option<String>>,
 }
 
 impl ConfigSetting {
@@ -133,7 +135,7 @@ struct ConfigLayers {
     settings: Vec<ConfigSetting>,
     proposed: Vec<ConfigSetting>,
     /// Mistakes in files and variables, in reading order.
-    problems: Vec<CliFailure>,
+    problems: Vec<AppError>,
 }
 
 impl RepConfig {
@@ -143,29 +145,25 @@ impl RepConfig {
     ///
     /// Returns the first mistake in a file or a variable.
     pub fn load(
-        env: &CliEnvironment,
+        env: &AppEnvironment,
         here: &Utf8Path,
         flags: &ConfigFlags,
-    ) -> Result<Self, CliFailure> {
+    ) -> Result<Self, AppError> {
         without_problems(Self::load_with(env, here, flags, &CommittedFiles::default()))
     }
 
     /// Loads the configuration without the settings that have mistakes, and returns these. For
     /// reports only.
-    pub(crate) fn load_reporting(
-        env: &CliEnvironment,
+    pub fn load_reporting(
+        env: &AppEnvironment,
         here: &Utf8Path,
         flags: &ConfigFlags,
-    ) -> (Self, Vec<CliFailure>) {
+    ) -> (Self, Vec<AppError>) {
         Self::load_with(env, here, flags, &CommittedFiles::default())
     }
 
     /// Loads the configuration again, with files of the project as of a commit.
-    pub(crate) fn as_of(
-        &self,
-        env: &CliEnvironment,
-        before: &CommittedFiles,
-    ) -> Result<Self, CliFailure> {
+    pub fn as_of(&self, env: &AppEnvironment, before: &CommittedFiles) -> Result<Self, AppError> {
         let typed =
             self.get_setting("profile").filter(|set| matches!(set.origin, ConfigOrigin::Flag(_)));
         let profile = typed.map(|_| self.profile());
@@ -174,12 +172,19 @@ impl RepConfig {
         without_problems(Self::load_with(env, &self.places.here, &flags, before))
     }
 
+    /// Loads the configuration of a checkout of the base branch, with all settings in force: anyone
+    /// who can write to that branch can also change the workflow that runs this program.
+    pub fn of_base_branch(env: &AppEnvironment, house: &BaseCheckout) -> Result<Self, AppError> {
+        let config = RepConfig::load(env, house.dir(), &ConfigFlags::default())?;
+        Ok(config.with_proposal_in_force())
+    }
+
     fn load_with(
-        env: &CliEnvironment,
+        env: &AppEnvironment,
         here: &Utf8Path,
         flags: &ConfigFlags,
         before: &CommittedFiles,
-    ) -> (Self, Vec<CliFailure>) {
+    ) -> (Self, Vec<AppError>) {
         let config_dir = env.config_dir();
         let places = SearchDirectories {
             here: here.to_owned(),
@@ -290,24 +295,24 @@ impl RepConfig {
     }
 
     /// The settings of the project that start programs and are not in force, if any.
-    pub(crate) fn pending_proposal(&self) -> Option<SettingsProposal> {
+    pub fn pending_proposal(&self) -> Option<SettingsProposal> {
         SettingsProposal::from_settings(&self.proposed)
     }
 
     /// The settings of the proposal, one per key.
-    pub(crate) fn proposed(&self) -> &[ConfigSetting] {
+    pub fn proposed(&self) -> &[ConfigSetting] {
         &self.proposed
     }
 
     /// Puts the proposed settings into force. Call it only if the user has agreed to them, or to
     /// show them.
-    pub(crate) fn with_proposal_in_force(self) -> Self {
+    pub fn with_proposal_in_force(self) -> Self {
         self.with_proposed(|_| true)
     }
 
     /// Puts the proposed settings of the given keys into force; the others stay proposed. Call it
     /// only if the user has agreed to them.
-    pub(crate) fn with_keys_in_force(self, keys: &[&str]) -> Self {
+    pub fn with_keys_in_force(self, keys: &[&str]) -> Self {
         self.with_proposed(|name| keys.contains(&name))
     }
 
@@ -326,12 +331,12 @@ impl RepConfig {
 
     /// Returns the digests that the user has agreed to, on the command line or in the user
     /// configuration.
-    pub(crate) fn consented_digests(&self) -> Result<Vec<ContentDigest>, CliFailure> {
+    pub fn consented_digests(&self) -> Result<Vec<ContentDigest>, AppError> {
         const NAME: &str = "trust.settings";
         let mut all = self.flag_consents.clone();
         for text in self.get_texts(NAME) {
             let digest = text.parse().map_err(|error| {
-                CliFailure::wrong_usage(format!(
+                AppError::wrong_usage(format!(
                     "{}: `{NAME}`: `{text}`: {error}",
                     self.describe_origin(NAME)
                 ))
@@ -342,16 +347,16 @@ impl RepConfig {
     }
 
     /// Returns true if `--consent` was given.
-    pub(crate) fn has_consent_flag(&self) -> bool {
+    pub fn has_consent_flag(&self) -> bool {
         !self.flag_consents.is_empty()
     }
 
-    pub(crate) fn flag_consents(&self) -> &[ContentDigest] {
+    pub fn flag_consents(&self) -> &[ContentDigest] {
         &self.flag_consents
     }
 
     /// Returns the folders whose projects' settings count as the user's own, canonicalised.
-    pub(crate) fn trusted_folders(&self) -> Vec<Utf8PathBuf> {
+    pub fn trusted_folders(&self) -> Vec<Utf8PathBuf> {
         let setting = self.get_setting("trust.folders");
         let list = setting.and_then(|setting| setting.value.as_ref()?.as_array());
         let texts = list.into_iter().flatten().filter_map(Value::as_str);
@@ -361,12 +366,12 @@ impl RepConfig {
     }
 
     /// Returns the discovery request for this configuration. Fails if the lock file is damaged.
-    pub fn discovery_request(&self) -> Result<DiscoveryRequest, CliFailure> {
+    pub fn discovery_request(&self) -> Result<DiscoveryRequest, AppError> {
         let path = self.lock_path();
         // A damaged lock stops a command at its start, while a running process continues without
         // trust.
         let lock = TrustLock::read(&path).map_err(|error| {
-            CliFailure::cannot_run(error.to_string()).hint(TrustLockError::REMEDY)
+            AppError::cannot_run(error.to_string()).hint(TrustLockError::REMEDY)
         })?;
         Ok(DiscoveryRequest {
             lock,
@@ -417,43 +422,43 @@ impl RepConfig {
     }
 
     /// The text of a key, if set.
-    pub(crate) fn get_text(&self, name: &str) -> Option<&str> {
+    pub fn get_text(&self, name: &str) -> Option<&str> {
         self.get_value(name)?.as_str()
     }
 
     /// The number of a key, if set.
-    pub(crate) fn get_number(&self, name: &str) -> Option<f64> {
+    pub fn get_number(&self, name: &str) -> Option<f64> {
         self.get_value(name).and_then(share_of)
     }
 
     /// The size of a key in bytes, if set.
-    pub(crate) fn get_bytes(&self, name: &str) -> Option<u64> {
+    pub fn get_bytes(&self, name: &str) -> Option<u64> {
         self.get_value(name).and_then(size_of)
     }
 
     /// The list of a key. Empty if not set.
-    pub(crate) fn get_texts(&self, name: &str) -> Vec<String> {
+    pub fn get_texts(&self, name: &str) -> Vec<String> {
         let list = self.get_value(name).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
     /// The table of a key, if set.
-    pub(crate) fn get_table(&self, name: &str) -> Option<&toml::Table> {
+    pub fn get_table(&self, name: &str) -> Option<&toml::Table> {
         self.get_value(name)?.as_table()
     }
 
     /// Returns true if the value is not the default.
-    pub(crate) fn is_set(&self, name: &str) -> bool {
+    pub fn is_set(&self, name: &str) -> bool {
         self.get_setting(name).is_some_and(|setting| setting.origin != ConfigOrigin::Default)
     }
 
     /// Returns true if the value comes from the project's files, which may be untrusted.
-    pub(crate) fn is_from_project(&self, name: &str) -> bool {
+    pub fn is_from_project(&self, name: &str) -> bool {
         self.get_setting(name).is_some_and(|setting| setting.from_project)
     }
 
     /// Returns the origin of a value, for messages.
-    pub(crate) fn describe_origin(&self, name: &str) -> String {
+    pub fn describe_origin(&self, name: &str) -> String {
         match self.get_setting(name).map(|setting| &setting.origin) {
             Some(ConfigOrigin::File(place)) => place.clone(),
             Some(ConfigOrigin::Environment(variable)) => format!("${variable}"),
@@ -464,7 +469,7 @@ impl RepConfig {
 
     /// Returns the location of a part of a table, for messages. `path` leads into the table of the
     /// key.
-    pub(crate) fn place_within(&self, name: &str, path: &[&str]) -> String {
+    pub fn place_within(&self, name: &str, path: &[&str]) -> String {
         let exact = |file: &SettingsFile| {
             let parts: Vec<&str> = name.split('.').chain(path.iter().copied()).collect();
             let line = proposal::line_within(&file.text, &parts)?;
@@ -482,17 +487,17 @@ impl RepConfig {
         self.get_setting(name)?.value.as_ref()
     }
 
-    pub(crate) fn get_bool(&self, name: &str) -> bool {
+    pub fn get_bool(&self, name: &str) -> bool {
         self.get_value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
     /// The whole number of a key, or 0 if not set.
-    pub(crate) fn get_integer(&self, name: &str) -> usize {
+    pub fn get_integer(&self, name: &str) -> usize {
         let number = self.get_value(name).and_then(Value::as_integer).unwrap_or(0);
         usize::try_from(number).unwrap_or(0)
     }
 
-    pub(crate) fn get_path(&self, name: &str) -> Option<Utf8PathBuf> {
+    pub fn get_path(&self, name: &str) -> Option<Utf8PathBuf> {
         let setting = self.get_setting(name)?;
         let text = setting.value.as_ref()?.as_str()?;
         Some(self.resolve_path(setting, text))
@@ -574,9 +579,7 @@ impl ConfigLayers {
 }
 
 /// Returns the configuration, or the first mistake in it.
-fn without_problems(
-    (config, problems): (RepConfig, Vec<CliFailure>),
-) -> Result<RepConfig, CliFailure> {
+fn without_problems((config, problems): (RepConfig, Vec<AppError>)) -> Result<RepConfig, AppError> {
     problems.into_iter().next().map_or(Ok(config), Err)
 }
 
@@ -589,7 +592,7 @@ fn apply_file(layers: &mut ConfigLayers, path: Utf8PathBuf, from_project: bool) 
         Err(fs::ReadError::NotFound) => {}
         Err(error) => {
             let message = format!("{path} cannot be read: {error}");
-            layers.problems.push(CliFailure::cannot_run(message));
+            layers.problems.push(AppError::cannot_run(message));
         }
     }
 }
@@ -610,7 +613,7 @@ fn apply_text(layers: &mut ConfigLayers, file: &SettingsFile, from_project: bool
             let line = usize::try_from(line).unwrap_or(usize::MAX);
             let message =
                 format!("{} is not valid TOML: {}", file.format_location(line), error.message());
-            layers.problems.push(CliFailure::wrong_usage(message));
+            layers.problems.push(AppError::wrong_usage(message));
         }
     }
 }
@@ -620,7 +623,7 @@ fn apply_setting(
     file: &SettingsFile,
     from_project: bool,
     (name, value): (&str, Value),
-) -> Result<(), CliFailure> {
+) -> Result<(), AppError> {
     let place = file.format_location(line_of(&file.text, name));
     let key = known_key(name, &place)?;
     let value = match key.shape {
@@ -628,7 +631,7 @@ fn apply_setting(
         _ => value,
     };
     if key.set_by == SetBy::User && from_project {
-        return Err(CliFailure::wrong_usage(format!("{place}: `{name}` may not be set by a project")).hint(
+        return Err(AppError::wrong_usage(format!("{place}: `{name}` may not be set by a project")).hint(
             "Set it in your own `~/.config/repertoire/repertoire.toml`: projects may not decide this.",
         ));
     }
@@ -710,7 +713,7 @@ fn line_of(text: &str, name: &str) -> usize {
     text.lines().position(starts).map_or(1, |at| at + 1)
 }
 
-fn apply_environment(layers: &mut ConfigLayers, env: &CliEnvironment, here: &Utf8Path) {
+fn apply_environment(layers: &mut ConfigLayers, env: &AppEnvironment, here: &Utf8Path) {
     for key in KEYS {
         let variable = variable_of(key.name);
         let Some(text) = env.var(&variable) else { continue };
@@ -755,10 +758,10 @@ pub fn variable_of(name: &str) -> String {
     format!("REPERTOIRE_{}", name.replace('.', "_").to_uppercase())
 }
 
-fn known_key(name: &str, place: &str) -> Result<&'static ConfigKey, CliFailure> {
+fn known_key(name: &str, place: &str) -> Result<&'static ConfigKey, AppError> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
         let failure =
-            CliFailure::wrong_usage(format!("{place}: `{name}` is not a configuration key"));
+            AppError::wrong_usage(format!("{place}: `{name}` is not a configuration key"));
         match nearest_name(name, KEYS.iter().map(|key| key.name)) {
             Some(near) => failure.hint(format!("Did you mean `{near}`?")),
             None => failure.hint(format!("The keys are {}.", keys_near(name).join(", "))),
@@ -791,7 +794,7 @@ fn section_of(name: &str) -> Option<&str> {
     name.split_once('.').map(|(section, _)| section)
 }
 
-fn check_value(key: &ConfigKey, value: &Value, place: &str) -> Result<(), CliFailure> {
+fn check_value(key: &ConfigKey, value: &Value, place: &str) -> Result<(), AppError> {
     let (right, expected) = match key.shape {
         ConfigValueKind::Bool => (value.is_bool(), "`true` or `false`".to_owned()),
         ConfigValueKind::Number => {
@@ -841,12 +844,12 @@ fn check_value(key: &ConfigKey, value: &Value, place: &str) -> Result<(), CliFai
     }
     let name = key.name;
     if key.shape == ConfigValueKind::Table && value.is_array() {
-        return Err(CliFailure::wrong_usage(format!(
+        return Err(AppError::wrong_usage(format!(
             "{place}: `{name}` is a list, but should be {expected}"
         ))
         .hint(format!("Write `[{name}.NAME]` instead of `[[{name}]]`.")));
     }
-    Err(CliFailure::wrong_usage(format!("{place}: `{name}` is {value}, but should be {expected}")))
+    Err(AppError::wrong_usage(format!("{place}: `{name}` is {value}, but should be {expected}")))
 }
 
 fn is_list_of_strings(value: &Value) -> bool {
@@ -879,7 +882,7 @@ fn size_of(value: &Value) -> Option<u64> {
 }
 
 /// Parses a time such as `90s`, `10m`, `1h` or `500ms`. A bare number is in seconds.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -917,7 +920,7 @@ mod tests {
         }
     }
 
-    fn load(files: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<RepConfig, CliFailure> {
+    fn load(files: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<RepConfig, AppError> {
         let keep = tempfile::tempdir().unwrap();
         let here = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
         for (path, text) in files {
@@ -926,19 +929,11 @@ mod tests {
         let mut all: std::collections::BTreeMap<String, String> =
             vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         all.insert("HOME".into(), here.join("home").into());
-        let env = CliEnvironment {
-            here: here.clone(),
-            moved: true,
-            vars: all,
-            is_terminal: false,
-            stdin_is_terminal: false,
-            stderr_is_terminal: false,
-            columns: 80,
-        };
+        let env = AppEnvironment { here: here.clone(), moved: true, vars: all, rep_program: None };
         RepConfig::load(&env, &here, &ConfigFlags::default())
     }
 
-    fn shown(result: Result<RepConfig, CliFailure>) -> String {
+    fn shown(result: Result<RepConfig, AppError>) -> String {
         let failure = result.unwrap_err();
         let text = failure.message.split_once("repertoire.toml").map_or("", |(_, rest)| rest);
         format!("{text} | {}", failure.hints.join(" "))
