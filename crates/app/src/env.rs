@@ -65,7 +65,8 @@ impl AppEnvironment {
             .collect();
         secret_handover::take_secrets(&mut vars);
         let mut env = AppEnvironment { here, moved: false, vars, rep_program: None };
-        env.rep_program = env.find_program("rep").map(Utf8PathBuf::into_string);
+        let found = env.find_program("rep").filter(|path| path.is_absolute());
+        env.rep_program = found.map(Utf8PathBuf::into_string);
         Ok(env)
     }
 

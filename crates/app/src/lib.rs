@@ -1,16 +1,28 @@
-//! Repertoire as a library: conversations that are kept, and the worker that drives runs of the journal.
+//! Repertoire as a library: configuration, environment, the assembly of agents, plans and reviews, conversations that
+//! are kept, and the worker that drives runs of the journal. It prints nothing and asks nothing.
+//!
+//! An [`AppContext`] holds the environment and the configuration (`repertoire.toml`), and builds everything else: a
+//! system of agents ([`agent_setup`]), a skill selector ([`selector_cache`]), runs of plans ([`plan_setup`]) and reviews
+//! ([`review_setup`]).
 //!
 //! A [`ConversationDriver`] runs agents and stores their conversations in a [`ConversationStore`]: one folder per
 //! conversation with its state, its events and a lock.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use repertoire_agent::{RunOptions, System};
-//! use repertoire::{Driver, Store};
+//! use repertoire::agent_setup::AgentRunOptions;
+//! use repertoire::config::ConfigFlags;
+//! use repertoire::{AppContext, AppEnvironment};
 //!
-//! let driver = Driver::new(System::builder(), Store::new("conversations"))?;
-//! let report = driver.send("default", "What is in this folder?", RunOptions::default()).await?;
+//! let env = AppEnvironment::of_process()?;
+//! let ctx = AppContext::load(&env, &ConfigFlags::default())?;
+//! let options = AgentRunOptions::default();
+//! let mut warnings = Vec::new();
+//! let (driver, servers) = ctx.build_driver(&options, &mut warnings).await?;
+//! let run = ctx.run_options(&options)?;
+//! let report = driver.send_prompt("default", "What is in this folder?", run).await?;
 //! println!("{} (go on with {})", report.text, report.conversation);
+//! servers.close().await;
 //! # Ok(())
 //! # }
 //! ```
@@ -29,16 +41,27 @@ pub use repertoire_select as select;
 pub use repertoire_skill as skill;
 pub use repertoire_text as text;
 
+pub mod agent_setup;
 pub mod config;
+pub mod consent;
+pub mod context;
 pub mod conversation;
 pub mod env;
 pub mod error;
+pub mod github_setup;
 pub mod limits;
+pub mod permission_rules;
+pub mod plan_setup;
+pub mod review_setup;
 pub mod runs;
+pub mod selector_cache;
 pub mod usage;
 pub mod worker;
 
+pub use context::AppContext;
 pub use conversation::{
     ConversationDriver, ConversationStore, ConversationStoreError, OpenConversation,
 };
+pub use env::AppEnvironment;
+pub use error::{AppError, AppErrorKind};
 pub use usage::SkillUse;

@@ -339,3 +339,8 @@ fn run_file(folder: &Utf8Path, name: &str) -> Option<RunFile> {
     let bytes = path.metadata().ok().filter(|meta| meta.is_file())?.len();
     Some(RunFile { path: path.to_string(), bytes })
 }
+
+/// Abbreviates a commit id.
+pub fn short_oid(oid: &str) -> &str {
+    oid.get(..10).unwrap_or(oid)
+}

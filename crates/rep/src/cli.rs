@@ -3,11 +3,13 @@
 
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
+use std::ops::Deref;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use repertoire::config::{ConfigFlags, RepConfig};
+use repertoire::context::AppContext;
 use repertoire_skill::profile::ProfileId;
 use repertoire_skill::skill::{ContentDigest, InvalidDigest};
 use repertoire_text::terminal::printable_line;
@@ -259,7 +261,22 @@ impl RepCommand {
 /// The context passed to every command besides its own arguments.
 pub(crate) struct CliContext<'a> {
     pub(crate) env: &'a CliEnvironment,
-    pub(crate) config: RepConfig,
+    /// The part without terminals.
+    pub(crate) app: AppContext<'a>,
+}
+
+impl<'a> CliContext<'a> {
+    pub(crate) fn new(env: &'a CliEnvironment, config: RepConfig) -> Self {
+        CliContext { env, app: AppContext { env, config } }
+    }
+}
+
+impl<'a> Deref for CliContext<'a> {
+    type Target = AppContext<'a>;
+
+    fn deref(&self) -> &AppContext<'a> {
+        &self.app
+    }
 }
 
 /// Returns the definition of the whole command line, for documentation and completions.
@@ -358,11 +375,11 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
         RepCommand::Doctor(args) => {
             let (config, problems) = RepConfig::load_reporting(env, &here, &flags);
             let problems: Vec<CliFailure> = problems.into_iter().map(CliFailure::from).collect();
-            return commands::doctor::run(&CliContext { env, config }, &problems, args, ui);
+            return commands::doctor::run(&CliContext::new(env, config), &problems, args, ui);
         }
         _ => {}
     }
-    let ctx = CliContext { env, config: RepConfig::load(env, &here, &flags)? };
+    let ctx = CliContext::new(env, RepConfig::load(env, &here, &flags)?);
     match cli.command {
         RepCommand::List(args) => commands::list::run(&ctx, &args, ui),
         RepCommand::Show(args) => commands::show::run(&ctx, &args, ui),

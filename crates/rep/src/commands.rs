@@ -40,7 +40,7 @@ pub(crate) mod verify;
 pub(crate) mod worker;
 pub(crate) mod workflow;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use repertoire_skill::catalog::{Catalog, CatalogEntry, SkillNotFound};
 use repertoire_skill::discover::discover_catalog;
 use repertoire_skill::profile::ProfileId;
@@ -50,12 +50,6 @@ use crate::cli::CliContext;
 use crate::failure::CliFailure;
 
 impl CliContext<'_> {
-    /// Returns a path as the user typed it where that still resolves, so that it can be copied from
-    /// the output. After `-C`, joins it to the working folder.
-    pub(crate) fn typed_path(&self, path: &Utf8Path) -> Utf8PathBuf {
-        if self.env.moved { self.env.here.join(path) } else { path.to_owned() }
-    }
-
     /// Discovers skills as configured.
     ///
     /// The catalog is leaked on purpose: a process makes only one, and freeing thousands of records

@@ -2,7 +2,8 @@
 //!
 //! The rules are in the library crates; start with the package `repertoire`.
 
-mod agent_setup;
+mod agent_flags;
+mod async_runtime;
 pub mod cli;
 pub mod codes;
 mod commands;
@@ -12,14 +13,12 @@ pub mod env;
 pub mod failure;
 mod foreground_run;
 mod permission_question;
-mod permission_rules;
-mod plan_setup;
+mod plan_flags;
 mod project_files;
-mod review_setup;
+mod review_flags;
 mod run_display;
 mod runs_text;
 pub mod schema;
-mod selector_cache;
 mod service_setup;
 mod tracing;
 pub mod ui;

@@ -1,6 +1,7 @@
 //! Describes runs and their events in text.
 
 use anstyle::Style;
+use repertoire::runs::short_oid;
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Limits, Run, RunStatus};
 use repertoire_journal::{Event, FixOutcome, Journal, Payload, RunId};
@@ -367,11 +368,6 @@ pub(crate) fn describe_delivery(strategy: &str, branch: &str) -> String {
         "branch" => format!("the work is on the branch {branch}"),
         other => format!("{other}: {branch}"),
     }
-}
-
-/// Abbreviates a commit id.
-pub(crate) fn short_oid(oid: &str) -> &str {
-    oid.get(..10).unwrap_or(oid)
 }
 
 /// Formats dollars for a table, with fewer digits.

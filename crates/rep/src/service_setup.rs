@@ -16,9 +16,9 @@ use repertoire_skill::library::SkillLibrary;
 use repertoire_skill::profile::{ProfileId, SearchDirectories};
 use repertoire_text::clock::{Clock as _, SystemClock};
 
-use crate::agent_setup::{RunFlags, build_failure, load_definition};
 use crate::cli::CliContext;
 use crate::failure::CliFailure;
+use repertoire::agent_setup::{AgentRunOptions, build_failure, load_definition};
 
 impl CliContext<'_> {
     /// Returns the services for agents (MCP), without those that only the web page needs.
@@ -73,7 +73,7 @@ impl CliContext<'_> {
     /// Returns a factory for the prompts that `rep run --dry-run` shows. MCP servers are not
     /// started for a preview, so their tools are missing.
     fn make_prompt(&self) -> Result<PromptBuilder, CliFailure> {
-        let flags = RunFlags::default();
+        let flags = AgentRunOptions::default();
         let system = self.system_builder(&flags)?.build().map_err(build_failure)?;
         let options = self.run_options(&flags)?;
         let configured = self.config.selection_settings();

@@ -1,5 +1,6 @@
 //! `rep agents`: lists the available agents, or shows one in detail.
 
+use repertoire::permission_rules::KnownTools;
 use repertoire_agent::definition::{AgentDefinition, DEFAULT_AGENT};
 use repertoire_model::ThinkingMode;
 use repertoire_skill::catalog::{BrokenSkill, Catalog, CatalogEntry};
@@ -7,12 +8,11 @@ use repertoire_skill::name::nearest_name;
 use repertoire_skill::trust::TrustLevel;
 use repertoire_text::terminal;
 
-use crate::agent_setup::broken_name;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::permission_rules::KnownTools;
 use crate::schema::{AgentJson, AgentsJson};
 use crate::ui::{self, TerminalUi};
+use repertoire::agent_setup::broken_name;
 
 /// Arguments of `rep agents`
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,6 @@
 //! `rep chat`: a conversation at the terminal.
 
+use repertoire::agent_setup::{AgentRunOptions, load_definition, store_failure};
 use repertoire::{ConversationDriver, OpenConversation};
 use repertoire_agent::AgentRunStatus;
 use repertoire_agent::definition::DEFAULT_AGENT;
@@ -7,7 +8,8 @@ use repertoire_agent::effect::EffectLimit;
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
 
-use crate::agent_setup::{RunFlags, build_runtime, load_definition, store_failure};
+use crate::agent_flags::RunFlags;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::run::user_presence;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -46,7 +48,7 @@ struct ChatSession<'a> {
     driver: ConversationDriver,
     talk: OpenConversation,
     agent: String,
-    flags: RunFlags,
+    flags: AgentRunOptions,
     live: RunDisplay,
     lines: StdinLines,
     /// Calls allowed with "always", for the whole chat.
@@ -62,7 +64,7 @@ enum ChatFlow {
 pub(crate) fn run(ctx: &CliContext<'_>, args: &ChatArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let (driver, servers) = ctx.build_driver(&args.flags, ui).await?;
+        let (driver, servers) = ctx.open_driver(&args.flags.to_options(), ui).await?;
         let outcome = match start_chat(ctx, args, driver) {
             Ok(mut chat) => chat.converse(ui).await,
             Err(failure) => Err(failure),
@@ -87,7 +89,7 @@ fn start_chat<'a>(
         .map_err(store_failure)?;
     let known = resumed.as_ref().map(|talk| talk.head().agent.clone());
     let agent = args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
-    ctx.check_reach(driver.system(), &agent, &args.flags, None)?;
+    ctx.check_reach(driver.system(), &agent, &args.flags.to_options(), None)?;
     let talk = match resumed {
         Some(talk) => talk,
         None => driver.begin_conversation(&agent).map_err(store_failure)?,
@@ -97,7 +99,7 @@ fn start_chat<'a>(
         streamed: true,
         rewritten: ctx.env.stderr_is_terminal,
     };
-    let flags = args.flags.clone();
+    let flags = args.flags.to_options();
     let live = RunDisplay::new(manner);
     Ok(ChatSession {
         ctx,

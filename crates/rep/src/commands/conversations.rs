@@ -3,12 +3,12 @@
 use repertoire::ConversationStoreError;
 use repertoire::conversation::{ConversationListEntry, ConversationMetadata};
 
-use crate::agent_setup::store_failure;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::run_display::short;
 use crate::schema::{BrokenConversationJson, ConversationJson, ConversationsJson};
 use crate::ui::{self, TerminalUi};
+use repertoire::agent_setup::store_failure;
 
 const SHOWN_MAX: usize = 20;
 
@@ -97,7 +97,7 @@ fn missing_conversation(error: ConversationStoreError) -> CliFailure {
             | ConversationStoreError::Io { .. }
             | ConversationStoreError::Damaged { .. }
     );
-    let failure = store_failure(error);
+    let failure = CliFailure::from(store_failure(error));
     if is_answer { CliFailure { exit: CliExit::No, ..failure } } else { failure }
 }
 

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use repertoire_journal::letter::LetterPriority;
 use repertoire_journal::{DeadLetter, Journal, JournalError, LetterFilter, LetterStatus};
 
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::memory::RepositoryArg;
 use crate::commands::runs::now_ms;

@@ -10,7 +10,7 @@ use repertoire_skill::trust::TrustLevel;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::{Diagnostic, Severity, terminal};
 
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::runs::journal_failure;
 use crate::commands::{SWITCHED_OFF, is_switched_off};

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use repertoire_journal::{Event, EventCursor, Journal, Payload, Run, RunId};
 
 use super::runs::{NO_RUNS, RunArg, journal_failure, now_ms};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::runs_text::{LocalClock, describe_event, event_style};

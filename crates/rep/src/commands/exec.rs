@@ -5,7 +5,8 @@ use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::executor::{ExecuteError, SkillExecutor, SkillResult, SubagentContext};
 use repertoire_text::fs;
 
-use crate::agent_setup::{RunFlags, build_runtime};
+use crate::agent_flags::RunFlags;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::run::user_presence;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -37,10 +38,10 @@ pub(crate) struct ExecArgs {
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &ExecArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let context = read_context(ctx, args)?;
-    let mut options = ctx.run_options(&args.flags)?;
+    let mut options = ctx.run_options(&args.flags.to_options())?;
     let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let (system, servers) = ctx.build_system(&args.flags, ui).await?;
+        let (system, servers) = ctx.open_system(&args.flags.to_options(), ui).await?;
         // Report an unknown name before a missing model, as it is the likelier mistake.
         if let Some(name) = args.skill.as_ref().filter(|_| args.capability.is_none())
             && let Err(missing) = system.catalog().resolve(name)
@@ -48,9 +49,11 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ExecArgs, ui: &mut TerminalUi<'_>
             servers.close().await;
             return Err(not_executed(missing.into()));
         }
-        if let Err(failure) = ctx.check_reach(&system, DEFAULT_AGENT, &args.flags, None) {
+        if let Err(failure) =
+            ctx.check_reach(&system, DEFAULT_AGENT, &args.flags.to_options(), None)
+        {
             servers.close().await;
-            return Err(failure);
+            return Err(failure.into());
         }
         let attended = ForegroundRun::connect(
             &mut options,

@@ -2,11 +2,8 @@
 
 use camino::Utf8PathBuf;
 use repertoire::config::{ConfigFlags, RepConfig};
-use repertoire_github::base::trust_skills_of;
 use repertoire_github::event::{ActionsEnvironment, EventError, GitHubEventContext, read_event};
 use repertoire_github::limits::EVENT_BYTES_MAX;
-use repertoire_github::mode::{ModeSet, load_modes};
-use repertoire_skill::discover::discover_catalog;
 
 use crate::cli::CliContext;
 use crate::env::CliEnvironment;
@@ -15,7 +12,6 @@ use crate::ui::TerminalUi;
 
 mod detect;
 pub(crate) mod run;
-mod settings;
 
 /// Arguments of `rep github`
 #[derive(Debug, clap::Args)]
@@ -61,7 +57,7 @@ pub(crate) fn run(
 ) -> CliResult {
     match &args.action {
         GithubSubcommand::Detect(args) => {
-            let ctx = CliContext { env, config: RepConfig::load(env, &env.here, flags)? };
+            let ctx = CliContext::new(env, RepConfig::load(env, &env.here, flags)?);
             detect::run(&ctx, args, ui)
         }
         GithubSubcommand::Run(args) => run::run(env, args, ui),
@@ -94,30 +90,5 @@ impl EventArgs {
             error => CliFailure::cannot_run(format!("{path}: {error}")),
         })?;
         Ok((context, text))
-    }
-}
-
-/// The trust in the skills of the working folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CheckoutTrust {
-    /// Only skills that a person has trusted, as everywhere else.
-    Any,
-    /// All skills, since only people with write access can change the base branch.
-    OfBase,
-}
-
-impl CliContext<'_> {
-    /// Loads the modes from the skills of this folder, the user's skills and the built-in ones.
-    pub(crate) fn load_modes(&self, checkout: CheckoutTrust) -> Result<ModeSet, CliFailure> {
-        if !self.config.get_bool("skills_enabled") {
-            return Ok(load_modes(None));
-        }
-        let request = self.config.discovery_request()?;
-        let request = match checkout {
-            CheckoutTrust::Any => request,
-            CheckoutTrust::OfBase => trust_skills_of(self.config.places().project_dir(), request)
-                .map_err(|error| CliFailure::cannot_run(error.to_string()))?,
-        };
-        Ok(load_modes(Some(&discover_catalog(&request))))
     }
 }

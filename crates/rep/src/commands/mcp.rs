@@ -9,7 +9,7 @@ use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
 use super::worker::cancel_on_signal;
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::{self, TerminalUi};

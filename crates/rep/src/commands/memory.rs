@@ -4,7 +4,7 @@ use repertoire_checks::memory::{FailureMemory, FixState, scope_of};
 use repertoire_git::repo::GitError;
 use repertoire_journal::{FailureFilter, Journal, JournalError};
 
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::runs::now_ms;
 use crate::failure::{CliExit, CliFailure, CliResult};

@@ -10,7 +10,7 @@ use repertoire_text::fs;
 use tokio_util::sync::CancellationToken;
 
 use super::runs::journal_failure;
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliResult};
 use crate::ui::TerminalUi;

@@ -3,7 +3,7 @@
 use repertoire_journal::{Event, Filter, Journal, Run};
 
 use super::runs::{NO_RUNS, RunArg, events_of, journal_failure, show};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::runs::{ReplayJson, ReplayedJson};

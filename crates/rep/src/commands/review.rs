@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire::review_setup::{PreparedReview, incremental};
 use repertoire_review::change::ReviewChange;
 use repertoire_review::extract::ReviewSeverity;
 use repertoire_review::instructions::ResolvedSkill;
@@ -16,11 +17,11 @@ use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::{check_output, write_output};
-use crate::review_setup::{CliReviewPlan, ReviewFlags, incremental};
+use crate::review_flags::ReviewFlags;
 use crate::ui::{self, TerminalUi};
 
 mod earlier;
@@ -88,7 +89,7 @@ fn parse_fail_on(word: &str) -> Result<FailOn, String> {
     if word.eq_ignore_ascii_case("never") {
         Ok(FailOn(None))
     } else {
-        match crate::review_setup::parse_severity(word) {
+        match crate::review_flags::parse_severity(word) {
             Ok(severity) => Ok(FailOn(Some(severity))),
             Err(known) => Err(format!("{known}, never")),
         }
@@ -113,10 +114,10 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ReviewArgs, ui: &mut TerminalUi<'
     let workspace = ctx.project_dir(None);
     let runtime = build_runtime()?;
     runtime.block_on(async {
-        let gathered = ctx.gather_change(&args.flags, &workspace).await?;
+        let gathered = ctx.gather_change(&args.flags.to_options(), &workspace).await?;
         match ctx.config_before(&gathered, &workspace)? {
             Some(config) => {
-                let before = CliContext { env: ctx.env, config };
+                let before = CliContext::new(ctx.env, config);
                 run_review(&before, args, &workspace, gathered, ui).await
             }
             None => run_review(ctx, args, &workspace, gathered, ui).await,
@@ -133,8 +134,8 @@ async fn run_review(
 ) -> CliResult {
     let files = args.output.output_files(ctx)?;
     let catalog = ctx.load_catalog()?;
-    let CliReviewPlan { plan, before } =
-        ctx.review_plan(&args.flags, catalog, workspace, gathered)?;
+    let PreparedReview { plan, before } =
+        ctx.review_plan(&args.flags.to_options(), catalog, workspace, gathered)?;
     let limit = args.fail_on.map_or_else(|| ctx.review_fail_on(), |FailOn(limit)| limit);
     check_limits(limit, &plan)?;
     warn_of_unresolved(&plan, ui)?;
@@ -149,7 +150,7 @@ async fn run_review(
     let mut review = if plan.depth == ReviewDepth::Patterns || is_empty {
         run_attended(&plan, &SilentPanel, &cancel, ui).await?
     } else {
-        let mut agents = ctx.build_reviewers(&args.flags, &plan.gathered)?;
+        let mut agents = ctx.build_reviewers(&args.flags.to_options(), &plan.gathered)?;
         agents.options.cancel = cancel.child_token();
         run_attended(&plan, &agents, &cancel, ui).await?
     };

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use camino::Utf8PathBuf;
+use repertoire::agent_setup::store_failure;
 use repertoire::{ConversationDriver, OpenConversation};
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::middleware::TurnError;
@@ -11,7 +12,8 @@ use repertoire_agent::{AgentRunError, AgentRunStatus, RunOptions, RunReport};
 use repertoire_model::ResponseFormat;
 use repertoire_text::fs;
 
-use crate::agent_setup::{RunFlags, build_runtime, store_failure};
+use crate::agent_flags::RunFlags;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::foreground_run::{
@@ -57,11 +59,11 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &RunArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let prompt = read_prompt(ctx, args, ui)?;
-    let mut options = ctx.run_options(&args.flags)?;
+    let mut options = ctx.run_options(&args.flags.to_options())?;
     options.format = args.schema.as_ref().map(|path| read_schema(ctx, path)).transpose()?;
     let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let (driver, servers) = ctx.build_driver(&args.flags, ui).await?;
+        let (driver, servers) = ctx.open_driver(&args.flags.to_options(), ui).await?;
         let outcome = if args.dry_run {
             preview::run(&driver, args, &prompt, options, ui).await
         } else {
@@ -90,13 +92,15 @@ async fn run_attended(
         .transpose()
         .map_err(store_failure)?;
     let agent = agent_name(args, resumed.as_ref());
-    ctx.check_reach(driver.system(), &agent, &args.flags, Some(DRY))?;
+    ctx.check_reach(driver.system(), &agent, &args.flags.to_options(), Some(DRY))?;
     let mut talk = match resumed {
         Some(talk) => talk,
         None => driver.begin_conversation(&agent).map_err(store_failure)?,
     };
     let mut live = RunDisplay::new(display_options(ctx, args));
-    if let Some(line) = ctx.note_on_other_project(&talk, &args.flags).filter(|_| !ui.json) {
+    if let Some(line) =
+        ctx.note_on_other_project(&talk, &args.flags.to_options()).filter(|_| !ui.json)
+    {
         live.print_note(&line, ui)?;
     }
     if talk.interrupted().is_some() && !ui.json {

@@ -19,12 +19,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::worker::{DaemonArgs, cancel_on_signal, work_until};
-use crate::agent_setup::build_runtime_with_threads;
+use crate::async_runtime::build_runtime_with_threads;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::plan_setup::journal_unavailable;
 use crate::schema::serve::ServeJson;
 use crate::ui::{self, TerminalUi};
+use repertoire::plan_setup::journal_unavailable;
 
 const PORT: u16 = 7757;
 /// Number of worker threads. More than most machines have cores, since some requests wait for a
@@ -186,7 +186,7 @@ async fn serve_and_work(
         let is_json = std::mem::replace(&mut ui.json, false);
         let worked = match house.journal().await {
             Ok(journal) => work_until(ctx, &DaemonArgs::default(), journal, &shutdown, ui).await,
-            Err(error) => Err(journal_unavailable(&ctx.journal_target(None), &error)),
+            Err(error) => Err(journal_unavailable(&ctx.journal_target(None), &error).into()),
         };
         ui.json = is_json;
         shutdown.cancel();

@@ -9,7 +9,7 @@ use repertoire_skill::render::json::SkillJson;
 use repertoire_skill::resources;
 use repertoire_text::{TextPosition, terminal};
 
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::resolve_skill;
 use crate::failure::{CliExit, CliResult};

@@ -1,5 +1,6 @@
 //! `rep tools`: lists the tools available to agents.
 
+use repertoire::agent_setup::{AgentRunOptions, load_definition};
 use repertoire_agent::definition::{AgentDefinition, DEFAULT_AGENT};
 use repertoire_agent::effect::{EffectLimit, EffectRefusal};
 use repertoire_agent::tool::ToolAccess;
@@ -8,7 +9,7 @@ use repertoire_model::ToolSpec;
 use repertoire_select::SelectionSettings;
 use serde_json::json;
 
-use crate::agent_setup::{RunFlags, build_runtime, load_definition};
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::{ToolListJson, ToolRowJson};
@@ -24,7 +25,7 @@ pub(crate) struct ToolsArgs {
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &ToolsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let runtime = build_runtime()?;
-    let (system, servers) = runtime.block_on(ctx.build_system(&RunFlags::default(), ui))?;
+    let (system, servers) = runtime.block_on(ctx.open_system(&AgentRunOptions::default(), ui))?;
     let agent = args.agent.as_ref().map(|name| load_definition(&system, name)).transpose()?;
     let specs = runtime.block_on(async {
         let specs = tool_specs(&system).await;

@@ -1,6 +1,7 @@
 //! `rep verify`: runs the declared checks. The verdict is based on their exit codes.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire::consent::CHECK_KEYS;
 use repertoire_checks::declared::{CheckDefinition, CheckEvent, CheckOptions, CheckStatus};
 use repertoire_checks::error::ErrorCategory;
 use repertoire_checks::limits::VERIFICATION_BYTES_MAX;
@@ -13,9 +14,8 @@ use repertoire_text::styles::Styles;
 use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
-use crate::consent::CHECK_KEYS;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::{check_output, write_output};
 use crate::ui::{self, TerminalUi};

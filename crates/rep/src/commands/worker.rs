@@ -5,16 +5,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use repertoire::plan_setup::host_name;
 use repertoire::worker::{PlanWorker, PlanWorkerEvent};
 use repertoire_journal::{Journal, Target};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::metrics::maintain_metrics_file;
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::plan_setup::host_name;
 use crate::runs_text::status_line;
 use crate::ui::{self, TerminalUi};
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use repertoire_skill::trust::{ActingSettings, SettingChange};
 
-use super::ConsentState;
 use crate::cli::CliContext;
 use crate::permission_question::wrap_line;
 use crate::ui::{self, TerminalUi};
+use repertoire::consent::ConsentState;
 
 pub(super) enum ConsentAnswer {
     /// Agree, and remember it.

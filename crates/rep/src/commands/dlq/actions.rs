@@ -6,7 +6,7 @@ use repertoire_journal::letter::LetterSource;
 use repertoire_journal::{Command, DeadLetter, Journal, LetterStatus};
 
 use super::{letter_failure, priority_style, require_letter_journal};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::runs::now_ms;
 use crate::failure::{CliExit, CliFailure, CliResult};

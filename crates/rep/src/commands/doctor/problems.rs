@@ -1,13 +1,13 @@
 //! The problems that `rep doctor` finds: mistakes in the configuration, in checks and in the
 //! sandbox settings, missing consent, and errors in skills.
 
+use repertoire::consent::CHECK_KEYS;
 use repertoire_checks::declared;
 use repertoire_skill::catalog::Catalog;
 use repertoire_text::Severity;
 
 use crate::cli::CliContext;
 use crate::commands::lint;
-use crate::consent::CHECK_KEYS;
 use crate::failure::CliFailure;
 
 /// Maximum number of skill files with errors named in the message.

@@ -1,6 +1,7 @@
 //! `rep github detect`: shows which mode would respond to an event, and why. It does nothing and
 //! makes no requests.
 
+use repertoire::github_setup::CheckoutTrust;
 use repertoire_github::actor::{
     AccountPermission, AdmissionDecision, KnownPermissions, PermissionLookup, RunAdmission,
     accounts_to_look_up, decide_admission,
@@ -18,7 +19,7 @@ use repertoire_skill::name::nearest_name;
 use repertoire_text::json::DiagnosticJson;
 use repertoire_text::terminal::{printable_line, render_diagnostic};
 
-use super::{CheckoutTrust, EventArgs};
+use super::EventArgs;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::github::{

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire::config::RepConfig;
+use repertoire::github_setup::{CheckoutTrust, github_run_settings};
+use repertoire::plan_setup::{PlanAgentBuilder, PlanRunOptions, host_name};
 use repertoire_checks::memory::scope_of;
 use repertoire_git::repo::{GitClient, GitObjectId};
 use repertoire_github::base;
@@ -27,16 +29,14 @@ use repertoire_text::fs;
 use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
-use super::settings::run_settings;
-use super::{CheckoutTrust, EventArgs};
-use crate::agent_setup::build_runtime;
+use super::EventArgs;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::dlq;
 use crate::commands::plan::run::record_failure;
 use crate::commands::worker::cancel_on_signal;
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::plan_setup::{PlanAgentBuilder, PlanFlags, host_name};
 use crate::runs_text::RunEventPrinter;
 use crate::ui::{self, TerminalUi};
 
@@ -233,7 +233,7 @@ impl GithubEventHandler<'_> {
         ui: &mut TerminalUi<'_>,
     ) -> Result<Came, CliFailure> {
         let env = self.env.in_folder(house.dir());
-        let ctx = CliContext { env: &env, config: RepConfig::of_base_branch(&env, house)? };
+        let ctx = CliContext::new(&env, RepConfig::of_base_branch(&env, house)?);
         let journal = ctx.journal(None).await?;
         let letter = self.take_letter(&journal).await?;
         let started = letter.as_ref().and_then(EventRunParameters::from_letter);
@@ -274,16 +274,16 @@ impl GithubEventHandler<'_> {
         for warning in modes.warnings.iter() {
             ui.print_note(&ui.paint_err(ui::WARN, format!("! {warning}")))?;
         }
-        let mut settings = run_settings(ctx, args.prompt.as_deref(), args.mode.as_deref())?;
+        let mut settings = github_run_settings(ctx, args.prompt.as_deref(), args.mode.as_deref())?;
         settings.triggers.continuous |= args.continuous;
         settings.push |= args.push || args.pull_request;
         settings.pull_request |= args.pull_request;
         self.look_up_own_account(&mut settings, ui).await?;
-        let flags = PlanFlags {
+        let flags = PlanRunOptions {
             backend: args.backend.clone(),
             model: args.model.clone(),
             self_improve: true,
-            ..PlanFlags::default()
+            ..PlanRunOptions::default()
         };
         let ground = self.find_starting_point(ctx, git).await?;
         let mut request = ctx.plan_request(Utf8PathBuf::new(), house.dir(), &flags)?;

@@ -10,7 +10,7 @@ use repertoire_journal::{FailureFix, FixRemedy, KnownFailure as Known, KnownFix,
 
 use super::show::find_failure;
 use super::{RepositoryArg, memory_failure};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::runs::now_ms;
 use crate::failure::{CliExit, CliFailure, CliResult};

@@ -4,7 +4,7 @@ use repertoire_checks::memory::FailureMemory;
 use repertoire_journal::{FailureFilter, Journal, KnownFailure as Known};
 
 use super::{RepositoryArg, memory_failure, state_style};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::runs::now_ms;
 use crate::failure::{CliExit, CliFailure, CliResult};

@@ -1,13 +1,14 @@
 //! `rep plan prompt`: prints the exact prompt of the next step, without running it.
 
+use repertoire::plan_setup::PlanAgentBuilder;
 use repertoire_plan::PlanPromptPreview;
 use repertoire_plan::state::PlanStepKind;
 
 use super::{PlanArg, find_plan};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::plan_setup::{PlanAgentBuilder, PlanFlags};
+use crate::plan_flags::PlanFlags;
 use crate::schema::plan::PlanPromptJson;
 use crate::ui::{self, TerminalUi};
 
@@ -35,7 +36,7 @@ pub(crate) fn run(
     let plan = find_plan(ctx, &args.plan, &workspace)?;
     // Nothing is run, so show the checks as they would be with the user's consent.
     let ctx = &ctx.with_proposal_in_force();
-    let request = ctx.plan_request(plan, &workspace, &args.flags)?;
+    let request = ctx.plan_request(plan, &workspace, &args.flags.to_options())?;
     let kind = args.review.then_some(PlanStepKind::Review);
     let station = PlanAgentBuilder::new(ctx.env).build_for_preview(&workspace, &request)?;
     let learnings = ctx.plan_learnings(&workspace);

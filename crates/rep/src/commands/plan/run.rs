@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use repertoire::consent::PLAN_KEYS;
+use repertoire::plan_setup::{PlanAgentBuilder, host_label, host_name};
 use repertoire_agent::event::EventSink;
 use repertoire_agent::{AgentEvent, EventKind};
 use repertoire_checks::memory::scope_of;
@@ -17,12 +19,11 @@ use repertoire_text::fs;
 use tokio_util::sync::CancellationToken;
 
 use super::{PLAN_BYTES_MAX, PlanArg, find_plan};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::worker::cancel_on_signal;
-use crate::consent::PLAN_KEYS;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::plan_setup::{PlanAgentBuilder, PlanFlags, host_label, host_name};
+use crate::plan_flags::PlanFlags;
 use crate::run_display::{RunDisplay, RunDisplayOptions};
 use crate::runs_text::{RunEventPrinter, status_line};
 use crate::ui::TerminalUi;
@@ -71,7 +72,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &PlanRunArgs, ui: &mut TerminalUi<
     let workspace = ctx.project_dir(None);
     let plan = find_plan(ctx, &args.plan, &workspace)?;
     let ctx = &ctx.with_consent(PLAN_KEYS, ui)?;
-    let mut request = ctx.plan_request(plan, &workspace, &args.flags)?;
+    let mut request = ctx.plan_request(plan, &workspace, &args.flags.to_options())?;
     request.once = args.once;
     if args.watch && !matches!(request.ending, PlanDeliveryMode::Merge | PlanDeliveryMode::Squash) {
         return Err(CliFailure::wrong_usage(
@@ -166,7 +167,7 @@ async fn create_run(
         workspace: workspace.to_string(),
         labels,
         priority: args.priority,
-        limits: ctx.plan_limits(&args.flags),
+        limits: ctx.plan_limits(&args.flags.to_options()),
         request: serde_json::to_value(request)
             .map_err(|error| CliFailure::cannot_run(error.to_string()))?,
     };

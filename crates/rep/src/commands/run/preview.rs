@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use repertoire::ConversationDriver;
+use repertoire::agent_setup::{load_definition, store_failure};
 use repertoire_agent::conversation::estimate_message_tokens;
 use repertoire_agent::event::EventSink;
 use repertoire_agent::system::RunPreview;
@@ -10,7 +11,6 @@ use repertoire_agent::{AgentEvent, AgentRunError, EventKind, RunOptions};
 use repertoire_model::{AssistantPart, ModelMessage, UserPart};
 
 use super::{RunArgs, agent_name};
-use crate::agent_setup::{load_definition, store_failure};
 use crate::failure::{CliExit, CliResult};
 use crate::run_display::{RunDisplay, RunDisplayOptions};
 use crate::ui::{self, TerminalUi};

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use repertoire::config::parse_duration;
+use repertoire::plan_setup::host_label;
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Command, Journal, Run, RunStatus, RunStopRequest};
 
 use super::suggestions::find_exhausted_limit;
 use super::{RunArg, journal_failure, started_settings};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::commands::plan::run::{drive_run, judge_run};
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::plan_setup::host_label;
 use crate::runs_text::status_line;
 use crate::ui::{self, TerminalUi};
 
@@ -29,7 +29,7 @@ pub(crate) struct RunsResumeArgs {
     #[command(flatten)]
     run: RunArg,
     /// Stop when the whole run has cost this many US dollars, instead of the previous limit
-    #[arg(long, value_name = "USD", value_parser = crate::agent_setup::parse_dollars)]
+    #[arg(long, value_name = "USD", value_parser = crate::agent_flags::parse_dollars)]
     max_cost: Option<f64>,
     /// Stop when the whole run has used this many tokens, instead of the previous limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

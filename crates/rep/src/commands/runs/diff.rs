@@ -3,7 +3,7 @@
 use repertoire::runs::{RunDiffError, run_diff};
 
 use super::{RunArg, journal_failure};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::runs::{RunChangedFile, RunDiffJson};

@@ -5,7 +5,7 @@ use repertoire::runs;
 use repertoire_journal::{Filter, Journal, RunStatus};
 
 use super::{NO_RUNS, journal_failure, now_ms};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::runs_text::{LocalClock, short_dollars, short_time, status_style};

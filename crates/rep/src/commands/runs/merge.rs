@@ -7,7 +7,7 @@ use repertoire_journal::Payload;
 use repertoire_plan::PlanDeliveryMode;
 
 use super::{RunArg, journal_failure};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::runs_text::describe_event;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
+use repertoire::runs::short_oid;
 use repertoire_git::worktree::{RunWorktrees, WorktreeKeepReason, WorktreePruneResult};
 use repertoire_journal::{Command, Filter, Journal, Payload, RunId, RunStatus};
 
 use super::{NO_RUNS, journal_failure};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::runs_text::short_oid;
 use crate::schema::runs::{KeptWorktreeJson, PruneJson, RemovedWorktreeJson, WorkspaceProblem};
 use crate::ui::{self, TerminalUi};
 

@@ -6,7 +6,7 @@ use repertoire_plan::document::TaskMark;
 
 use super::suggestions::suggest_commands;
 use super::{RunArg, journal_failure};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::runs::RunJson;

@@ -36,7 +36,7 @@ pub(super) fn compare_settings(
         )?
     };
     let proposed = config.pending_proposal().map(|proposal| proposal.settings.digest());
-    let current = CliContext { env: &env, config: config.with_proposal_in_force() };
+    let current = CliContext::new(&env, config.with_proposal_in_force());
     let changed = changed_keys(&current, &request);
     let restart = restart_hint(run);
     let is_agreed = consents.iter().all(|digest| Some(*digest) == proposed);

@@ -5,7 +5,7 @@ use repertoire_serve::clients::probe::{ServerInfo, ServerProbe};
 use serde_json::Value;
 
 use super::{ClientSetupCommand, is_same_file, own_program};
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::serve::SetupCheckJson;
 use crate::ui::{self, TerminalUi, format_count};

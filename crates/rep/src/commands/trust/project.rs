@@ -1,10 +1,11 @@
 //! `rep trust --project`: records the user's consent to the project's settings that start programs.
 
+use repertoire::consent::{ConsentBy, ConsentState, not_trusted};
 use repertoire_skill::trust::{TrustLevel, TrustLock};
 
 use super::trust_word;
 use crate::cli::CliContext;
-use crate::consent::{ConsentBy, ConsentState, not_trusted, show_settings};
+use crate::consent::show_settings;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::TrustProjectJson;
 use crate::ui::{self, TerminalUi};
@@ -31,7 +32,7 @@ pub(super) fn run(ctx: &CliContext<'_>, revoke: bool, ui: &mut TerminalUi<'_>) -
         Some(ConsentBy::Lock | ConsentBy::Folder) => {
             show_settings(ctx, &standing, ui)?;
             if ctx.config.has_consent_flag() {
-                return Err(not_trusted(&standing, true));
+                return Err(not_trusted(&standing, true).into());
             }
         }
         None => ctx.request_trust(&standing, ui)?,
@@ -63,7 +64,8 @@ fn revoke_consent(ctx: &CliContext<'_>, ui: &mut TerminalUi<'_>) -> CliResult {
 }
 
 fn consent_state(ctx: &CliContext<'_>) -> Result<Option<ConsentState>, CliFailure> {
-    ctx.config.pending_proposal().map(|proposal| ctx.consent_state(proposal)).transpose()
+    let proposal = ctx.config.pending_proposal();
+    Ok(proposal.map(|proposal| ctx.consent_state(proposal)).transpose()?)
 }
 
 /// Prints the project's settings as a row in the list of `rep trust`.

@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_setup::build_runtime;
+use crate::async_runtime::build_runtime;
 use crate::failure::CliFailure;
 
 /// Runs work to its end, and cancels its token on Ctrl-C.

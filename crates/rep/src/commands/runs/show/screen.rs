@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use camino::Utf8Path;
+use repertoire::runs::short_oid;
 use repertoire_journal::run::{Run, RunStopRequest, Step, StepStatus};
 use repertoire_plan::document::TaskMark;
 
@@ -10,7 +11,7 @@ use crate::cli::CliContext;
 use crate::commands::runs::now_ms;
 use crate::runs_text::{
     LocalClock, describe_delivery, outcome_style, outcome_word, reason_parts, short_dollars,
-    short_oid, short_time, status_style,
+    short_time, status_style,
 };
 use crate::schema::runs::{RunFile, RunJson, RunTask};
 use crate::ui::{self, TerminalUi};

@@ -11,23 +11,23 @@ use repertoire_skill::catalog::{Catalog, CatalogEntry};
 use repertoire_skill::skill::Scope as SkillScope;
 use repertoire_skill::trust::TrustLevel;
 
-use super::ReviewFlags;
-use crate::cli::CliContext;
-use crate::failure::CliFailure;
+use super::ReviewRunOptions;
+use crate::context::AppContext;
+use crate::error::AppError;
 
 /// Stands for the default skills among the names of skills.
 const USUAL: &str = "usual";
 
-impl CliContext<'_> {
+impl AppContext<'_> {
     /// Returns the requested skills, or the default ones, and the names that were not found.
     pub(super) fn review_skills(
         &self,
-        flags: &ReviewFlags,
+        options: &ReviewRunOptions,
         catalog: &Catalog,
         (workspace, gathered): (&Utf8Path, &ReviewInputs),
         warnings: &mut Vec<String>,
-    ) -> Result<(Vec<ResolvedSkill>, Vec<UnresolvedSkill>), CliFailure> {
-        let typed = flags.skills.iter().map(|name| name.trim().to_owned());
+    ) -> Result<(Vec<ResolvedSkill>, Vec<UnresolvedSkill>), AppError> {
+        let typed = options.skills.iter().map(|name| name.trim().to_owned());
         let mut asked: Vec<String> = typed.filter(|name| !name.is_empty()).collect();
         if asked.is_empty() {
             asked = self.config.get_texts("review.skills");
@@ -35,14 +35,14 @@ impl CliContext<'_> {
         if asked.is_empty() {
             asked.push(USUAL.to_owned());
         }
-        if flags.no_skills {
+        if options.no_skills {
             asked.clear();
         }
         let (mut found, mut missing): (Vec<ResolvedSkill>, Vec<UnresolvedSkill>) =
             (Vec::new(), Vec::new());
         for name in &asked {
             let more = match (name.as_str(), catalog.resolve(name)) {
-                (USUAL, _) => default_skills(flags, catalog, warnings),
+                (USUAL, _) => default_skills(options, catalog, warnings),
                 (_, Ok(entry)) => vec![resolve_skill(entry, name, true, warnings)],
                 (_, Err(error)) => {
                     missing.push(UnresolvedSkill {
@@ -74,11 +74,8 @@ impl CliContext<'_> {
             }
         });
         if found.is_empty() && !missing.is_empty() {
-            Err(CliFailure::wrong_usage(format!(
-                "none of the skills is there: {}",
-                asked.join(", ")
-            ))
-            .hint("`rep list` lists them; without `--skills` the usual ones take part."))
+            Err(AppError::wrong_usage(format!("none of the skills is there: {}", asked.join(", ")))
+                .hint("`rep list` lists them; without `--skills` the usual ones take part."))
         } else {
             Ok((found, missing))
         }
@@ -93,7 +90,7 @@ fn contains_skill(found: &[ResolvedSkill], one: &ResolvedSkill) -> bool {
 
 /// Returns the review skills of the built-in pack, or trusted skills that override them by name.
 fn default_skills(
-    flags: &ReviewFlags,
+    options: &ReviewRunOptions,
     catalog: &Catalog,
     warnings: &mut Vec<String>,
 ) -> Vec<ResolvedSkill> {
@@ -114,7 +111,7 @@ fn default_skills(
         .iter()
         .filter_map(winner)
         .map(|entry| resolve_skill(entry, &entry.skill.name, false, warnings));
-    found.filter(|one| flags.docs == (one.skill.kind == ReviewKind::Command)).collect()
+    found.filter(|one| options.docs == (one.skill.kind == ReviewKind::Command)).collect()
 }
 
 fn is_builtin(entry: &CatalogEntry) -> bool {

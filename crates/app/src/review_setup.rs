@@ -1,12 +1,12 @@
-//! Assembles a review from the configuration and the command line: the change, the agents and the
+//! Assembles a review from the configuration and the options: the change, the agents and the
 //! skills.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire::config::{CommittedFiles, FILE_NAME, RepConfig, parse_duration};
 use repertoire_agent::System;
+use repertoire_agent::permission::PermissionMode;
 use repertoire_model::ModelName;
 use repertoire_review::baseline::ReviewBaseline;
 use repertoire_review::content;
@@ -25,132 +25,94 @@ use repertoire_skill::catalog::Catalog;
 use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_text::fs;
 
-use crate::agent_setup::RunFlags;
-use crate::cli::CliContext;
-use crate::failure::CliFailure;
-use crate::runs_text::short_oid;
+use crate::agent_setup::{AgentRunOptions, build_failure};
+use crate::config::{CommittedFiles, FILE_NAME, RepConfig, parse_duration};
+use crate::context::AppContext;
+use crate::error::AppError;
+use crate::runs::short_oid;
 
-pub(crate) mod incremental;
+pub mod incremental;
 mod skills;
 
 use skills::{category_of, describe_unusable_patterns};
 
-const WHAT: &str = "What to look at";
-const HOW: &str = "How to look";
-const WHO: &str = "Who looks";
-const LIMITS: &str = "Limits";
 const LINEUP_BYTES_MAX: u64 = 1024 * 1024;
 /// The folder of the user's own line-ups of reviewers, inside the configuration folder.
 const LINEUP_DIR: &str = "review";
 
 /// A review that is ready to start.
-pub(crate) struct CliReviewPlan {
-    pub(crate) plan: ReviewPlan,
+pub struct PreparedReview {
+    pub plan: ReviewPlan,
     /// The earlier review that an incremental review continues.
-    pub(crate) before: Option<incremental::IncrementalBase>,
+    pub before: Option<incremental::IncrementalBase>,
 }
 
-/// Options of a review
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct ReviewFlags {
-    /// Files and folders to review, unchanged files in full; with another scope, review only what
-    /// is below them
-    #[arg(value_name = "PATH", help_heading = WHAT)]
-    pub(crate) paths: Vec<Utf8PathBuf>,
-    /// Review the staged changes
-    #[arg(long, conflicts_with_all = ["base", "commit", "range"], help_heading = WHAT)]
-    pub(crate) staged: bool,
-    /// Review what this branch adds to another one
-    #[arg(long, value_name = "BRANCH", conflicts_with_all = ["commit", "range"], help_heading = WHAT)]
-    pub(crate) base: Option<String>,
-    /// Review the changes of one commit
-    #[arg(long, value_name = "COMMIT", conflicts_with = "range", help_heading = WHAT)]
-    pub(crate) commit: Option<String>,
-    /// Review the changes between two commits, as FROM..TO or FROM...TO
-    #[arg(long, value_name = "RANGE", help_heading = WHAT)]
-    pub(crate) range: Option<String>,
-    /// Depth of the review: quick (a few agents), or deep (all agents, and those that look for
-    /// gaps)
-    #[arg(long, value_parser = ["quick", "deep"], value_name = "DEPTH", help_heading = HOW)]
-    pub(crate) depth: Option<String>,
-    /// Review documentation, with the agents for it
-    #[arg(long, help_heading = HOW)]
-    pub(crate) docs: bool,
-    /// Run only the patterns of skills: no model, no key, milliseconds
-    #[arg(long, conflicts_with_all = ["depth", "docs"], help_heading = HOW)]
-    pub(crate) patterns_only: bool,
-    /// Skills that say what to look for, as a,plugin:b (may be repeated); `usual` stands for the
-    /// default ones
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = HOW)]
-    pub(crate) skills: Vec<String>,
-    /// Use no skills
-    #[arg(long, conflicts_with = "skills", help_heading = HOW)]
-    pub(crate) no_skills: bool,
-    /// Agents to leave out (may be repeated, or a comma-separated list)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = HOW)]
-    pub(crate) skip_agents: Vec<String>,
-    /// A file with your own agents, besides those in the configuration folder (may be repeated)
-    #[arg(long, value_name = "FILE", help_heading = HOW)]
-    pub(crate) lineup: Vec<Utf8PathBuf>,
-    /// Additional instructions for every reviewer
-    #[arg(short, long, value_name = "TEXT", help_heading = HOW)]
-    pub(crate) prompt: Option<String>,
-    /// Report nothing below this severity
-    #[arg(long, value_name = "SEVERITY", value_parser = parse_severity, help_heading = HOW)]
-    pub(crate) min_severity: Option<ReviewSeverity>,
-    /// An earlier report (JSON); its findings are not reported again
-    #[arg(long, value_name = "FILE", help_heading = HOW)]
-    pub(crate) baseline: Option<Utf8PathBuf>,
-    /// Review only files that have changed since the last review of the same scope, and report
-    /// nothing twice
-    #[arg(long, help_heading = HOW)]
-    pub(crate) incremental: bool,
-    /// The backend that executes reviews: api, claude, codex, opencode, gemini, acp:PROGRAM,
-    /// command:PROGRAM, scripted:FILE
-    #[arg(long, value_name = "BACKEND", help_heading = WHO)]
-    pub(crate) backend: Option<String>,
-    /// The model of all reviewers, as anthropic/NAME, openai/NAME or compat/NAME
-    #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
-    pub(crate) model: Option<ModelName>,
-    /// The model of reviewers that need a strong one
-    #[arg(long, value_name = "MODEL", help_heading = WHO)]
-    pub(crate) strong_model: Option<ModelName>,
-    /// The model of reviewers that can do with a cheaper one
-    #[arg(long, value_name = "MODEL", help_heading = WHO)]
-    pub(crate) fast_model: Option<ModelName>,
-    /// Run at most this many reviewers at once
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = LIMITS)]
-    pub(crate) at_once: Option<u16>,
-    /// Stop when the whole review has cost this many US dollars
-    #[arg(long, value_name = "USD", value_parser = crate::agent_setup::parse_dollars, help_heading = LIMITS)]
-    pub(crate) max_cost: Option<f64>,
-    /// Stop when the whole review has used this many tokens
-    #[arg(long, value_name = "N", help_heading = LIMITS)]
-    pub(crate) max_tokens: Option<u64>,
-    /// Stop when the whole review has taken this long, such as 90s, 10m or 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = LIMITS)]
-    pub(crate) max_time: Option<Duration>,
+/// Options of a review, which take precedence over the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct ReviewRunOptions {
+    /// Files and folders to review. Unchanged files are reviewed in full; with another scope, only what is below
+    /// these is reviewed.
+    pub paths: Vec<Utf8PathBuf>,
+    /// True if the staged changes are reviewed.
+    pub staged: bool,
+    /// The branch to which this branch is compared.
+    pub base: Option<String>,
+    /// The commit whose changes are reviewed.
+    pub commit: Option<String>,
+    /// The range whose changes are reviewed, as `FROM..TO` or `FROM...TO`.
+    pub range: Option<String>,
+    /// The depth of the review. `None` for the configured one.
+    pub depth: Option<ReviewDepth>,
+    /// True if documentation is reviewed, with the agents for it.
+    pub docs: bool,
+    /// Skills that say what to look for; `usual` stands for the default ones.
+    pub skills: Vec<String>,
+    /// True if no skills are used.
+    pub no_skills: bool,
+    /// Agents to leave out.
+    pub skip_agents: Vec<String>,
+    /// Files with additional agents, besides those in the configuration folder.
+    pub lineup: Vec<Utf8PathBuf>,
+    /// Additional instructions for every reviewer.
+    pub prompt: Option<String>,
+    /// Findings below this severity are not reported.
+    pub min_severity: Option<ReviewSeverity>,
+    /// An earlier report (JSON), whose findings are not reported again.
+    pub baseline: Option<Utf8PathBuf>,
+    /// True if only files are reviewed that have changed since the last review of the same scope, and nothing is
+    /// reported twice.
+    pub incremental: bool,
+    /// The backend that executes reviews, as in [`AgentRunOptions::backend`].
+    pub backend: Option<String>,
+    /// The model of all reviewers.
+    pub model: Option<ModelName>,
+    /// The model of reviewers that need a strong one.
+    pub strong_model: Option<ModelName>,
+    /// The model of reviewers that can do with a cheaper one.
+    pub fast_model: Option<ModelName>,
+    /// Maximum number of reviewers that run at once.
+    pub at_once: Option<u16>,
+    /// Maximum cost of the whole review, in US dollars.
+    pub cost_usd_max: Option<f64>,
+    /// Maximum number of tokens of the whole review.
+    pub tokens_max: Option<u64>,
+    /// Maximum duration of the whole review.
+    pub duration_max: Option<Duration>,
 }
 
-/// Parses a severity given on the command line.
-pub(crate) fn parse_severity(word: &str) -> Result<ReviewSeverity, String> {
-    ReviewSeverity::from_word(word)
-        .ok_or_else(|| "one of critical, major, minor, suggestion".to_owned())
-}
-
-impl CliContext<'_> {
+impl AppContext<'_> {
     /// Returns the store of a workspace's reviews.
-    pub(crate) fn review_store(&self, workspace: &Utf8Path) -> ReviewStore {
+    pub fn review_store(&self, workspace: &Utf8Path) -> ReviewStore {
         ReviewStore::new(&self.env.data_dir().join("reviews"), workspace)
     }
 
     /// Returns the configuration from before the change, if the change touches it: a change must
     /// not decide how it is reviewed.
-    pub(crate) fn config_before(
+    pub fn config_before(
         &self,
         gathered: &ReviewInputs,
         workspace: &Utf8Path,
-    ) -> Result<Option<RepConfig>, CliFailure> {
+    ) -> Result<Option<RepConfig>, AppError> {
         let texts: BTreeMap<Utf8PathBuf, Option<String>> = gathered
             .touched
             .iter()
@@ -168,14 +130,14 @@ impl CliContext<'_> {
     }
 
     /// Assembles everything that a review needs.
-    pub(crate) fn review_plan(
+    pub fn review_plan(
         &self,
-        flags: &ReviewFlags,
+        options: &ReviewRunOptions,
         catalog: &Catalog,
         workspace: &Utf8Path,
         mut gathered: ReviewInputs,
-    ) -> Result<CliReviewPlan, CliFailure> {
-        let subject = if flags.docs { ReviewSubject::Docs } else { ReviewSubject::Code };
+    ) -> Result<PreparedReview, AppError> {
+        let subject = if options.docs { ReviewSubject::Docs } else { ReviewSubject::Code };
         let config = &self.config;
         let mut warnings = Vec::new();
         if gathered.touched.iter().any(|path| path.file_name() == Some(FILE_NAME)) {
@@ -183,16 +145,14 @@ impl CliContext<'_> {
                 "the change touches `{FILE_NAME}`; this review goes by what was there before"
             ));
         }
-        let lineup = self.load_lineup(subject, flags, &gathered, &mut warnings)?;
-        let depth =
-            match (flags.patterns_only, flags.depth.as_deref().or(config.get_text("review.depth")))
-            {
-                (true, _) => ReviewDepth::Patterns,
-                (false, Some("deep")) => ReviewDepth::Deep,
-                (false, _) => ReviewDepth::Quick,
-            };
+        let lineup = self.load_lineup(subject, options, &gathered, &mut warnings)?;
+        let configured_depth = || match config.get_text("review.depth") {
+            Some("deep") => ReviewDepth::Deep,
+            _ => ReviewDepth::Quick,
+        };
+        let depth = options.depth.unwrap_or_else(configured_depth);
         let (skills, unresolved) =
-            self.review_skills(flags, catalog, (workspace, &gathered), &mut warnings)?;
+            self.review_skills(options, catalog, (workspace, &gathered), &mut warnings)?;
         let globs: Vec<String> = skills
             .iter()
             .filter_map(|resolved| resolved.skill.priority_files.as_ref())
@@ -213,16 +173,16 @@ impl CliContext<'_> {
             })
             .collect();
         let patterns = PatternSet::new(&sources);
-        let baseline = self.read_baseline(flags)?;
+        let baseline = self.read_baseline(options)?;
         warnings.extend(describe_unusable_patterns(&skills, &patterns));
         let ignore = self.read_ignore_file(&gathered)?;
         warnings.extend(ignore.warnings().iter().cloned());
         warnings.extend(suppress::added_suppressions_warning(&gathered.change));
         let configured = config.get_text("review.instructions").unwrap_or_default();
-        let instructions = [configured, flags.prompt.as_deref().unwrap_or_default()];
+        let instructions = [configured, options.prompt.as_deref().unwrap_or_default()];
         let instructions = instructions.map(str::trim).into_iter().filter(|text| !text.is_empty());
         let mut skip_agents = config.get_texts("review.skip_agents");
-        skip_agents.extend(flags.skip_agents.iter().cloned());
+        skip_agents.extend(options.skip_agents.iter().cloned());
         for name in &skip_agents {
             if !lineup.agents.iter().any(|agent| agent.name == *name) {
                 warnings.push(format!("there is no agent `{name}` to leave out"));
@@ -236,15 +196,15 @@ impl CliContext<'_> {
             unresolved,
             skip_agents,
             instructions: instructions.collect::<Vec<_>>().join("\n\n"),
-            min_severity: flags.min_severity.or(configured).unwrap_or(ReviewSeverity::Suggestion),
-            at_once: self.at_once(flags),
+            min_severity: options.min_severity.or(configured).unwrap_or(ReviewSeverity::Suggestion),
+            at_once: self.at_once(options),
             baseline,
             ignore,
             patterns,
             lineup,
             warnings,
         };
-        let before = if flags.incremental {
+        let before = if options.incremental {
             incremental::find_earlier(&self.review_store(workspace), &plan)
         } else {
             None
@@ -252,36 +212,35 @@ impl CliContext<'_> {
         if let Some(before) = &before {
             incremental::skip_seen_files(&mut plan, before);
         }
-        Ok(CliReviewPlan { plan, before })
+        Ok(PreparedReview { plan, before })
     }
 
-    fn at_once(&self, flags: &ReviewFlags) -> usize {
+    fn at_once(&self, options: &ReviewRunOptions) -> usize {
         let configured =
             || self.config.get_number("review.at_once").map_or(4, |number| number as usize);
-        flags.at_once.map_or_else(configured, usize::from)
+        options.at_once.map_or_else(configured, usize::from)
     }
 
     /// Collects the change to review.
-    pub(crate) async fn gather_change(
+    pub async fn gather_change(
         &self,
-        flags: &ReviewFlags,
+        options: &ReviewRunOptions,
         workspace: &Utf8Path,
-    ) -> Result<ReviewInputs, CliFailure> {
-        let scope = match flags {
-            ReviewFlags { staged: true, .. } => ReviewScope::Staged,
-            ReviewFlags { base: Some(branch), .. } => ReviewScope::Base(branch.clone()),
-            ReviewFlags { commit: Some(commit), .. } => ReviewScope::Commit(commit.clone()),
-            ReviewFlags { range: Some(range), .. } => {
-                ReviewScope::parse_range(range).ok_or_else(|| {
-                    CliFailure::wrong_usage(format!("`{range}` is no range"))
+    ) -> Result<ReviewInputs, AppError> {
+        let scope = match options {
+            ReviewRunOptions { staged: true, .. } => ReviewScope::Staged,
+            ReviewRunOptions { base: Some(branch), .. } => ReviewScope::Base(branch.clone()),
+            ReviewRunOptions { commit: Some(commit), .. } => ReviewScope::Commit(commit.clone()),
+            ReviewRunOptions { range: Some(range), .. } => ReviewScope::parse_range(range)
+                .ok_or_else(|| {
+                    AppError::wrong_usage(format!("`{range}` is no range"))
                         .hint("Write it as FROM..TO or FROM...TO.")
-                })?
-            }
-            ReviewFlags { paths, .. } if !paths.is_empty() => ReviewScope::Files,
+                })?,
+            ReviewRunOptions { paths, .. } if !paths.is_empty() => ReviewScope::Files,
             _ => ReviewScope::Uncommitted,
         };
         let git = self.git_in(workspace)?;
-        let paths = self.review_paths(workspace, &flags.paths)?;
+        let paths = self.review_paths(workspace, &options.paths)?;
         let limits = GatherLimits::default();
         let gathered = scope::gather_inputs(&git, &scope, &paths, &limits).await;
         gathered.map_err(|error| match error {
@@ -289,8 +248,8 @@ impl CliContext<'_> {
             | ScopeError::NoSuchRevision { .. }
             | ScopeError::Outside { .. }
             | ScopeError::Glob { .. }
-            | ScopeError::NoPaths => CliFailure::wrong_usage(error.to_string()),
-            _ => CliFailure::cannot_run(error.to_string()),
+            | ScopeError::NoPaths => AppError::wrong_usage(error.to_string()),
+            _ => AppError::cannot_run(error.to_string()),
         })
     }
 
@@ -299,13 +258,13 @@ impl CliContext<'_> {
         &self,
         workspace: &Utf8Path,
         paths: &[Utf8PathBuf],
-    ) -> Result<Vec<Utf8PathBuf>, CliFailure> {
+    ) -> Result<Vec<Utf8PathBuf>, AppError> {
         let here = self.env.here.canonicalize_utf8().unwrap_or_else(|_| self.env.here.clone());
         let one = |path: &Utf8PathBuf| {
             let full = here.join(path);
             let full = full.canonicalize_utf8().unwrap_or(full);
             full.strip_prefix(workspace).map(Utf8Path::to_owned).map_err(|_| {
-                CliFailure::wrong_usage(format!("`{path}` is not in {workspace}"))
+                AppError::wrong_usage(format!("`{path}` is not in {workspace}"))
                     .hint("Reviews look at one repository; `-C DIR` works in another one.")
             })
         };
@@ -316,10 +275,10 @@ impl CliContext<'_> {
     fn load_lineup(
         &self,
         subject: ReviewSubject,
-        flags: &ReviewFlags,
+        options: &ReviewRunOptions,
         gathered: &ReviewInputs,
         warnings: &mut Vec<String>,
-    ) -> Result<ReviewLineup, CliFailure> {
+    ) -> Result<ReviewLineup, AppError> {
         let mut out = lineup::builtin_lineup(subject);
         let mut add = |text: &str,
                        file: &Utf8Path,
@@ -333,57 +292,57 @@ impl CliContext<'_> {
             }
             Ok(())
         };
-        for file in self.lineup_files(flags) {
+        for file in self.lineup_files(options) {
             let text = fs::read_text(&file, LINEUP_BYTES_MAX).map_err(|error| {
-                CliFailure::wrong_usage(format!("{file} cannot be read: {error}"))
+                AppError::wrong_usage(format!("{file} cannot be read: {error}"))
             })?;
             add(&text, &file, LineupSource::User)
-                .map_err(|error| CliFailure::wrong_usage(error.to_string()))?;
+                .map_err(|error| AppError::wrong_usage(error.to_string()))?;
         }
         for (path, text) in &gathered.base_files {
             if path.as_str().starts_with(".repertoire/review/") {
                 add(text, path, LineupSource::Project)
-                    .map_err(|error| CliFailure::wrong_usage(error.to_string()))?;
+                    .map_err(|error| AppError::wrong_usage(error.to_string()))?;
             }
         }
         match lineup::check_lineup(&out).first() {
             Some(problem) => {
-                Err(CliFailure::wrong_usage(format!("the line-up of reviewers: {problem}")))
+                Err(AppError::wrong_usage(format!("the line-up of reviewers: {problem}")))
             }
             None => Ok(out),
         }
     }
 
-    fn lineup_files(&self, flags: &ReviewFlags) -> Vec<Utf8PathBuf> {
+    fn lineup_files(&self, options: &ReviewRunOptions) -> Vec<Utf8PathBuf> {
         let dir = self.env.config_dir().join(LINEUP_DIR);
         let entries = fs::list_entries(&dir).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.name.into_string().ok());
         let is_yaml = |name: &String| name.ends_with(".yaml") || name.ends_with(".yml");
         let mut own: Vec<Utf8PathBuf> = names.filter(is_yaml).map(|name| dir.join(name)).collect();
         own.sort();
-        own.extend(flags.lineup.iter().map(|path| self.typed_path(path)));
+        own.extend(options.lineup.iter().map(|path| self.typed_path(path)));
         own
     }
 
     /// Reads the findings that were reported earlier.
-    fn read_baseline(&self, flags: &ReviewFlags) -> Result<ReviewBaseline, CliFailure> {
-        let Some(path) = &flags.baseline else { return Ok(ReviewBaseline::default()) };
+    fn read_baseline(&self, options: &ReviewRunOptions) -> Result<ReviewBaseline, AppError> {
+        let Some(path) = &options.baseline else { return Ok(ReviewBaseline::default()) };
         ReviewBaseline::read(&self.typed_path(path)).map_err(|error| {
-            CliFailure::wrong_usage(error.to_string())
+            AppError::wrong_usage(error.to_string())
                 .hint("`--baseline` takes what `rep review --format json` prints.")
         })
     }
 
     /// Reads the findings that the repository suppresses, from before the change.
-    fn read_ignore_file(&self, gathered: &ReviewInputs) -> Result<IgnoreFile, CliFailure> {
+    fn read_ignore_file(&self, gathered: &ReviewInputs) -> Result<IgnoreFile, AppError> {
         let path = Utf8Path::new(IGNORE_FILE);
         let Some(text) = gathered.base_files.get(path) else { return Ok(IgnoreFile::default()) };
         IgnoreFile::parse(path, text, SystemClock.now_ms())
-            .map_err(|error| CliFailure::wrong_usage(error.to_string()))
+            .map_err(|error| AppError::wrong_usage(error.to_string()))
     }
 
     /// The severity from which a review fails. `None` if it never does.
-    pub(crate) fn review_fail_on(&self) -> Option<ReviewSeverity> {
+    pub fn review_fail_on(&self) -> Option<ReviewSeverity> {
         match self.config.get_text("review.fail_on") {
             Some("never") => None,
             word => Some(word.and_then(ReviewSeverity::from_word).unwrap_or(ReviewSeverity::Major)),
@@ -391,58 +350,57 @@ impl CliContext<'_> {
     }
 
     /// Builds the agents of a review, after checking that their models or programs are available.
-    pub(crate) fn build_reviewers(
+    pub fn build_reviewers(
         &self,
-        flags: &ReviewFlags,
+        options: &ReviewRunOptions,
         gathered: &ReviewInputs,
-    ) -> Result<ReviewAgents, CliFailure> {
-        let backend = flags
+    ) -> Result<ReviewAgents, AppError> {
+        let backend = options
             .backend
             .clone()
             .or_else(|| self.config.get_text("review.backend").map(str::to_owned));
-        let run_flags = RunFlags {
-            model: flags.model.clone(),
+        let agent_options = AgentRunOptions {
+            model: options.model.clone(),
             backend,
-            read_only: true,
+            mode: Some(PermissionMode::ReadOnly),
             no_auto: true,
-            ..RunFlags::default()
+            ..AgentRunOptions::default()
         };
-        let models = self.tier_models(flags);
-        let system =
-            self.system_builder(&run_flags)?.build().map_err(crate::agent_setup::build_failure)?;
-        self.check_models(&system, &run_flags, &models)?;
-        let mut options = self.run_options(&run_flags)?;
-        options.mcp_servers = None;
-        options.ignore_project_rules = true;
+        let models = self.tier_models(options);
+        let system = self.system_builder(&agent_options)?.build().map_err(build_failure)?;
+        self.check_models(&system, &agent_options, &models)?;
+        let mut run = self.run_options(&agent_options)?;
+        run.mcp_servers = None;
+        run.ignore_project_rules = true;
         let dir = gathered.tree.dir();
-        options.permissions = options.permissions.map(|rules| rules.in_dir(dir));
+        run.permissions = run.permissions.map(|rules| rules.in_dir(dir));
         let time =
             |name: &str| self.config.get_text(name).and_then(|text| parse_duration(text).ok());
-        let mut agents = ReviewAgents::new(system.in_dir(dir, Vec::new()), options);
+        let mut agents = ReviewAgents::new(system.in_dir(dir, Vec::new()), run);
         agents.models = models;
-        agents.at_once = self.at_once(flags);
+        agents.at_once = self.at_once(options);
         agents.allowance = ReviewAllowance {
-            cost_usd: flags.max_cost.or_else(|| self.config.get_number("review.max_cost")),
-            tokens: flags
-                .max_tokens
+            cost_usd: options.cost_usd_max.or_else(|| self.config.get_number("review.max_cost")),
+            tokens: options
+                .tokens_max
                 .or_else(|| self.config.get_number("review.max_tokens").map(|n| n as u64)),
-            time: flags.max_time.or_else(|| time("review.max_time")),
+            time: options.duration_max.or_else(|| time("review.max_time")),
             call_time: time("review.call_time"),
         };
         Ok(agents)
     }
 
     /// Returns the model of each tier: the tier's own flag, `--model`, or the configured one.
-    fn tier_models(&self, flags: &ReviewFlags) -> BTreeMap<ModelTier, ModelName> {
+    fn tier_models(&self, options: &ReviewRunOptions) -> BTreeMap<ModelTier, ModelName> {
         let tiers = [
-            (ModelTier::Strong, &flags.strong_model, "review.strong_model"),
-            (ModelTier::Fast, &flags.fast_model, "review.fast_model"),
+            (ModelTier::Strong, &options.strong_model, "review.strong_model"),
+            (ModelTier::Fast, &options.fast_model, "review.fast_model"),
         ];
         let one = |(tier, typed, key): (ModelTier, &Option<ModelName>, &str)| {
             let configured = || self.config.get_text(key).and_then(|text| text.parse().ok());
             typed
                 .clone()
-                .or_else(|| flags.model.clone())
+                .or_else(|| options.model.clone())
                 .or_else(configured)
                 .map(|model| (tier, model))
         };
@@ -452,14 +410,14 @@ impl CliContext<'_> {
     fn check_models(
         &self,
         system: &System,
-        flags: &RunFlags,
+        options: &AgentRunOptions,
         models: &BTreeMap<ModelTier, ModelName>,
-    ) -> Result<(), CliFailure> {
+    ) -> Result<(), AppError> {
         const INSTEAD: &str = "`--patterns-only` needs no model, and `--dry-run` shows what would be sent, without a key.";
         for tier in [ModelTier::Strong, ModelTier::Fast] {
-            let model = models.get(&tier).or(flags.model.as_ref()).cloned();
-            let flags = RunFlags { model, ..flags.clone() };
-            self.check_reach(system, "default", &flags, Some(INSTEAD))?;
+            let model = models.get(&tier).or(options.model.as_ref()).cloned();
+            let options = AgentRunOptions { model, ..options.clone() };
+            self.check_reach(system, "default", &options, Some(INSTEAD))?;
         }
         Ok(())
     }

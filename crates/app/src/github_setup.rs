@@ -1,20 +1,48 @@
-//! Reads the settings of a GitHub run from the configuration of the base branch.
+//! Assembles a GitHub run from the configuration of the base branch: its settings and its modes.
 
 use camino::Utf8PathBuf;
-use repertoire::config::parse_duration;
 use repertoire_github::automerge::AutoMerge;
+use repertoire_github::base::trust_skills_of;
+use repertoire_github::mode::{ModeSet, load_modes};
 use repertoire_github::run::{ContinuousSettings, GitHubRunSettings, SandboxRequirement};
 use repertoire_github::tasks::TaskSource;
+use repertoire_skill::discover::discover_catalog;
 
-use crate::cli::CliContext;
-use crate::failure::CliFailure;
+use crate::config::parse_duration;
+use crate::context::AppContext;
+use crate::error::AppError;
+
+/// The trust in the skills of the working folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckoutTrust {
+    /// Only skills that a person has trusted, as everywhere else.
+    Any,
+    /// All skills, since only people with write access can change the base branch.
+    OfBase,
+}
+
+impl AppContext<'_> {
+    /// Loads the modes from the skills of this folder, the user's skills and the built-in ones.
+    pub fn load_modes(&self, checkout: CheckoutTrust) -> Result<ModeSet, AppError> {
+        if !self.config.get_bool("skills_enabled") {
+            return Ok(load_modes(None));
+        }
+        let request = self.config.discovery_request()?;
+        let request = match checkout {
+            CheckoutTrust::Any => request,
+            CheckoutTrust::OfBase => trust_skills_of(self.config.places().project_dir(), request)
+                .map_err(|error| AppError::cannot_run(error.to_string()))?,
+        };
+        Ok(load_modes(Some(&discover_catalog(&request))))
+    }
+}
 
 /// Returns the settings of a run. `prompt` and `mode` are the values it was started with.
-pub(super) fn run_settings(
-    ctx: &CliContext<'_>,
+pub fn github_run_settings(
+    ctx: &AppContext<'_>,
     prompt: Option<&str>,
     mode: Option<&str>,
-) -> Result<GitHubRunSettings, CliFailure> {
+) -> Result<GitHubRunSettings, AppError> {
     let config = &ctx.config;
     let auto_merge = auto_merge(ctx)?;
     let text = |name: &str| config.get_text(name).map(str::to_owned);
@@ -55,11 +83,11 @@ pub(super) fn run_settings(
     })
 }
 
-fn auto_merge(ctx: &CliContext<'_>) -> Result<AutoMerge, CliFailure> {
+fn auto_merge(ctx: &AppContext<'_>) -> Result<AutoMerge, AppError> {
     const NAME: &str = "github.auto_merge";
     let Some(table) = ctx.config.get_table(NAME) else { return Ok(AutoMerge::default()) };
     toml::Value::Table(table.clone()).try_into().map_err(|error: toml::de::Error| {
-        CliFailure::wrong_usage(format!(
+        AppError::wrong_usage(format!(
             "{}: `{NAME}`: {}",
             ctx.config.describe_origin(NAME),
             error.message()
@@ -68,12 +96,12 @@ fn auto_merge(ctx: &CliContext<'_>) -> Result<AutoMerge, CliFailure> {
     })
 }
 
-fn task_sources(ctx: &CliContext<'_>) -> Result<Vec<TaskSource>, CliFailure> {
+fn task_sources(ctx: &AppContext<'_>) -> Result<Vec<TaskSource>, AppError> {
     const NAME: &str = "github.continuous.sources";
     let known = |word: &String| TaskSource::ALL.into_iter().find(|source| source.as_str() == word);
     let one = |word: &String| {
         known(word).ok_or_else(|| {
-            CliFailure::wrong_usage(format!(
+            AppError::wrong_usage(format!(
                 "{}: `{NAME}`: `{word}` is no source of tasks",
                 ctx.config.describe_origin(NAME)
             ))

@@ -7,22 +7,22 @@ use repertoire_agent::backend::{
 };
 use repertoire_skill::name::nearest_name;
 
-use super::RunFlags;
-use crate::cli::CliContext;
-use crate::failure::CliFailure;
+use super::AgentRunOptions;
+use crate::context::AppContext;
+use crate::error::AppError;
 
-impl CliContext<'_> {
+impl AppContext<'_> {
     /// Parses `--backend`: `claude`, `command:PROGRAM ARGS`, `acp:PROGRAM ARGS`, `scripted:FILE`
     /// and so on. `None` is the built-in loop.
     pub(super) fn make_backend(
         &self,
-        flags: &RunFlags,
-    ) -> Result<Option<Arc<dyn Backend>>, CliFailure> {
-        let Some(text) = flags.backend.as_deref() else { return Ok(None) };
+        options: &AgentRunOptions,
+    ) -> Result<Option<Arc<dyn Backend>>, AppError> {
+        let Some(text) = options.backend.as_deref() else { return Ok(None) };
         let (word, rest) = text.split_once(':').unwrap_or((text, ""));
         let names = || BackendKind::ALL.iter().map(|kind| kind.name());
         let Some(kind) = BackendKind::from_name(word) else {
-            let failure = CliFailure::wrong_usage(format!("there is no backend `{word}`"));
+            let failure = AppError::wrong_usage(format!("there is no backend `{word}`"));
             let failure = match nearest_name(word, names()) {
                 Some(near) => failure.hint(format!("Did you mean `{near}`?")),
                 None => failure,
@@ -34,7 +34,7 @@ impl CliContext<'_> {
             return Ok(None);
         }
         if let Some(program) = kind.program().filter(|name| self.env.find_program(name).is_none()) {
-            return Err(CliFailure::cannot_run(format!("`{program}` is not on PATH"))
+            return Err(AppError::cannot_run(format!("`{program}` is not on PATH"))
                 .hint(format!("`--backend {word}` needs it installed.")));
         }
         let mut words = rest.split_whitespace().map(str::to_owned);
@@ -47,14 +47,14 @@ impl CliContext<'_> {
         };
         self.check_program(kind, program.as_deref())?;
         let made = build_backend(BackendChoice { kind, program, args }).map_err(|error| {
-            CliFailure::wrong_usage(error.to_string())
+            AppError::wrong_usage(error.to_string())
                 .hint(format!("Write it as `--backend {word}:…`."))
         })?;
         Ok(Some(Arc::from(made)))
     }
 
     /// Checks that the program or file of a backend exists, before anything is started.
-    fn check_program(&self, kind: BackendKind, program: Option<&str>) -> Result<(), CliFailure> {
+    fn check_program(&self, kind: BackendKind, program: Option<&str>) -> Result<(), AppError> {
         let Some(program) = program else { return Ok(()) };
         let path = self.env.here.join(program);
         let message = match kind {
@@ -66,17 +66,17 @@ impl CliContext<'_> {
             }
             _ => return Ok(()),
         };
-        Err(CliFailure::cannot_run(message))
+        Err(AppError::cannot_run(message))
     }
 
     /// Returns the external agent CLIs that are installed.
-    pub(crate) fn agent_clis(&self) -> Vec<&'static str> {
+    pub fn agent_clis(&self) -> Vec<&'static str> {
         let path = self.env.var("PATH").unwrap_or_default();
         find_installed_clis(path).into_iter().map(|installed| installed.kind.name()).collect()
     }
 }
 
 /// Returns true if the built-in loop executes the turns.
-pub(super) fn is_builtin_loop(flags: &RunFlags) -> bool {
-    flags.backend.as_deref().is_none_or(|word| word == "api")
+pub(super) fn is_builtin_loop(options: &AgentRunOptions) -> bool {
+    options.backend.as_deref().is_none_or(|word| word == "api")
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use repertoire_sandbox::confinement::{LazySandbox, Sandbox, SandboxGuarantee};
 use repertoire_skill::name::nearest_name;
 
-use crate::cli::CliContext;
-use crate::failure::CliFailure;
+use crate::context::AppContext;
+use crate::error::AppError;
 
 /// The key that restricts the guarantees required by `sandbox = "require"`.
 const REQUIRES: &str = "sandbox_requires";
 
-impl CliContext<'_> {
+impl AppContext<'_> {
     /// Returns the sandbox for the programs of agents.
-    pub(crate) fn configured_sandbox(&self) -> Result<LazySandbox, CliFailure> {
+    pub fn configured_sandbox(&self) -> Result<LazySandbox, AppError> {
         let word = self.config.get_text("sandbox").unwrap_or("auto");
         let demanded = self.demanded_guarantees()?;
         if word == "off" {
@@ -28,7 +28,7 @@ impl CliContext<'_> {
 
     /// Returns the sandbox of this machine, even if the configuration does not accept it. For
     /// reports.
-    pub(crate) fn sandbox_as_found(&self) -> LazySandbox {
+    pub fn sandbox_as_found(&self) -> LazySandbox {
         match self.config.get_text("sandbox") {
             Some("off") => Sandbox::None.into(),
             _ => self.env.probe_sandbox(),
@@ -37,7 +37,7 @@ impl CliContext<'_> {
 
     /// Returns the guarantees required by `sandbox = "require"`: all, unless the configuration
     /// names fewer.
-    fn demanded_guarantees(&self) -> Result<BTreeSet<SandboxGuarantee>, CliFailure> {
+    fn demanded_guarantees(&self) -> Result<BTreeSet<SandboxGuarantee>, AppError> {
         if !self.config.is_set(REQUIRES) {
             return Ok(SandboxGuarantee::ALL.iter().copied().collect());
         }
@@ -49,12 +49,12 @@ impl CliContext<'_> {
     }
 }
 
-fn parse_guarantee(name: &str, origin: &str) -> Result<SandboxGuarantee, CliFailure> {
+fn parse_guarantee(name: &str, origin: &str) -> Result<SandboxGuarantee, AppError> {
     name.parse().map_err(|error| {
         let names = SandboxGuarantee::ALL.iter().map(|guarantee| guarantee.name());
         let near = nearest_name(name, names.clone()).map(|near| format!("Did you mean `{near}`?"));
         let all = format!("There are: {}.", names.collect::<Vec<_>>().join(", "));
-        let failure = CliFailure::wrong_usage(format!("{origin}: {REQUIRES}: {error}"));
+        let failure = AppError::wrong_usage(format!("{origin}: {REQUIRES}: {error}"));
         if name.contains(',') {
             return failure.hint("Separate the items of a list in a variable with `;`.").hint(all);
         }
@@ -66,14 +66,14 @@ fn parse_guarantee(name: &str, origin: &str) -> Result<SandboxGuarantee, CliFail
 fn refuse_lacking(
     sandbox: &Sandbox,
     demanded: &BTreeSet<SandboxGuarantee>,
-) -> Result<(), CliFailure> {
+) -> Result<(), AppError> {
     let held = sandbox.guarantees();
     let lacking: Vec<SandboxGuarantee> = demanded.difference(&held).copied().collect();
     if lacking.is_empty() && sandbox.is_enforced() {
         return Ok(());
     }
     if !sandbox.is_enforced() {
-        return Err(CliFailure::cannot_run(sandbox.describe())
+        return Err(AppError::cannot_run(sandbox.describe())
             .hint("`sandbox = \"require\"` in the configuration asks for one."));
     }
     let message = format!(
@@ -82,8 +82,8 @@ fn refuse_lacking(
     );
     let narrower: Vec<String> =
         demanded.intersection(&held).map(|guarantee| format!("\"{guarantee}\"")).collect();
-    let failure = CliFailure::cannot_run(message).hint(sandbox.describe());
-    let failure = sandbox.degradations().into_iter().fold(failure, CliFailure::hint);
+    let failure = AppError::cannot_run(message).hint(sandbox.describe());
+    let failure = sandbox.degradations().into_iter().fold(failure, AppError::hint);
     Err(failure.hint(format!(
         "To do without them, write `{REQUIRES} = [{}]` into your configuration.",
         narrower.join(", ")

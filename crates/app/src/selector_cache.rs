@@ -14,21 +14,21 @@ use repertoire_skill::catalog::Catalog;
 use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
 
-use crate::cli::CliContext;
-use crate::failure::CliFailure;
+use crate::context::AppContext;
+use crate::error::AppError;
 
 const VECTORS_BYTES_MAX: u64 = 512 * 1024 * 1024;
 const INDEX_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Maximum number of cached indexes, one per project.
 const INDEXES_MAX: usize = 32;
 
-impl CliContext<'_> {
+impl AppContext<'_> {
     /// Returns a selector for a catalog. Like the catalog, it is leaked on purpose.
-    pub(crate) fn build_selector(
+    pub fn build_selector(
         &self,
         catalog: &Catalog,
         settings: SelectionSettings,
-    ) -> Result<&'static SkillSelector, CliFailure> {
+    ) -> Result<&'static SkillSelector, AppError> {
         let selector = SelectorIndexCache::for_project(self).build_selector(
             catalog,
             self.selection_model()?,
@@ -38,7 +38,7 @@ impl CliContext<'_> {
     }
 
     /// Returns a factory with which an agent's system makes the same selector on demand.
-    pub(crate) fn make_selector(&self) -> Result<SelectorFactory, CliFailure> {
+    pub fn make_selector(&self) -> Result<SelectorFactory, AppError> {
         let (cache, model) = (SelectorIndexCache::for_project(self), self.selection_model()?);
         Ok(Arc::new(move |catalog, settings| {
             cache.build_selector(catalog, model.clone(), settings)
@@ -46,7 +46,7 @@ impl CliContext<'_> {
     }
 
     /// Returns the vectors and word frequencies for the selection.
-    pub(crate) fn selection_model(&self) -> Result<SelectionModel, CliFailure> {
+    pub fn selection_model(&self) -> Result<SelectionModel, AppError> {
         match self.config.vectors_dir() {
             None => Ok(SelectionModel::embedded()),
             Some(dir) => Ok(SelectionModel::embedded().with_vectors(read_vectors(&dir)?)),
@@ -61,7 +61,7 @@ struct SelectorIndexCache {
 }
 
 impl SelectorIndexCache {
-    fn for_project(ctx: &CliContext<'_>) -> Self {
+    fn for_project(ctx: &AppContext<'_>) -> Self {
         let place =
             format!("{}\0{}", ctx.config.places().project_dir(), ctx.config.profile().as_str());
         let digest = ContentDigest::hash_bytes(place.as_bytes()).to_string();
@@ -123,18 +123,16 @@ impl SelectorIndexCache {
     }
 }
 
-fn read_vectors(dir: &Utf8Path) -> Result<WordVectors, CliFailure> {
+fn read_vectors(dir: &Utf8Path) -> Result<WordVectors, AppError> {
     let read = |name: &str| {
         fs::read_bytes_beneath(dir, name.into(), VECTORS_BYTES_MAX).map_err(|error| {
-            CliFailure::cannot_run(format!(
-                "the word vectors cannot be read: {dir}/{name}: {error}"
-            ))
-            .hint("`selection.vectors` in the configuration names this folder.")
+            AppError::cannot_run(format!("the word vectors cannot be read: {dir}/{name}: {error}"))
+                .hint("`selection.vectors` in the configuration names this folder.")
         })
     };
     let vocabulary = String::from_utf8(read("vocab.txt")?)
-        .map_err(|_| CliFailure::cannot_run(format!("{dir}/vocab.txt is not UTF-8")))?;
+        .map_err(|_| AppError::cannot_run(format!("{dir}/vocab.txt is not UTF-8")))?;
     WordVectors::from_parts(&vocabulary, &read("static.scale.f32")?, &read("static.i8")?).map_err(
-        |error| CliFailure::cannot_run(format!("the word vectors in {dir} do not fit: {error}")),
+        |error| AppError::cannot_run(format!("the word vectors in {dir} do not fit: {error}")),
     )
 }

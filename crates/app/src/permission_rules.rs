@@ -3,16 +3,15 @@
 use repertoire_agent::permission::{PermissionRule, tool_name};
 use repertoire_skill::name::nearest_name;
 
-use crate::agent_setup::RunFlags;
-use crate::cli::CliContext;
-use crate::failure::CliFailure;
-use crate::ui::{self, TerminalUi};
+use crate::agent_setup::AgentRunOptions;
+use crate::context::AppContext;
+use crate::error::AppError;
 
 const HELP: &str = "`rep tools` lists the tools; docs/permissions.md explains rules.";
 
 /// The tools that a rule can name.
 #[derive(Debug)]
-pub(crate) struct KnownTools {
+pub struct KnownTools {
     tools: Vec<String>,
     /// Prefixes of the tools of MCP servers, which need not be running.
     prefixes: Vec<String>,
@@ -20,10 +19,7 @@ pub(crate) struct KnownTools {
 
 impl KnownTools {
     /// Takes the names of tools and of MCP servers.
-    pub(crate) fn new(
-        tools: impl Iterator<Item = String>,
-        servers: impl Iterator<Item = String>,
-    ) -> Self {
+    pub fn new(tools: impl Iterator<Item = String>, servers: impl Iterator<Item = String>) -> Self {
         KnownTools {
             tools: tools.collect(),
             prefixes: servers.map(|server| tool_prefix(&server)).collect(),
@@ -31,7 +27,7 @@ impl KnownTools {
     }
 
     /// Returns true if a rule or a name refers to an existing tool.
-    pub(crate) fn has_tool(&self, rule: &str) -> bool {
+    pub fn has_tool(&self, rule: &str) -> bool {
         let name = tool_of_rule(rule);
         let all = || self.tools.iter().map(|tool| tool.to_lowercase());
         match name.split_once('*') {
@@ -63,47 +59,44 @@ fn tool_of_rule(rule: &str) -> String {
     tool_name(rule.split('(').next().unwrap_or_default().trim())
 }
 
-pub(crate) fn parse_rules(
-    texts: &[String],
-    place: &str,
-) -> Result<Vec<PermissionRule>, CliFailure> {
+pub fn parse_rules(texts: &[String], place: &str) -> Result<Vec<PermissionRule>, AppError> {
     let rule = |text: &String| {
         let read = text.parse::<PermissionRule>();
-        read.map_err(|error| CliFailure::wrong_usage(format!("{place}: {error}")).hint(HELP))
+        read.map_err(|error| AppError::wrong_usage(format!("{place}: {error}")).hint(HELP))
     };
     texts.iter().map(rule).collect()
 }
 
-impl CliContext<'_> {
-    /// Warns about rules for tools that don't exist. A `--deny` rule for an unknown tool stops the
+impl AppContext<'_> {
+    /// Adds warnings about rules for tools that don't exist. A `--deny` rule for an unknown tool stops the
     /// run, since it would protect nothing.
-    pub(crate) fn check_rules(
+    pub fn check_rules(
         &self,
         known: &KnownTools,
-        flags: &RunFlags,
-        ui: &mut TerminalUi<'_>,
-    ) -> Result<(), CliFailure> {
+        options: &AgentRunOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), AppError> {
         let unknown = |rule: &&String| !known.has_tool(rule);
         let meant =
             |rule: &str| known.nearest_tool(rule).map(|near| format!("Did you mean `{near}`?"));
-        if let Some(rule) = flags.deny.iter().find(unknown) {
+        if let Some(rule) = options.deny.iter().find(unknown) {
             let message = format!("--deny {rule}: there is no tool `{}`", tool_of_rule(rule));
             return Err(meant(rule)
                 .into_iter()
-                .fold(CliFailure::wrong_usage(message), CliFailure::hint)
+                .fold(AppError::wrong_usage(message), AppError::hint)
                 .hint(HELP));
         }
         let configured = ["permissions.allow", "permissions.ask", "permissions.deny"];
         let configured = configured.map(|name| (name, self.config.get_texts(name)));
-        let mut places = vec![("--allow", flags.allow.clone())];
+        let mut places = vec![("--allow", options.allow.clone())];
         places.extend(configured);
         for (place, rules) in &places {
             for rule in rules.iter().filter(unknown) {
                 let meant = meant(rule).map(|meant| format!(" {meant}")).unwrap_or_default();
-                let line =
-                    format!("! {place} {rule}: there is no tool `{}`.{meant}", tool_of_rule(rule));
-                let line = ui.paint_err(ui::WARN, ui::fit_columns(&line, 400));
-                ui.print_note(&line)?;
+                warnings.push(format!(
+                    "{place} {rule}: there is no tool `{}`.{meant}",
+                    tool_of_rule(rule)
+                ));
             }
         }
         Ok(())

@@ -12,10 +12,8 @@ use repertoire_review::record::{
 };
 use repertoire_review::store::ReviewStore;
 
-use crate::ui;
-
 /// The earlier reviews that a review continues.
-pub(crate) struct IncrementalBase {
+pub struct IncrementalBase {
     /// The last review of the same scope in which all reviewers answered. Its findings are not
     /// reported again.
     last: ReviewRecord,
@@ -94,7 +92,7 @@ fn open_findings(last: &ReviewRecord) -> impl Iterator<Item = &ReportedFinding> 
 }
 
 /// Carries over the files and findings of the earlier review.
-pub(crate) fn carry_over(review: &mut ReviewRecord, before: &IncrementalBase) {
+pub fn carry_over(review: &mut ReviewRecord, before: &IncrementalBase) {
     let IncrementalBase { last, seen } = before;
     let is_unchanged = |record: &&FileRecord| {
         let mut looked_at = review.files.iter();
@@ -112,7 +110,10 @@ pub(crate) fn carry_over(review: &mut ReviewRecord, before: &IncrementalBase) {
     };
     let still_open: Vec<ReportedFinding> = open_findings(last).filter(is_open).cloned().collect();
     if let Some(worst) = still_open.iter().map(|reported| reported.severity).max() {
-        let count = ui::format_count(still_open.len(), "finding");
+        let count = match still_open.len() {
+            1 => "1 finding".to_owned(),
+            number => format!("{number} findings"),
+        };
         review.warnings.push(format!(
             "{count} of earlier reviews still open and not repeated, the worst {worst}: `rep review show {}`",
             last.id

@@ -1,4 +1,4 @@
-//! Assembles runs of plans from the configuration and the command line: the journal, the request,
+//! Assembles runs of plans from the configuration and the options: the journal, the request,
 //! and the agents that do the work.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire::config::{ConfigFlags, RepConfig, parse_duration};
 use repertoire_agent::definition::{AgentDefinition, ToolFilter};
 use repertoire_agent::event::EventSink;
+use repertoire_agent::permission::PermissionMode;
 use repertoire_agent::{RunOptions, System};
 use repertoire_checks::declared::{self, AllowedVariables, CheckDefinition, VariableRefusal};
 use repertoire_github::base;
@@ -22,21 +22,18 @@ use repertoire_plan::{
 use repertoire_select::settings::StepKind;
 use repertoire_text::fs;
 
-use crate::agent_setup::{RunFlags, build_failure};
-use crate::cli::CliContext;
+use crate::agent_setup::{AgentRunOptions, build_failure};
+use crate::config::{ConfigFlags, RepConfig, parse_duration};
 use crate::consent;
-use crate::env::CliEnvironment;
-use crate::failure::CliFailure;
+use crate::context::AppContext;
+use crate::env::AppEnvironment;
+use crate::error::AppError;
 
 const INSTRUCTIONS_BYTES_MAX: u64 = 256 * 1024;
-const WHAT: &str = "What to do";
-const WHO: &str = "Who does it";
-const LIMITS: &str = "Limits";
-const FREEDOM: &str = "Permissions";
 
 /// The failure of opening the journal.
-pub(crate) fn journal_unavailable(target: &Target, error: &JournalError) -> CliFailure {
-    CliFailure::cannot_run(error.to_string()).hint(match target {
+pub fn journal_unavailable(target: &Target, error: &JournalError) -> AppError {
+    AppError::cannot_run(error.to_string()).hint(match target {
         Target::File(path) => format!("Runs are recorded in {path}."),
         Target::Url(_) => {
             "`database_url` (REPERTOIRE_DATABASE_URL) says where runs are recorded.".to_owned()
@@ -44,88 +41,62 @@ pub(crate) fn journal_unavailable(target: &Target, error: &JournalError) -> CliF
     })
 }
 
-/// Options of a plan's run
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct PlanFlags {
-    /// A specification of the plan's goal that prompts refer to (may be repeated)
-    #[arg(long = "spec", value_name = "FILE", help_heading = WHAT)]
-    pub(crate) specs: Vec<Utf8PathBuf>,
-    /// Another file that prompts refer to (may be repeated)
-    #[arg(long = "context", value_name = "FILE", help_heading = WHAT)]
-    pub(crate) context: Vec<Utf8PathBuf>,
-    /// A command that must succeed after every change, in addition to `plan.checks` (may be
-    /// repeated)
-    #[arg(long = "check", value_name = "COMMAND", help_heading = WHAT)]
-    pub(crate) checks: Vec<String>,
-    /// Try to fix failed checks with known fixes and the tools' own fixers before asking an agent
-    /// again
-    #[arg(long, help_heading = WHAT)]
-    pub(crate) self_improve: bool,
-    /// Accept work without a review
-    #[arg(long, help_heading = WHAT)]
-    pub(crate) no_review: bool,
-    /// Branch to start from (default: the current branch)
-    #[arg(long, value_name = "BRANCH", help_heading = WHAT)]
-    pub(crate) base: Option<String>,
-    /// Start even if the checkout has uncommitted changes, and leave them out
-    #[arg(long, help_heading = WHAT)]
-    pub(crate) allow_dirty: bool,
-    /// Deliver the finished work this way
-    #[arg(long, value_name = "HOW", value_parser = ["keep", "merge", "squash", "branch"], help_heading = WHAT)]
-    pub(crate) ending: Option<String>,
-    /// The backend that executes the turns: api, claude, codex, opencode, gemini, acp:PROGRAM,
-    /// command:PROGRAM, scripted:FILE
-    #[arg(long, value_name = "BACKEND", help_heading = WHO)]
-    pub(crate) backend: Option<String>,
-    /// The backend of reviews (default: the same)
-    #[arg(long, value_name = "BACKEND", help_heading = WHO)]
-    pub(crate) review_backend: Option<String>,
-    /// The model, as anthropic/NAME, openai/NAME or compat/NAME
-    #[arg(short, long, value_name = "MODEL", help_heading = WHO)]
-    pub(crate) model: Option<String>,
-    /// The model of reviews (default: the same, unless the backend differs)
-    #[arg(long, value_name = "MODEL", help_heading = WHO)]
-    pub(crate) review_model: Option<String>,
-    /// The agent (default: `default`)
-    #[arg(short, long, value_name = "AGENT", help_heading = WHO)]
-    pub(crate) agent: Option<String>,
-    /// The agent of reviews
-    #[arg(long, value_name = "AGENT", help_heading = WHO)]
-    pub(crate) review_agent: Option<String>,
-    /// Stop when the whole run has cost this many US dollars
-    #[arg(long, value_name = "USD", value_parser = crate::agent_setup::parse_dollars, help_heading = LIMITS)]
-    pub(crate) max_cost: Option<f64>,
-    /// Stop when the whole run has used this many tokens
-    #[arg(long, value_name = "N", help_heading = LIMITS)]
-    pub(crate) max_tokens: Option<u64>,
-    /// Stop when the whole run has worked for this long, such as 90s, 10m or 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = LIMITS)]
-    pub(crate) max_time: Option<Duration>,
-    /// Mark a task as failed after this many attempts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = LIMITS)]
-    pub(crate) attempts: Option<u32>,
-    /// Let agents do anything without asking; by default they can change files in the worktree and
-    /// run commands in the sandbox
-    #[arg(long, help_heading = FREEDOM)]
-    pub(crate) full_access: bool,
-    /// Allow calls that match this rule, such as 'bash(git status:*)' (may be repeated)
-    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
-    pub(crate) allow: Vec<String>,
-    /// Forbid calls that match this rule (may be repeated)
-    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
-    pub(crate) deny: Vec<String>,
+/// Options of a plan's run, which take precedence over the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct PlanRunOptions {
+    /// Specifications of the plan's goal that prompts refer to.
+    pub specs: Vec<Utf8PathBuf>,
+    /// Other files that prompts refer to.
+    pub context: Vec<Utf8PathBuf>,
+    /// Commands that must succeed after every change, in addition to `plan.checks`.
+    pub checks: Vec<String>,
+    /// True if known fixes and the tools' own fixers are tried on failed checks before asking an agent again.
+    pub self_improve: bool,
+    /// True if work is accepted without a review.
+    pub no_review: bool,
+    /// The branch to start from. `None` for the current branch.
+    pub base: Option<String>,
+    /// True if the run starts even if the checkout has uncommitted changes, which it leaves out.
+    pub allow_dirty: bool,
+    /// The way in which the finished work is delivered.
+    pub ending: Option<PlanDeliveryMode>,
+    /// The backend that executes the turns, as in [`AgentRunOptions::backend`].
+    pub backend: Option<String>,
+    /// The backend of reviews. `None` for the same one.
+    pub review_backend: Option<String>,
+    pub model: Option<String>,
+    /// The model of reviews. `None` for the same one, unless the backend differs.
+    pub review_model: Option<String>,
+    pub agent: Option<String>,
+    /// The agent of reviews.
+    pub review_agent: Option<String>,
+    /// Maximum cost of the whole run, in US dollars.
+    pub cost_usd_max: Option<f64>,
+    /// Maximum number of tokens of the whole run.
+    pub tokens_max: Option<u64>,
+    /// Maximum time that the whole run works.
+    pub duration_max: Option<Duration>,
+    /// Number of attempts after which a task is marked as failed.
+    pub attempts_max: Option<u32>,
+    /// True if agents may do anything without asking. Otherwise they can change files in the worktree and run
+    /// commands in the sandbox.
+    pub full_access: bool,
+    /// Rules for calls to allow, such as `bash(git status:*)`.
+    pub allow: Vec<String>,
+    /// Rules for calls to forbid.
+    pub deny: Vec<String>,
 }
 
-impl CliContext<'_> {
+impl AppContext<'_> {
     /// Returns the location of the journal: the configured database, or a file in the data folder.
-    pub(crate) fn journal_target(&self, database: Option<&str>) -> Target {
+    pub fn journal_target(&self, database: Option<&str>) -> Target {
         match database.or(self.config.get_text("database_url")) {
             Some(url) => Target::Url(url.to_owned()),
             None => Target::File(self.env.data_dir().join("journal.sqlite")),
         }
     }
 
-    pub(crate) async fn journal(&self, database: Option<&str>) -> Result<Journal, CliFailure> {
+    pub async fn journal(&self, database: Option<&str>) -> Result<Journal, AppError> {
         let target = self.journal_target(database);
         let clock = Arc::new(|| {
             use repertoire_text::clock::Clock;
@@ -135,7 +106,7 @@ impl CliContext<'_> {
     }
 
     /// Returns the folders that runs use.
-    pub(crate) fn run_places(&self) -> RunFolders {
+    pub fn run_places(&self) -> RunFolders {
         let data = self.env.data_dir();
         RunFolders {
             worktrees: data.join("worktrees"),
@@ -145,22 +116,18 @@ impl CliContext<'_> {
     }
 
     /// Returns the learnings of a workspace.
-    pub(crate) fn plan_learnings(&self, workspace: &Utf8Path) -> LearningsFile {
+    pub fn plan_learnings(&self, workspace: &Utf8Path) -> LearningsFile {
         LearningsFile::new(&self.run_places().learnings, workspace.as_str())
     }
 
     /// Returns the driver of plan runs.
-    pub(crate) fn plan_runner(
-        &self,
-        journal: Journal,
-        on_agent_event: Option<EventSink>,
-    ) -> PlanRunner {
+    pub fn plan_runner(&self, journal: Journal, on_agent_event: Option<EventSink>) -> PlanRunner {
         let crew = Arc::new(PlanAgentBuilder::new(self.env));
         PlanRunner { journal, crew, places: self.run_places(), on_agent_event }
     }
 
     /// Returns the order of the queue and the maximum number of concurrent runs.
-    pub(crate) fn queue_rules(&self) -> ClaimRules {
+    pub fn queue_rules(&self) -> ClaimRules {
         let count = |name: &str| {
             self.config.get_number(name).map(|number| number as u32).filter(|number| *number > 0)
         };
@@ -175,38 +142,38 @@ impl CliContext<'_> {
     }
 
     /// Time without a sign of life after which other workers take over a worker's runs.
-    pub(crate) fn lease_duration(&self) -> Duration {
+    pub fn lease_duration(&self) -> Duration {
         let text = self.config.get_text("queue.lease").and_then(|text| parse_duration(text).ok());
         text.unwrap_or(Duration::from_secs(30)).max(Duration::from_millis(100))
     }
 
-    /// Builds the request of a plan run from the command line and the configuration. `plan` is
+    /// Builds the request of a plan run from the options and the configuration. `plan` is
     /// relative to the workspace.
-    pub(crate) fn plan_request(
+    pub fn plan_request(
         &self,
         plan: Utf8PathBuf,
         workspace: &Utf8Path,
-        flags: &PlanFlags,
-    ) -> Result<PlanRequest, CliFailure> {
+        options: &PlanRunOptions,
+    ) -> Result<PlanRequest, AppError> {
         let config = &self.config;
         let text = |name: &str| config.get_text(name).map(str::to_owned);
-        let backend = flags.backend.clone().or_else(|| text("plan.backend"));
-        let model = flags.model.clone().or_else(|| text("plan.model"));
-        let review_backend = flags.review_backend.clone().or_else(|| text("plan.review_backend"));
-        let review_model = flags.review_model.clone().or_else(|| text("plan.review_model"));
+        let backend = options.backend.clone().or_else(|| text("plan.backend"));
+        let model = options.model.clone().or_else(|| text("plan.model"));
+        let review_backend = options.review_backend.clone().or_else(|| text("plan.review_backend"));
+        let review_model = options.review_model.clone().or_else(|| text("plan.review_model"));
         let implementer = PlanStepAgent {
-            agent: flags.agent.clone().or_else(|| text("plan.agent")),
+            agent: options.agent.clone().or_else(|| text("plan.agent")),
             backend: backend.map(|backend| self.absolute_backend(&backend)),
             model,
-            mode: flags.full_access.then(|| "full".to_owned()),
-            allow: flags.allow.clone(),
-            deny: flags.deny.clone(),
+            mode: options.full_access.then(|| "full".to_owned()),
+            allow: options.allow.clone(),
+            deny: options.deny.clone(),
             ..PlanStepAgent::default()
         };
         // A reviewer on a different backend does not inherit the implementer's model.
         let own_model = review_backend.is_none().then(|| implementer.model.clone()).flatten();
         let reviewer = PlanStepAgent {
-            agent: flags.review_agent.clone().or_else(|| text("plan.review_agent")),
+            agent: options.review_agent.clone().or_else(|| text("plan.review_agent")),
             backend: match review_backend {
                 Some(backend) => Some(self.absolute_backend(&backend)),
                 None => implementer.backend.clone(),
@@ -214,7 +181,7 @@ impl CliContext<'_> {
             model: review_model.or(own_model),
             ..implementer.clone()
         };
-        let ending = flags.ending.clone().or_else(|| text("plan.ending"));
+        let configured_ending = || PlanDeliveryMode::from_word(config.get_text("plan.ending")?);
         // An untrusted project may lower these bounds, but not raise them.
         let number = |name: &str, usual: u32| {
             let asked = config.get_number(name).map_or(usual, |n| n as u32);
@@ -224,7 +191,9 @@ impl CliContext<'_> {
         let step_time = text("plan.step_time").and_then(|text| parse_duration(&text).ok());
         let step_ms = step_time.map_or(usual.step_ms_max, |time| time.as_millis() as u64);
         let bounds = PlanLimits {
-            attempts_max: flags.attempts.unwrap_or(number("plan.attempts", usual.attempts_max)),
+            attempts_max: options
+                .attempts_max
+                .unwrap_or(number("plan.attempts", usual.attempts_max)),
             failures_max: number("plan.failures", usual.failures_max),
             iterations_max: number("plan.iterations", usual.iterations_max),
             step_ms_max: if config.is_from_project("plan.step_time") {
@@ -235,27 +204,27 @@ impl CliContext<'_> {
             ..usual
         };
         let mut all = self.declared_checks("plan.checks")?;
-        let typed = flags.checks.iter().enumerate();
+        let typed = options.checks.iter().enumerate();
         all.extend(
             typed.map(|(at, command)| CheckDefinition::new(format!("check-{}", at + 1), command)),
         );
         let request = PlanRequest {
             plan,
             asked: None,
-            specs: self.make_relative_to(workspace, &flags.specs)?,
-            context: self.make_relative_to(workspace, &flags.context)?,
+            specs: self.make_relative_to(workspace, &options.specs)?,
+            context: self.make_relative_to(workspace, &options.context)?,
             instructions: self.read_instructions()?,
             implementer,
             reviewer,
-            review: !flags.no_review && config.get_bool("plan.review"),
+            review: !options.no_review && config.get_bool("plan.review"),
             checks: all,
             final_checks: self.declared_checks("plan.final_checks")?,
-            base_branch: flags.base.clone(),
+            base_branch: options.base.clone(),
             branch_prefix: text("plan.branch_prefix").unwrap_or_else(|| "rep/".to_owned()),
-            allow_dirty: flags.allow_dirty,
+            allow_dirty: options.allow_dirty,
             copy: config.get_texts("plan.copy"),
             setup: text("plan.setup").filter(|command| !command.trim().is_empty()),
-            ending: ending.and_then(|word| PlanDeliveryMode::from_word(&word)).unwrap_or_default(),
+            ending: options.ending.or_else(configured_ending).unwrap_or_default(),
             once: false,
             bounds,
             skills: SkillRules {
@@ -267,7 +236,7 @@ impl CliContext<'_> {
                 references: config.load_references(),
                 ..SkillRules::default()
             },
-            improve: (flags.self_improve || config.get_bool("plan.self_improve")).then(|| {
+            improve: (options.self_improve || config.get_bool("plan.self_improve")).then(|| {
                 RecoverySettings {
                     scope: workspace.to_string(),
                     network: config.get_bool("plan.self_improve_network"),
@@ -278,22 +247,22 @@ impl CliContext<'_> {
         let both: Vec<CheckDefinition> =
             request.checks.iter().chain(&request.final_checks).cloned().collect();
         declared::validate_checks(&both).map_err(|error| {
-            CliFailure::wrong_usage(error.to_string())
+            AppError::wrong_usage(error.to_string())
                 .hint("Checks are declared in `plan.checks` of repertoire.toml.")
         })?;
         Ok(request)
     }
 
-    /// Returns the limits of a run from the command line and the configuration.
-    pub(crate) fn plan_limits(&self, flags: &PlanFlags) -> Limits {
+    /// Returns the limits of a run from the options and the configuration.
+    pub fn plan_limits(&self, options: &PlanRunOptions) -> Limits {
         let config = &self.config;
         let time = config.get_text("plan.max_time").and_then(|text| parse_duration(text).ok());
         Limits {
-            cost_usd: flags.max_cost.or_else(|| config.get_number("plan.max_cost")),
-            tokens: flags
-                .max_tokens
+            cost_usd: options.cost_usd_max.or_else(|| config.get_number("plan.max_cost")),
+            tokens: options
+                .tokens_max
                 .or_else(|| config.get_number("plan.max_tokens").map(|n| n as u64)),
-            time_ms: flags.max_time.or(time).map(|time| time.as_millis() as u64),
+            time_ms: options.duration_max.or(time).map(|time| time.as_millis() as u64),
         }
     }
 
@@ -302,7 +271,7 @@ impl CliContext<'_> {
     /// # Errors
     ///
     /// Fails if a check is invalid, and as long as the user has not agreed to the project's checks.
-    pub(crate) fn declared_checks(&self, name: &str) -> Result<Vec<CheckDefinition>, CliFailure> {
+    pub fn declared_checks(&self, name: &str) -> Result<Vec<CheckDefinition>, AppError> {
         if self.config.proposed().iter().any(|setting| setting.name == name) {
             return Err(consent::consent_not_given());
         }
@@ -310,7 +279,7 @@ impl CliContext<'_> {
         let allowed = self.allowed_variables()?;
         let wrong = |check: &str, problem: String| {
             let place = self.config.place_within(name, &[check]);
-            CliFailure::wrong_usage(format!("{place}: `{name}.{check}`: {problem}"))
+            AppError::wrong_usage(format!("{place}: `{name}.{check}`: {problem}"))
                 .hint("A check is a table with `command`, and perhaps `timeout`, `critical`, `depends_on`, `retries`, `network`, `env`.")
         };
         let read = |(check, value): (&String, &toml::Value)| {
@@ -331,11 +300,11 @@ impl CliContext<'_> {
     }
 
     /// Returns the environment variables that checks may set.
-    fn allowed_variables(&self) -> Result<AllowedVariables, CliFailure> {
+    fn allowed_variables(&self) -> Result<AllowedVariables, AppError> {
         const NAME: &str = "checks.env_allowed";
         AllowedVariables::with_added(self.config.get_texts(NAME)).map_err(|(variable, refusal)| {
             let origin = self.config.describe_origin(NAME);
-            CliFailure::wrong_usage(format!("{origin}: `{NAME}`: `{variable}`: {refusal}"))
+            AppError::wrong_usage(format!("{origin}: `{NAME}`: `{variable}`: {refusal}"))
         })
     }
 
@@ -345,13 +314,13 @@ impl CliContext<'_> {
         name: &str,
         check: &CheckDefinition,
         allowed: &AllowedVariables,
-    ) -> Option<CliFailure> {
+    ) -> Option<AppError> {
         let mut variables = check.env.keys().map(String::as_str);
         let (variable, refusal) =
             variables.find_map(|variable| Some((variable, allowed.refusal_of(variable)?)))?;
         let place = self.config.place_within(name, &[check.name.as_str(), "env", variable]);
         let key = format!("{name}.{}.env.{variable}", check.name);
-        let failure = CliFailure::wrong_usage(format!("{place}: `{key}`: {refusal}")).hint(format!(
+        let failure = AppError::wrong_usage(format!("{place}: `{key}`: {refusal}")).hint(format!(
             "Set it in the command, where it holds inside the sandbox only: `command = \"{variable}=… …\"`."
         ));
         Some(match refusal {
@@ -362,14 +331,14 @@ impl CliContext<'_> {
         })
     }
 
-    fn read_instructions(&self) -> Result<Option<String>, CliFailure> {
+    fn read_instructions(&self) -> Result<Option<String>, AppError> {
         let Some(path) = self.config.get_path("plan.instructions") else { return Ok(None) };
         let project = self.project_dir(None);
         let real = path.canonicalize_utf8().unwrap_or_else(|_| path.clone());
         // An untrusted project must not get the user's other files sent to a model.
         if self.config.is_from_project("plan.instructions") && !real.starts_with(&project) {
             let origin = self.config.describe_origin("plan.instructions");
-            return Err(CliFailure::wrong_usage(format!(
+            return Err(AppError::wrong_usage(format!(
                 "{origin}: `plan.instructions` {path} is not in {project}"
             ))
             .hint("A project may name a file of its own; your own configuration any file."));
@@ -377,26 +346,26 @@ impl CliContext<'_> {
         let read = fs::read_text(&path, INSTRUCTIONS_BYTES_MAX);
         read.map(Some).map_err(|error| {
             let origin = self.config.describe_origin("plan.instructions");
-            CliFailure::wrong_usage(format!(
+            AppError::wrong_usage(format!(
                 "{origin}: `plan.instructions` {path} cannot be read: {error}"
             ))
         })
     }
 
-    /// Makes paths from the command line relative to the workspace, since a run uses them in a
+    /// Makes paths of the options relative to the workspace, since a run uses them in a
     /// worktree.
-    pub(crate) fn make_relative_to(
+    pub fn make_relative_to(
         &self,
         workspace: &Utf8Path,
         paths: &[Utf8PathBuf],
-    ) -> Result<Vec<Utf8PathBuf>, CliFailure> {
+    ) -> Result<Vec<Utf8PathBuf>, AppError> {
         let one = |path: &Utf8PathBuf| {
             let full = self.env.here.join(path);
             let full = full.canonicalize_utf8().map_err(|error| {
-                CliFailure::wrong_usage(format!("`{path}` cannot be found: {error}"))
+                AppError::wrong_usage(format!("`{path}` cannot be found: {error}"))
             })?;
             full.strip_prefix(workspace).map(Utf8Path::to_owned).map_err(|_| {
-                CliFailure::wrong_usage(format!("`{path}` is not in {workspace}")).hint(
+                AppError::wrong_usage(format!("`{path}` is not in {workspace}")).hint(
                     "Runs work in a worktree of the repository, so what they need has to be in it.",
                 )
             })
@@ -417,7 +386,7 @@ impl CliContext<'_> {
     }
 
     /// Returns the labels of a worker on this machine: the given ones and the host.
-    pub(crate) fn worker_labels(&self, given: &[String]) -> BTreeSet<String> {
+    pub fn worker_labels(&self, given: &[String]) -> BTreeSet<String> {
         let given =
             given.iter().map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
         given.chain([host_label()]).collect()
@@ -425,17 +394,17 @@ impl CliContext<'_> {
 }
 
 /// The label of this host. A run in one of its folders can only be worked on here.
-pub(crate) fn host_label() -> String {
+pub fn host_label() -> String {
     format!("host:{}", host_name())
 }
 
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Assembles the agents of plan runs with the configuration of their workspace.
-pub(crate) struct PlanAgentBuilder {
-    env: CliEnvironment,
+pub struct PlanAgentBuilder {
+    env: AppEnvironment,
     /// Cached, since all runs of a workspace share skills and models. The flag tells if the backend
     /// is an external agent, since only these get API keys in their environment.
     systems: Mutex<BTreeMap<(Utf8PathBuf, bool), System>>,
@@ -458,37 +427,33 @@ enum ReachCheck {
 }
 
 impl PlanAgentBuilder {
-    pub(crate) fn new(env: &CliEnvironment) -> Self {
+    pub fn new(env: &AppEnvironment) -> Self {
         PlanAgentBuilder { env: env.clone(), systems: Mutex::default(), vouched: None }
     }
 
     /// Trusts the skills of a checkout of the base branch, and uses its configuration for every
     /// workspace, so that files of a pull request have no influence.
-    pub(crate) fn with_trusted_checkout(
-        self,
-        house: base::BaseCheckout,
-        config: RepConfig,
-    ) -> Self {
+    pub fn with_trusted_checkout(self, house: base::BaseCheckout, config: RepConfig) -> Self {
         PlanAgentBuilder { vouched: Some(TrustedBaseConfig { house, config }), ..self }
     }
 
     /// Assembles agents for previewing a prompt, which needs no API key and no program.
-    pub(crate) fn build_for_preview(
+    pub fn build_for_preview(
         &self,
         workspace: &Utf8Path,
         request: &PlanRequest,
-    ) -> Result<PlanAgentSetup, CliFailure> {
+    ) -> Result<PlanAgentSetup, AppError> {
         let (implementer, reviewer) = (PlanStepAgent::default(), PlanStepAgent::default());
         let request = PlanRequest { implementer, reviewer, ..request.clone() };
         self.build_agents(workspace, &request, ReachCheck::Unchecked)
     }
 
     /// Checks that the agents, backends and models of a run are available.
-    pub(crate) fn check_available(
+    pub fn check_available(
         &self,
         workspace: &Utf8Path,
         request: &PlanRequest,
-    ) -> Result<(), CliFailure> {
+    ) -> Result<(), AppError> {
         self.build_agents(workspace, request, ReachCheck::Checked).map(drop)
     }
 
@@ -497,24 +462,24 @@ impl PlanAgentBuilder {
         workspace: &Utf8Path,
         request: &PlanRequest,
         reach: ReachCheck,
-    ) -> Result<PlanAgentSetup, CliFailure> {
+    ) -> Result<PlanAgentSetup, AppError> {
         let workspace = self.vouched.as_ref().map_or(workspace, |vouched| vouched.house.dir());
         let env = self.env.in_folder(workspace);
         let config = match &self.vouched {
             Some(vouched) => vouched.config.clone(),
             None => RepConfig::load(&env, workspace, &ConfigFlags::default())?,
         };
-        let ctx = CliContext { env: &env, config };
-        let flags = run_flags(&request.implementer)?;
-        let kind = (workspace.to_owned(), flags.backend.is_some());
+        let ctx = AppContext { env: &env, config };
+        let implementer = agent_run_options(&request.implementer)?;
+        let kind = (workspace.to_owned(), implementer.backend.is_some());
         let known = self.systems.lock().unwrap_or_else(PoisonError::into_inner).get(&kind).cloned();
         let system = match known {
             Some(system) => system,
             None => {
-                let mut builder = ctx.system_builder(&flags)?;
+                let mut builder = ctx.system_builder(&implementer)?;
                 if let Some(vouched) = &self.vouched {
                     let request = vouched.house.trust_skills(ctx.config.discovery_request()?);
-                    let cannot = |error: base::BaseError| CliFailure::cannot_run(error.to_string());
+                    let cannot = |error: base::BaseError| AppError::cannot_run(error.to_string());
                     builder = builder.discover(request.map_err(cannot)?);
                 }
                 let system = builder.build().map_err(build_failure)?;
@@ -528,19 +493,20 @@ impl PlanAgentBuilder {
                 break;
             }
             let agent = hand.agent.as_deref().unwrap_or("default");
-            ctx.check_reach(&system, agent, &run_flags(hand)?, None)?;
+            ctx.check_reach(&system, agent, &agent_run_options(hand)?, None)?;
         }
-        let options = |hand: &PlanStepAgent, flags: &RunFlags| -> Result<RunOptions, CliFailure> {
-            Ok(RunOptions {
-                definition: definition_of(hand),
-                ignore_project_rules: hand.ignore_project_rules,
-                ..ctx.run_options(flags)?
-            })
-        };
+        let run_options =
+            |hand: &PlanStepAgent, options: &AgentRunOptions| -> Result<RunOptions, AppError> {
+                Ok(RunOptions {
+                    definition: definition_of(hand),
+                    ignore_project_rules: hand.ignore_project_rules,
+                    ..ctx.run_options(options)?
+                })
+            };
         Ok(PlanAgentSetup {
             system,
-            implementer: options(&request.implementer, &flags)?,
-            reviewer: options(&request.reviewer, &run_flags(&request.reviewer)?)?,
+            implementer: run_options(&request.implementer, &implementer)?,
+            reviewer: run_options(&request.reviewer, &agent_run_options(&request.reviewer)?)?,
             environment: env.tool_environment(false),
         })
     }
@@ -571,17 +537,19 @@ fn definition_of(hand: &PlanStepAgent) -> Option<AgentDefinition> {
 }
 
 /// Converts the settings of an implementer or reviewer to options of a run.
-fn run_flags(hand: &PlanStepAgent) -> Result<RunFlags, CliFailure> {
+fn agent_run_options(hand: &PlanStepAgent) -> Result<AgentRunOptions, AppError> {
     let model = hand.model.as_deref().map(str::parse).transpose();
-    let model = model.map_err(|error| CliFailure::wrong_usage(format!("the model: {error}")))?;
-    Ok(RunFlags {
+    let model = model.map_err(|error| AppError::wrong_usage(format!("the model: {error}")))?;
+    Ok(AgentRunOptions {
         model,
         backend: hand.backend.clone(),
-        read_only: hand.mode.as_deref() == Some("read-only"),
-        accept_edits: !matches!(hand.mode.as_deref(), Some("full" | "read-only")),
-        full_access: hand.mode.as_deref() == Some("full"),
+        mode: Some(match hand.mode.as_deref() {
+            Some("read-only") => PermissionMode::ReadOnly,
+            Some("full") => PermissionMode::Full,
+            _ => PermissionMode::AcceptEdits,
+        }),
         allow: hand.allow.clone(),
         deny: hand.deny.clone(),
-        ..RunFlags::default()
+        ..AgentRunOptions::default()
     })
 }
