@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::ModelError;
-use crate::name::ModelService;
+use crate::protocol::ModelService;
 
 /// The thresholds of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ const PROBE_WAIT_MS: u64 = 1000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::ModelService::{Anthropic, OpenAi};
+    use crate::protocol::ModelService::{Anthropic, OpenAi};
 
     fn failure() -> ModelError {
         ModelError::BrokenOff { service: Anthropic }

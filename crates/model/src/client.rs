@@ -7,16 +7,15 @@ use futures_util::stream::{self, BoxStream};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use self::call::{ModelCallRequest, StreamDecoder};
+use self::call::ModelCallRequest;
+use crate::endpoint::{ModelEndpoints, without_secrets};
 use crate::error::ModelError;
-use crate::limits::OUTPUT_TOKENS_DEFAULT;
-use crate::name::ModelService;
 use crate::prices::ModelPrices;
+use crate::protocol::{AnswerDelivery, ModelProtocol};
 use crate::request::ModelRequest;
 use crate::response::ResponseDelta;
 use crate::secret::ApiSecret;
 use crate::transport::HttpTransport;
-use crate::{anthropic, chat};
 
 /// The deltas of an answer. Dropping the stream ends the call.
 pub type DeltaStream = BoxStream<'static, Result<ResponseDelta, ModelError>>;
@@ -26,42 +25,6 @@ pub trait ModelProvider: Send + Sync {
     /// Starts a call. The request is not borrowed after this returns; errors are the last item of
     /// the stream.
     fn stream(&self, request: &ModelRequest<'_>) -> DeltaStream;
-}
-
-/// The address and credentials of a service.
-#[derive(Clone)]
-pub struct ModelEndpoint {
-    /// The URL to which the protocol's paths are appended.
-    pub base_url: String,
-    /// The API key, if one is needed.
-    pub key: Option<ApiSecret>,
-}
-
-impl std::fmt::Debug for ModelEndpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let base_url = without_secrets(&self.base_url);
-        f.debug_struct("Endpoint").field("base_url", &base_url).field("key", &self.key).finish()
-    }
-}
-
-/// The endpoints of all services.
-#[derive(Clone, Debug, Default)]
-pub struct ModelEndpoints {
-    pub anthropic: Option<ModelEndpoint>,
-    pub openai: Option<ModelEndpoint>,
-    /// Any OpenAI-compatible server.
-    pub compat: Option<ModelEndpoint>,
-}
-
-impl ModelEndpoints {
-    /// The endpoint of a service, if it is configured.
-    pub fn get(&self, service: ModelService) -> Option<&ModelEndpoint> {
-        match service {
-            ModelService::Anthropic => self.anthropic.as_ref(),
-            ModelService::OpenAi => self.openai.as_ref(),
-            ModelService::Compat => self.compat.as_ref(),
-        }
-    }
 }
 
 /// The timeouts of a call.
@@ -88,7 +51,7 @@ pub struct ModelClient {
     timeouts: CallTimeouts,
     /// The model table; the built-in one, loaded on the first call, if absent.
     prices: Option<ModelPrices>,
-    streaming: bool,
+    delivery: AnswerDelivery,
     clock: fn() -> u64,
     transport: HttpTransport,
 }
@@ -101,7 +64,7 @@ impl ModelClient {
             endpoints,
             timeouts,
             prices: None,
-            streaming: true,
+            delivery: AnswerDelivery::Streamed,
             clock: wall_clock_ms,
             transport,
         }
@@ -111,7 +74,7 @@ impl ModelClient {
     /// byte until it is done, so only the absolute timeout applies to it.
     #[must_use]
     pub fn with_streaming(mut self, streaming: bool) -> Self {
-        self.streaming = streaming;
+        self.delivery = if streaming { AnswerDelivery::Streamed } else { AnswerDelivery::Whole };
         self
     }
 
@@ -134,29 +97,20 @@ impl ModelClient {
         let missing = |message: String| ModelError::NotConfigured { service, message };
         let endpoint = self.endpoints.get(service);
         let endpoint = endpoint.ok_or_else(|| missing("there is no address for it".to_owned()))?;
-        let url = api_url(service, &endpoint.base_url).map_err(missing)?;
-        let headers = build_headers(service, endpoint.key.as_ref()).map_err(missing)?;
+        let protocol = service.protocol();
+        let url = api_url(protocol, &endpoint.base_url).map_err(missing)?;
+        let headers = build_headers(protocol, endpoint.key.as_ref()).map_err(missing)?;
         let prices = self.prices.clone().unwrap_or_else(ModelPrices::builtin);
         let limit = prices.get(request.model).map(|info| info.output_tokens_max);
-        let (body, decoder) = match service {
-            ModelService::Anthropic => {
-                let limit = limit.unwrap_or(OUTPUT_TOKENS_DEFAULT);
-                let body = anthropic::body(request, limit, self.streaming);
-                (body, StreamDecoder::Anthropic(anthropic::AnthropicDecoder::new(request)))
-            }
-            ModelService::OpenAi | ModelService::Compat => {
-                let body = chat::body(request, limit.unwrap_or(u32::MAX), self.streaming);
-                (body, StreamDecoder::Chat(chat::ChatDecoder::new(request)))
-            }
-        };
+        let body = protocol.request_body(request, limit, self.delivery);
         Ok(ModelCallRequest {
             service,
             url,
             headers,
             body: body.to_string(),
             key: endpoint.key.clone(),
-            decoder,
-            streaming: self.streaming,
+            decoder: protocol.new_decoder(request),
+            delivery: self.delivery,
             timeouts: self.timeouts,
             clock: self.clock,
             transport: self.transport.clone(),
@@ -177,45 +131,32 @@ fn wall_clock_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
 }
 
-/// The URL of the API. Anthropic's base URL is usually given without its version, the others' with
-/// it.
-fn api_url(service: ModelService, base_url: &str) -> Result<Url, String> {
+/// The URL of the API.
+fn api_url(protocol: &dyn ModelProtocol, base_url: &str) -> Result<Url, String> {
     let refused = |why: &str| format!("its address `{}` {why}", without_secrets(base_url));
     let mut url = Url::parse(base_url.trim()).map_err(|_| refused("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused("begins with neither http:// nor https://"));
     }
-    let base = url.path().trim_end_matches('/');
-    let path = match service {
-        ModelService::Anthropic => {
-            format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
-        }
-        ModelService::OpenAi | ModelService::Compat => format!("{base}/chat/completions"),
-    };
+    let path = protocol.api_path(url.path().trim_end_matches('/'));
     url.set_path(&path);
     url.set_fragment(None);
     Ok(url)
 }
 
-/// Removes secrets from a URL: a user name and password before an `@`, and keys after a `?`.
-fn without_secrets(url: &str) -> &str {
-    let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
-    url.split(['?', '#']).next().unwrap_or_default()
-}
-
-fn build_headers(service: ModelService, key: Option<&ApiSecret>) -> Result<HeaderMap, String> {
+fn build_headers(
+    protocol: &dyn ModelProtocol,
+    key: Option<&ApiSecret>,
+) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
-    if service == ModelService::Anthropic {
-        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+    for (name, value) in protocol.fixed_headers() {
+        headers.insert(*name, HeaderValue::from_static(value));
     }
     let Some(key) = key.map(|key| key.reveal().trim()).filter(|key| !key.is_empty()) else {
         return Ok(headers);
     };
-    let (name, text) = match service {
-        ModelService::Anthropic => ("x-api-key", key.to_owned()),
-        ModelService::OpenAi | ModelService::Compat => ("authorization", format!("Bearer {key}")),
-    };
+    let (name, text) = protocol.key_header(key);
     let mut value = HeaderValue::from_str(&text)
         .map_err(|_| "its key has characters that cannot be sent".to_owned())?;
     value.set_sensitive(true);
@@ -229,12 +170,5 @@ pub fn body(
     info: Option<&crate::prices::ModelInfo>,
 ) -> serde_json::Value {
     let limit = info.map(|info| info.output_tokens_max);
-    match request.model.service {
-        ModelService::Anthropic => {
-            anthropic::body(request, limit.unwrap_or(OUTPUT_TOKENS_DEFAULT), true)
-        }
-        ModelService::OpenAi | ModelService::Compat => {
-            chat::body(request, limit.unwrap_or(u32::MAX), true)
-        }
-    }
+    request.model.service.protocol().request_body(request, limit, AnswerDelivery::Streamed)
 }

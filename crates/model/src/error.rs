@@ -1,6 +1,6 @@
 //! Errors of model calls, grouped by what the caller can do about them.
 
-use crate::name::ModelService;
+use crate::protocol::ModelService;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {

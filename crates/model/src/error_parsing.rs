@@ -1,4 +1,4 @@
-//! Converts servers' error responses to [`Error`]s.
+//! Converts servers' error responses to [`ModelError`]s.
 
 use repertoire_text::invisible::is_invisible;
 use reqwest::header::HeaderMap;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::ModelError;
 use crate::limits::{MESSAGE_CHARS_MAX, RETRY_WAIT_MS_MAX};
-use crate::name::ModelService;
+use crate::protocol::ModelService;
 use crate::retry_headers::{retry_after_ms, usage_reset_ms};
 use crate::secret::ApiSecret;
 
@@ -43,14 +43,19 @@ pub(crate) fn stream_error(service: ModelService, error: &Value) -> ModelError {
     }
 }
 
+/// A response with an error status.
+pub(crate) struct FailedResponse<'a> {
+    pub(crate) status: u16,
+    pub(crate) headers: &'a HeaderMap,
+    /// The start of the body; empty if it could not be read.
+    pub(crate) body: &'a str,
+    /// The time of the response, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
+}
+
 /// Converts an error status.
-pub(crate) fn status_error(
-    service: ModelService,
-    status: u16,
-    headers: &HeaderMap,
-    body: &str,
-    now_ms: u64,
-) -> ModelError {
+pub(crate) fn status_error(service: ModelService, failed: &FailedResponse<'_>) -> ModelError {
+    let FailedResponse { status, headers, body, now_ms } = *failed;
     let json: Value = serde_json::from_str(body).unwrap_or_default();
     let message = error_message(&json, body);
     let said = ErrorText::new(&json["error"], &message);
@@ -114,14 +119,14 @@ impl ErrorText {
     }
 
     /// Returns true if the usage limit is meant beyond doubt. A request rejected for other reasons
-    /// may well contain some of the words of [`Self::is_allowance`].
+    /// may well contain some of the words of [`Self::is_usage_limit`].
     fn is_certain_usage_limit(&self) -> bool {
         const KINDS: [&str; 3] = ["insufficient_quota", "billing", "usage_limit"];
         let is_kind = KINDS.iter().any(|kind| self.kind.contains(kind));
         is_kind || self.words.contains("credit balance")
     }
 
-    /// Like [`Self::is_allowance`], but a server that mentions a quota and requests a short delay
+    /// Like [`Self::is_usage_limit`], but a server that mentions a quota and requests a short delay
     /// means the rate.
     fn is_usage_limit_after(&self, retry_after_ms: Option<u64>) -> bool {
         let is_short = retry_after_ms.is_some_and(|wait| wait <= RETRY_WAIT_MS_MAX);

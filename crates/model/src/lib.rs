@@ -1,12 +1,13 @@
 //! Access to language models: requests, responses, and their cost.
 //!
-//! This crate knows nothing of agents and skills. It supports two protocols, [`anthropic`] Messages
-//! and OpenAI-compatible Chat Completions ([`chat`]); both are pure functions from a [`ModelRequest`] to
-//! JSON and from the server's events to [`ResponseDelta`]s. [`client`] puts them on the network and
-//! enforces timeouts.
+//! This crate knows nothing of agents and skills. It supports two protocols, Anthropic's Messages and
+//! OpenAI-compatible Chat Completions, one file each in [`protocol`]: pure functions from a
+//! [`ModelRequest`] to JSON and from the server's events to [`ResponseDelta`]s. [`client`] puts them
+//! on the network and enforces timeouts.
 //!
 //! - [`message`], [`request`], [`response`]: the types that both protocols are converted from and
 //!   to.
+//! - [`endpoint`]: the addresses and keys of the services.
 //! - [`name`]: `anthropic/…`, `openai/…`, `compat/…`.
 //! - [`error`]: errors, grouped by what the caller can do about them; [`retry`] and [`breaker`]
 //!   decide what to do.
@@ -18,16 +19,17 @@
 //! ```no_run
 //! use futures_util::StreamExt;
 //! use repertoire_model::{
-//!     Assembler, Client, Endpoint, Endpoints, Error, Message, ModelName, Provider, Request, Response, Timeouts,
+//!     CallTimeouts, ModelClient, ModelEndpoint, ModelEndpoints, ModelError, ModelMessage, ModelName,
+//!     ModelProvider, ModelRequest, ModelResponse, ResponseAssembler,
 //! };
 //!
-//! async fn ask(model: &ModelName, question: &str) -> Result<Option<Response>, Error> {
-//!     let local = Endpoint { base_url: "http://127.0.0.1:11434/v1".to_owned(), key: None };
-//!     let endpoints = Endpoints { compat: Some(local), ..Endpoints::default() };
-//!     let client = Client::new(endpoints, Timeouts::default());
-//!     let messages = [Message::user(question)];
-//!     let mut answer = client.stream(&Request::new(model, &messages));
-//!     let mut assembler = Assembler::default();
+//! async fn ask(model: &ModelName, question: &str) -> Result<Option<ModelResponse>, ModelError> {
+//!     let local = ModelEndpoint { base_url: "http://127.0.0.1:11434/v1".to_owned(), key: None };
+//!     let endpoints = ModelEndpoints { compat: Some(local), ..ModelEndpoints::default() };
+//!     let client = ModelClient::new(endpoints, CallTimeouts::default());
+//!     let messages = [ModelMessage::user(question)];
+//!     let mut answer = client.stream(&ModelRequest::new(model, &messages));
+//!     let mut assembler = ResponseAssembler::default();
 //!     while let Some(delta) = answer.next().await {
 //!         assembler.push(&delta?);
 //!     }
@@ -46,16 +48,16 @@
 //! assert_eq!(advice, RetryAdvice::Retry { after_ms: 1000 });
 //! ```
 
-pub mod anthropic;
 pub mod breaker;
-pub mod chat;
 pub mod client;
+pub mod endpoint;
 pub mod error;
 mod error_parsing;
 pub mod limits;
 pub mod message;
 pub mod name;
 pub mod prices;
+pub mod protocol;
 pub mod request;
 pub mod response;
 pub mod retry;
@@ -64,12 +66,12 @@ pub mod secret;
 mod transport;
 mod turns;
 
-pub use client::{
-    CallTimeouts, DeltaStream, ModelClient, ModelEndpoint, ModelEndpoints, ModelProvider,
-};
+pub use client::{CallTimeouts, DeltaStream, ModelClient, ModelProvider};
+pub use endpoint::{ModelEndpoint, ModelEndpoints};
 pub use error::ModelError;
 pub use message::{AssistantPart, ModelMessage, ToolCall, ToolResult, UserPart};
-pub use name::{ModelName, ModelService};
+pub use name::ModelName;
+pub use protocol::ModelService;
 pub use request::{
     ModelRequest, PromptCaching, ResponseFormat, SamplingParams, ThinkingMode, ToolChoice, ToolSpec,
 };

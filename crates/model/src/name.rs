@@ -3,42 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// A model service.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelService {
-    /// Anthropic's Messages API.
-    Anthropic,
-    /// OpenAI's Chat Completions API.
-    OpenAi,
-    /// Any OpenAI-compatible server: Ollama, vLLM, llama.cpp, OpenRouter.
-    Compat,
-}
-
-impl ModelService {
-    pub const ALL: [ModelService; 3] =
-        [ModelService::Anthropic, ModelService::OpenAi, ModelService::Compat];
-
-    /// The name before the slash.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ModelService::Anthropic => "anthropic",
-            ModelService::OpenAi => "openai",
-            ModelService::Compat => "compat",
-        }
-    }
-}
-
-impl fmt::Display for ModelService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+use crate::protocol::ModelService;
 
 /// A model of a service, written `anthropic/claude-haiku-4-5`.
 ///
@@ -48,7 +13,7 @@ impl fmt::Display for ModelService {
 /// let name: ModelName = "compat/qwen3:8b".parse()?;
 /// assert_eq!((name.service, name.model.as_str()), (ModelService::Compat, "qwen3:8b"));
 /// assert!("qwen3".parse::<ModelName>().is_err());
-/// # Ok::<(), repertoire_model::name::BadModelName>(())
+/// # Ok::<(), repertoire_model::name::ModelNameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelName {
@@ -58,10 +23,18 @@ pub struct ModelName {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not the name of a model: write anthropic/NAME, openai/NAME or compat/NAME (any OpenAI-compatible server)"
-)]
+#[error("`{0}` is not the name of a model: write {forms}", forms = name_forms())]
 pub struct ModelNameError(pub String);
+
+/// The forms of model names: `a/NAME, b/NAME or c/NAME`.
+fn name_forms() -> String {
+    let forms = ModelService::ALL.map(|service| service.protocol().name_form());
+    match forms.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
 
 impl FromStr for ModelName {
     type Err = ModelNameError;
@@ -78,5 +51,16 @@ impl FromStr for ModelName {
 impl fmt::Display for ModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.service, self.model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_name_is_answered_with_the_forms_of_good_ones() {
+        let error = "qwen3".parse::<ModelName>().unwrap_err();
+        insta::assert_snapshot!(error, @"`qwen3` is not the name of a model: write anthropic/NAME, openai/NAME or compat/NAME (any OpenAI-compatible server)");
     }
 }

@@ -89,7 +89,7 @@ impl RetryPolicy {
 mod tests {
     use super::*;
     use crate::error::Phase;
-    use crate::name::ModelService::Anthropic as A;
+    use crate::protocol::ModelService::Anthropic as A;
 
     const NOW: u64 = 1_000_000;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use camino::Utf8Path;
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::system::RunOptions;
 use repertoire_journal::{Journal, Target};
@@ -11,9 +10,7 @@ use repertoire_serve::ServeState;
 use repertoire_serve::serve_state::{
     JournalOpener, PromptBuilder, PromptError, PromptRequest, ServeExtras, ServeParts,
 };
-use repertoire_skill::discover::DiscoveryRequest;
 use repertoire_skill::library::SkillLibrary;
-use repertoire_skill::profile::{ProfileId, SearchDirectories};
 use repertoire_text::clock::{Clock as _, SystemClock};
 
 use crate::cli::CliContext;
@@ -34,27 +31,6 @@ impl CliContext<'_> {
             self.service_parts()?,
             ServeExtras { tools, sandbox: self.configured_sandbox()?, preview, person },
         ))
-    }
-
-    /// Returns services without any of the user's data, for the conformance suite, which needs no
-    /// token.
-    pub(crate) fn empty_services(&self, dir: &Utf8Path) -> Result<ServeState, CliFailure> {
-        let places = SearchDirectories {
-            home: dir.join("home"),
-            pack: dir.join("pack"),
-            here: dir.to_owned(),
-        };
-        let nothing = DiscoveryRequest {
-            roots: Some(Vec::new()),
-            ..DiscoveryRequest::new(ProfileId::Repertoire, places)
-        };
-        Ok(ServeState::new(ServeParts {
-            library: Arc::new(SkillLibrary::open(nothing)),
-            journal: open_journal(Target::File(dir.join("journal.sqlite"))),
-            project: dir.to_owned(),
-            data: dir.to_owned(),
-            ..self.service_parts()?
-        }))
     }
 
     fn service_parts(&self) -> Result<ServeParts, CliFailure> {

@@ -26,12 +26,13 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{BACKLOG, HttpLimits};
+use crate::mcp::McpExtension;
 use crate::page;
 use crate::serve_state::ServeState;
 use authority::HttpAuthority;
 use envelope::RequestEnvelope;
 use guard::RequestGuard;
-pub use listen::{TooFewFiles, raise_file_limit};
+pub use listen::{TooFewFiles, accept_connections, raise_file_limit};
 use problem::HttpProblem;
 use token::AccessKeys;
 use traces::RequestTracer;
@@ -49,8 +50,8 @@ pub struct HttpDaemon {
     pub keys: Arc<AccessKeys>,
     /// The address it listens on, with the actual port.
     pub address: SocketAddr,
-    /// True if `/mcp` has the fixtures of the conformance suite and needs no token.
-    pub conformance: bool,
+    /// What `/mcp` serves besides skills.
+    pub extension: Option<Arc<dyn McpExtension>>,
     pub rules: ClientRules,
 }
 
@@ -108,7 +109,7 @@ pub fn build_router(daemon: HttpDaemon, shutdown: &CancellationToken) -> Router 
     let api = api::build_api(&daemon.house, &daemon.keys).into_router();
     let mcp = crate::mcp::http_service(
         &daemon.house,
-        daemon.conformance,
+        daemon.extension.clone(),
         limits.mcp_sessions_max,
         shutdown.child_token(),
     );

@@ -4,7 +4,6 @@
 //! Everything here is thin: it translates requests to calls of the [`ServeState`], and results to
 //! responses. Decisions about skills, runs and reviews are made in the crates below.
 
-pub mod clients;
 pub mod http;
 pub mod limits;
 pub mod mcp;

@@ -61,12 +61,6 @@ pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 pub const LENT_MAX: usize = 64;
 /// The maximum size of a file with a token, a link or an address.
 pub const SMALL_FILE_BYTES_MAX: u64 = 4096;
-/// The maximum size of another program's configuration file.
-pub const CONFIG_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// The maximum size of a record of changes to such a file, including the replaced text.
-pub const RECORD_BYTES_MAX: u64 = 8 * CONFIG_BYTES_MAX;
-/// The timeout for probing a server.
-pub const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The maximum number of queued spans; further ones are counted and dropped.
 pub const SPANS_MAX: usize = 4_096;

@@ -3,8 +3,8 @@
 
 mod change_notifications;
 mod completion;
-mod conformance;
 mod cursor;
+mod extension;
 mod handler;
 mod limits;
 mod manifest;
@@ -30,7 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::serve_state::ServeState;
-use conformance::ConformanceFixtures;
+pub use extension::{ListChange, McpExtension};
 use handler::McpHandler;
 use sessions::CappedSessions;
 use state::McpState;
@@ -96,26 +96,18 @@ pub async fn call_tool(
 /// The service for `/mcp`. Requests are authenticated before they reach it.
 pub(crate) fn http_service(
     house: &ServeState,
-    conformance: bool,
+    extension: Option<Arc<dyn McpExtension>>,
     sessions_max: usize,
     shutdown: CancellationToken,
 ) -> StreamableHttpService<McpHandler, CappedSessions> {
-    let mut extra = Vec::new();
-    let mut fixtures = None;
-    if conformance {
-        // If the skill cannot be written, the suite reports that it is missing.
-        extra.extend(conformance::write_fixture_skill(house.data_dir()).ok().flatten());
-        let mut secret = [0; 32];
-        fixtures =
-            getrandom::fill(&mut secret).ok().map(|()| Arc::new(ConformanceFixtures::new(secret)));
-    }
+    let extra = extension.as_ref().map(|extension| extension.skills()).unwrap_or_default();
     let state = Arc::new(McpState::new(house.clone(), extra));
     state.warm_up();
     // The guard checks hosts, since it also knows those that the user has allowed.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.cancellation_token = shutdown;
     StreamableHttpService::new(
-        move || Ok(McpHandler::new(Arc::clone(&state), fixtures.clone())),
+        move || Ok(McpHandler::new(Arc::clone(&state), extension.clone())),
         Arc::new(CappedSessions::new(sessions_max)),
         config,
     )

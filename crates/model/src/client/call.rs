@@ -6,17 +6,15 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Response, Url};
-use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::{CallTimeouts, DeltaStream};
 use crate::error::{ModelError, Phase};
+use crate::error_parsing::{self, FailedResponse};
 use crate::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX};
-use crate::name::ModelService;
-use crate::response::ResponseDelta;
+use crate::protocol::{AnswerDelivery, ModelService, ResponseDecoder};
 use crate::secret::ApiSecret;
 use crate::transport::{HttpTransport, innermost_error};
-use crate::{anthropic, chat, error_parsing};
 
 mod events;
 
@@ -27,58 +25,11 @@ pub(super) struct ModelCallRequest {
     pub(super) headers: HeaderMap,
     pub(super) body: String,
     pub(super) key: Option<ApiSecret>,
-    pub(super) decoder: StreamDecoder,
-    pub(super) streaming: bool,
+    pub(super) decoder: Box<dyn ResponseDecoder>,
+    pub(super) delivery: AnswerDelivery,
     pub(super) timeouts: CallTimeouts,
     pub(super) clock: fn() -> u64,
     pub(super) transport: HttpTransport,
-}
-
-/// The decoder of either protocol.
-pub(super) enum StreamDecoder {
-    Anthropic(anthropic::AnthropicDecoder),
-    Chat(chat::ChatDecoder),
-}
-
-impl StreamDecoder {
-    fn decode_event(&mut self, data: &str, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
-        match self {
-            StreamDecoder::Anthropic(decoder) => decoder.decode_event(data, out),
-            StreamDecoder::Chat(decoder) => decoder.decode_event(data, out),
-        }
-    }
-
-    fn decode_answer(
-        &mut self,
-        answer: &Value,
-        out: &mut Vec<ResponseDelta>,
-    ) -> Result<(), ModelError> {
-        match self {
-            StreamDecoder::Anthropic(decoder) => decoder.answer(answer, out),
-            StreamDecoder::Chat(decoder) => decoder.answer(answer, out),
-        }
-    }
-
-    fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
-        match self {
-            StreamDecoder::Anthropic(decoder) => decoder.finish(out),
-            StreamDecoder::Chat(decoder) => decoder.finish(out),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        match self {
-            StreamDecoder::Anthropic(decoder) => decoder.is_done(),
-            StreamDecoder::Chat(decoder) => decoder.is_done(),
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        match self {
-            StreamDecoder::Anthropic(decoder) => decoder.is_complete(),
-            StreamDecoder::Chat(decoder) => decoder.is_complete(),
-        }
-    }
 }
 
 impl ModelCallRequest {
@@ -113,7 +64,7 @@ impl ModelCallRequest {
                 "a web page; is the address the one of the programming interface?".to_owned();
             return Err(ModelError::Protocol { service: self.service, message });
         }
-        if self.streaming && !kind.contains("json") {
+        if self.delivery == AnswerDelivery::Streamed && !kind.contains("json") {
             return Ok(events::decode_stream(self.service, reader.chunks(), self.decoder).boxed());
         }
         let text = reader.read_text(ANSWER_BYTES_MAX).await?;
@@ -128,7 +79,7 @@ impl ModelCallRequest {
         request: RequestBuilder,
         timers: &CallTimers,
     ) -> Result<Response, ModelError> {
-        let phase = if self.streaming { Some(Phase::Headers) } else { None };
+        let phase = (self.delivery == AnswerDelivery::Streamed).then_some(Phase::Headers);
         match timers.with_timeout(phase, request.send()).await? {
             Ok(response) => Ok(response),
             Err(error) if error.is_connect() && error.is_timeout() => {
@@ -152,7 +103,9 @@ impl ModelCallRequest {
     async fn status_error(&self, status: u16, mut reader: ResponseReader) -> ModelError {
         let headers = reader.response.headers().clone();
         let body = reader.read_text(ERROR_BODY_BYTES_MAX).await.unwrap_or_default();
-        error_parsing::status_error(self.service, status, &headers, &body, (self.clock)())
+        let now_ms = (self.clock)();
+        let failed = FailedResponse { status, headers: &headers, body: &body, now_ms };
+        self.service.protocol().response_error(&failed)
     }
 }
 

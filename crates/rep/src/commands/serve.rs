@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use repertoire_serve::ServeState;
 use repertoire_serve::http::address_file::{self, AddressPublication, DaemonAddress};
 use repertoire_serve::http::authority::HttpAuthority;
@@ -58,9 +58,6 @@ pub(crate) struct ServeArgs {
     /// Also work on queued runs, as `rep daemon` does
     #[arg(long)]
     work: bool,
-    /// Add the fixtures of the MCP conformance suite, and require no token on /mcp
-    #[arg(long)]
-    conformance: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -98,22 +95,7 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
         );
         ui.print_note(&ui.paint_err(ui::WARN, few))?;
     }
-    let scratch = args.conformance.then(tempfile::tempdir).transpose();
-    let scratch =
-        scratch.map_err(|error| CliFailure::cannot_run(format!("no temporary folder: {error}")))?;
-    let house = match scratch.as_ref().map(|dir| Utf8Path::from_path(dir.path())) {
-        None => ctx.all_services()?,
-        Some(Some(dir)) => {
-            ui.print_note(&ui.paint_err(
-                ui::WARN,
-                "for the conformance suite: /mcp asks for no token, and nothing of yours is served",
-            ))?;
-            ctx.empty_services(dir)?
-        }
-        Some(None) => {
-            return Err(CliFailure::cannot_run("the temporary folder's name is not UTF-8"));
-        }
-    };
+    let house = ctx.all_services()?;
     // Open the journal now: an error is easier to fix here than on the page.
     let target = ctx.journal_target(None);
     house.journal().await.map_err(|error| journal_unavailable(&target, &error))?;
@@ -134,13 +116,8 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
     let _watching = house.watch();
     let (tracer, traces) = ctx.start_tracer(&shutdown)?.unzip();
     let rules = ClientRules { names: args.allowed_hosts.clone(), tracer, limits };
-    let daemon = HttpDaemon {
-        house: house.clone(),
-        keys: Arc::new(keys),
-        address,
-        conformance: args.conformance,
-        rules,
-    };
+    let daemon =
+        HttpDaemon { house: house.clone(), keys: Arc::new(keys), address, extension: None, rules };
     let outcome = serve_and_work(ctx, args, listener, daemon, &house, shutdown, ui).await;
     if let Some(traces) = traces {
         // Send the last traces, but don't let an unreachable collector block the shutdown.
@@ -208,12 +185,6 @@ fn check_remote_access(args: &ServeArgs) -> Result<(), CliFailure> {
         } else {
             Ok(())
         };
-    }
-    if args.conformance {
-        return Err(CliFailure::wrong_usage(
-            "`--conformance` asks for no token, so it stays on this machine",
-        )
-        .hint("Leave `--host` out."));
     }
     if args.allow_remote && !args.allowed_hosts.is_empty() {
         return Ok(());

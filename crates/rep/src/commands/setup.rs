@@ -1,19 +1,18 @@
 //! `rep setup`: adds `rep mcp` to the configuration of other agents, checks it, and removes it.
 
 mod check;
+pub(crate) mod clients;
 
 use std::fmt::Write as _;
 
+use self::clients::config_file::{ClientConfigFile, ConfigFileError, EntryOwner, FileChange};
+use self::clients::entry_edit::EntryEditError;
+use self::clients::{
+    ClientEnvironment, ClientScope, McpClient, PROGRAM, find_client, known_clients,
+};
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use repertoire_serve::clients::config_file::{
-    ClientConfigFile, ConfigFileError, EntryOwner, FileChange,
-};
-use repertoire_serve::clients::entry_edit::EntryEditError;
-use repertoire_serve::clients::{
-    ClientEnvironment, ClientScope, McpClient, PROGRAM, find_client, known_clients,
-};
 
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};

@@ -1,6 +1,6 @@
 //! The types of `rep serve --json` and `rep setup … --json`.
 
-use repertoire_serve::clients::ClientScope;
+use crate::commands::setup::clients::ClientScope;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

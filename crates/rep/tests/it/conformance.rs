@@ -1,15 +1,35 @@
-//! The conformance suite of MCP against the real daemon. It is a program for Node and comes from npm; `.ci/run` installs it,
-//! and `REPERTOIRE_CONFORMANCE` names the folder. The suite calls a scenario that it skipped a success, so what it has
-//! written down is counted here.
+//! The conformance suite of MCP against the daemon, with the suite's fixtures as an extension. The suite is a program for
+//! Node and comes from npm; `.ci/run` installs it, and `REPERTOIRE_CONFORMANCE` names the folder. The suite reports skipped
+//! scenarios as successes, so the test counts the checks in its output.
+
+mod fixtures;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::io::Write as _;
+use std::process::Command;
+use std::sync::Arc;
 
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn};
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_journal::{Journal, Target};
+use repertoire_sandbox::confinement::Sandbox;
+use repertoire_sandbox::workplace::RunWorkplace;
+use repertoire_select::{SelectionModel, SelectionSettings, SkillSelector};
+use repertoire_serve::ServeState;
+use repertoire_serve::http::token::AccessKeys;
+use repertoire_serve::http::{self, ClientRules, HttpDaemon};
+use repertoire_serve::serve_state::ServeParts;
+use repertoire_skill::discover::DiscoveryRequest;
+use repertoire_skill::library::SkillLibrary;
+use repertoire_skill::profile::{ProfileId, SearchDirectories};
+use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_text::fs::read_text;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
+use self::fixtures::ConformanceFixtures;
 use crate::workspace::Workspace;
 
 const NEWEST: &str = "2026-07-28";
@@ -19,27 +39,70 @@ const PARTS: [&str; 3] =
 const HOW: &str = "`npm install` it as .ci/run does, and set REPERTOIRE_CONFORMANCE";
 
 /// A daemon with the fixtures of the suite. It stops when this is dropped.
-struct Daemon {
-    child: Child,
+struct ConformanceDaemon {
+    _runtime: tokio::runtime::Runtime,
     url: String,
 }
 
-impl Daemon {
-    fn start(ws: &Workspace) -> Self {
-        let mut command = ws.command(&["serve", "--port", "0", "--conformance"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let link = BufReader::new(child.stdout.take().unwrap()).lines().next();
-        let link = link.expect("the daemon says where it is").unwrap();
-        let (address, _) = link.split_once("/#").expect("it is a link");
-        Daemon { child, url: format!("{address}/mcp") }
+impl ConformanceDaemon {
+    fn start(data: &Utf8Path) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let url = runtime.block_on(async {
+            let (listener, address) =
+                http::bind_listener(([127, 0, 0, 1], 0).into()).await.unwrap();
+            let (keys, token) = AccessKeys::open_token_file(&data.join("serve/token")).unwrap();
+            let daemon = HttpDaemon {
+                house: empty_state(data),
+                keys: Arc::new(keys),
+                address,
+                extension: Some(Arc::new(ConformanceFixtures::new(data))),
+                rules: ClientRules::default(),
+            };
+            let (limits, shutdown) = (daemon.rules.limits, CancellationToken::new());
+            let router = with_token(http::build_router(daemon, &shutdown), &token);
+            tokio::spawn(http::accept_connections(listener, router, limits, shutdown));
+            format!("http://{address}/mcp")
+        });
+        ConformanceDaemon { _runtime: runtime, url }
     }
 }
 
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Adds the token to every request, because the suite cannot send one.
+fn with_token(router: axum::Router, token: &str) -> axum::Router {
+    let token = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
+    router.layer(from_fn(move |mut request: Request, next: Next| {
+        request.headers_mut().insert(header::AUTHORIZATION, token.clone());
+        next.run(request)
+    }))
+}
+
+/// A state without skills and runs.
+fn empty_state(data: &Utf8Path) -> ServeState {
+    let places = SearchDirectories {
+        home: data.join("home"),
+        pack: data.join("pack"),
+        here: data.to_owned(),
+    };
+    let nothing = DiscoveryRequest {
+        roots: Some(Vec::new()),
+        ..DiscoveryRequest::new(ProfileId::Repertoire, places)
+    };
+    let target = Target::File(data.join("journal.sqlite"));
+    ServeState::new(ServeParts {
+        library: Arc::new(SkillLibrary::open(nothing)),
+        make_selector: Arc::new(|catalog, settings| {
+            SkillSelector::from_catalog(catalog, SelectionModel::embedded(), settings)
+        }),
+        settings: SelectionSettings::default(),
+        journal: Arc::new(move || {
+            let target = target.clone();
+            Box::pin(async move { Journal::open(&target, Arc::new(|| SystemClock.now_ms())).await })
+        }),
+        project: data.to_owned(),
+        data: data.to_owned(),
+        workplace: Arc::new(|dir| RunWorkplace::new(dir, dir.join(".spill"), Sandbox::None)),
+        clock: Arc::new(|| SystemClock.now_ms()),
+    })
 }
 
 /// Where the suite is installed; where `CI` is set it has to be.
@@ -100,7 +163,7 @@ fn run(
 fn the_daemon_conforms_to_every_version_of_the_protocol_and_skips_nothing() {
     let Some(modules) = installed() else { return };
     let ws = Workspace::new();
-    let daemon = Daemon::start(&ws);
+    let daemon = ConformanceDaemon::start(&ws.path("data"));
     let url = daemon.url.as_str();
     let good = |count: usize| BTreeMap::from([("SUCCESS".to_owned(), count)]);
     let all = ["--url", url, "--suite", "all"];

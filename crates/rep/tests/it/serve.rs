@@ -141,7 +141,6 @@ fn other_machines_are_let_in_only_on_purpose() {
     check("serve --host 0.0.0.0 --port 0 --allow-remote");
     check("serve --host 0.0.0.0 --port 0 --allowed-host rep.example.com");
     check("serve --host 0.0.0.0 --port 0 --allow-remote --allowed-host http://x/");
-    check("serve --host 0.0.0.0 --port 0 --allow-remote --allowed-host x --conformance");
     check("serve --port 0 --allow-remote --allowed-host x");
 }
 

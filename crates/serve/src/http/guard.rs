@@ -16,7 +16,7 @@ use super::authority::{HttpAuthority, ServerAuthorities};
 use super::pools::ConnectionSlot;
 use super::problem::HttpProblem;
 use super::token::AccessKeys;
-use super::{HEALTH, HttpDaemon, MCP};
+use super::{HEALTH, HttpDaemon};
 use crate::limits::{CODE_BODY_BYTES_MAX, HttpLimits};
 use crate::serve_state::ServeState;
 
@@ -29,7 +29,6 @@ pub(super) struct RequestGuard {
     keys: Arc<AccessKeys>,
     ours: ServerAuthorities,
     limits: HttpLimits,
-    conformance: bool,
 }
 
 /// The credentials a path requires. An open path also limits its bodies, because bodies of callers without a token are
@@ -46,7 +45,6 @@ impl RequestGuard {
             keys: Arc::clone(&daemon.keys),
             ours: ServerAuthorities::new(daemon.address, daemon.rules.names.clone()),
             limits: daemon.rules.limits,
-            conformance: daemon.conformance,
         }
     }
 
@@ -136,10 +134,6 @@ impl RequestGuard {
 
     /// Determines the credentials a path requires.
     fn path_access(&self, path: &str) -> PathAccess {
-        if self.conformance && path == MCP {
-            // In conformance mode only a scratch folder is served, on this machine, and the suite sends large bodies.
-            return PathAccess::Open { body_bytes_max: self.limits.body_bytes_max };
-        }
         match path {
             SESSION => PathAccess::Open {
                 body_bytes_max: self.limits.body_bytes_max.min(CODE_BODY_BYTES_MAX),

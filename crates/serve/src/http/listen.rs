@@ -51,7 +51,11 @@ pub fn raise_file_limit(limits: &HttpLimits) -> Result<(), TooFewFiles> {
 }
 
 /// Accepts connections until `shutdown` is cancelled, and then waits for the open ones up to `stop_timeout`.
-pub(super) async fn accept_connections(
+///
+/// # Errors
+///
+/// If the socket fails as a whole; the failure of a single connection is not an error.
+pub async fn accept_connections(
     listener: TcpListener,
     router: Router,
     limits: HttpLimits,

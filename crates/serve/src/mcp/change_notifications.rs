@@ -1,11 +1,12 @@
-//! Notifies clients when skills were added, removed or changed. The list of tools never changes.
+//! Notifies clients when skills were added, removed or changed. Only an extension changes the list of
+//! tools.
 
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use super::conformance::ListChange;
+use super::extension::ListChange;
 use crate::serve_state::CatalogNews;
 
 /// The lists that a change affects.
@@ -13,25 +14,25 @@ use crate::serve_state::CatalogNews;
 enum ChangedLists {
     /// Prompts and resources, which are the skills.
     Skills,
-    /// The fixtures of the conformance suite.
-    Fixtures(ListChange),
+    /// A list of the extension.
+    Extension(ListChange),
 }
 
 /// The sources of changes.
 pub(super) struct ChangeSources {
     /// Changes of the skills.
     pub(super) house: Receiver<CatalogNews>,
-    /// Changes of the conformance fixtures, if they are served.
-    pub(super) fixtures: Option<Receiver<ListChange>>,
+    /// Changes of the extension, if there is one.
+    pub(super) extension: Option<Receiver<ListChange>>,
 }
 
 impl ChangeSources {
     /// Waits for the next change of a list; `None` once the sources are closed.
     async fn next_change(&mut self) -> Option<ChangedLists> {
         loop {
-            let fixtures = async {
-                match &mut self.fixtures {
-                    Some(fixtures) => fixtures.recv().await,
+            let extension = async {
+                match &mut self.extension {
+                    Some(extension) => extension.recv().await,
                     None => std::future::pending().await,
                 }
             };
@@ -41,9 +42,9 @@ impl ChangeSources {
                     Ok(CatalogNews::Skills(_)) | Err(RecvError::Lagged(_)) => return Some(ChangedLists::Skills),
                     Err(RecvError::Closed) => return None,
                 },
-                change = fixtures => {
+                change = extension => {
                     if let Ok(change) = change {
-                        return Some(ChangedLists::Fixtures(change));
+                        return Some(ChangedLists::Extension(change));
                     }
                 }
             }
@@ -64,10 +65,10 @@ pub(super) async fn notify_peer(
         };
         let told = match lists {
             None => return,
-            Some(ChangedLists::Fixtures(ListChange::Tools)) => {
+            Some(ChangedLists::Extension(ListChange::Tools)) => {
                 peer.notify_tool_list_changed().await
             }
-            Some(ChangedLists::Fixtures(ListChange::Prompts)) => {
+            Some(ChangedLists::Extension(ListChange::Prompts)) => {
                 peer.notify_prompt_list_changed().await
             }
             Some(ChangedLists::Skills) => match peer.notify_prompt_list_changed().await {
@@ -92,8 +93,8 @@ pub(super) async fn notify_subscription(context: SubscriptionContext, mut source
         };
         let (of_tools, of_prompts, of_resources) = match lists {
             None => return,
-            Some(ChangedLists::Fixtures(ListChange::Tools)) => (true, false, false),
-            Some(ChangedLists::Fixtures(ListChange::Prompts)) => (false, true, false),
+            Some(ChangedLists::Extension(ListChange::Tools)) => (true, false, false),
+            Some(ChangedLists::Extension(ListChange::Prompts)) => (false, true, false),
             Some(ChangedLists::Skills) => (false, true, true),
         };
         let sink = context.sink();

@@ -1,7 +1,7 @@
 //! The MCP server of one client: dispatches its requests.
 #![expect(
     deprecated,
-    reason = "logging and subscriptions of 2025 are served to the conformance suite"
+    reason = "logging and subscriptions of the protocol of 2025 are served to extensions"
 )]
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::change_notifications::{self, ChangeSources};
-use super::conformance::ConformanceFixtures;
+use super::extension::McpExtension;
 use super::state::McpState;
 use super::{completion, prompts, resources, skills, tools};
 
@@ -33,27 +33,27 @@ If `skill_search` finds nothing that fits, go on without.";
 /// Handles the requests of one client.
 pub(crate) struct McpHandler {
     state: Arc<McpState>,
-    fixtures: Option<Arc<ConformanceFixtures>>,
+    extension: Option<Arc<dyn McpExtension>>,
     /// Stops the change notifications when the client disconnects.
     gone: CancellationToken,
     _guard: DropGuard,
 }
 
 impl McpHandler {
-    pub(super) fn new(state: Arc<McpState>, fixtures: Option<Arc<ConformanceFixtures>>) -> Self {
+    pub(super) fn new(state: Arc<McpState>, extension: Option<Arc<dyn McpExtension>>) -> Self {
         let gone = CancellationToken::new();
         let guard = gone.clone().drop_guard();
-        McpHandler { state, fixtures, gone, _guard: guard }
+        McpHandler { state, extension, gone, _guard: guard }
     }
 
     fn change_sources(&self) -> ChangeSources {
-        let fixtures = self.fixtures.as_ref().map(|fixtures| fixtures.subscribe_changes());
-        ChangeSources { house: self.state.house.subscribe(), fixtures }
+        let extension = self.extension.as_ref().map(|extension| extension.list_changes());
+        ChangeSources { house: self.state.house.subscribe(), extension }
     }
 
     fn tools(&self) -> Vec<Tool> {
-        let fixtures = self.fixtures.iter().flat_map(|fixtures| fixtures.tools());
-        tools::list_tools(&self.state).into_iter().chain(fixtures).collect()
+        let extension = self.extension.iter().flat_map(|extension| extension.tools());
+        tools::list_tools(&self.state).into_iter().chain(extension).collect()
     }
 }
 
@@ -75,7 +75,7 @@ impl ServerHandler for McpHandler {
             .enable_completions()
             .enable_extensions_with(extensions)
             .build();
-        if self.fixtures.is_some() {
+        if self.extension.is_some() {
             capabilities.logging = Some(JsonObject::new());
             if let Some(tools) = &mut capabilities.tools {
                 tools.list_changed = Some(true);
@@ -100,8 +100,8 @@ impl ServerHandler for McpHandler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let fixture = || self.fixtures.as_ref()?.tools().into_iter().find(|tool| tool.name == name);
-        tools::find_tool(&self.state, name).or_else(fixture)
+        let extra = || self.extension.as_ref()?.tools().into_iter().find(|tool| tool.name == name);
+        tools::find_tool(&self.state, name).or_else(extra)
     }
 
     async fn call_tool(
@@ -109,8 +109,8 @@ impl ServerHandler for McpHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(fixtures) = &self.fixtures
-            && let Some(answer) = fixtures.call_tool(&request, &context).await
+        if let Some(extension) = &self.extension
+            && let Some(answer) = extension.call_tool(&request, &context).await
         {
             return answer;
         }
@@ -131,8 +131,8 @@ impl ServerHandler for McpHandler {
     ) -> Result<ListPromptsResult, ErrorData> {
         let cursor = request_cursor(request);
         let mut result = prompts::list_prompts(&self.state, cursor.as_deref())?;
-        if let Some(fixtures) = self.fixtures.as_ref().filter(|_| cursor.is_none()) {
-            result.prompts.splice(0..0, fixtures.prompts());
+        if let Some(extension) = self.extension.as_ref().filter(|_| cursor.is_none()) {
+            result.prompts.splice(0..0, extension.prompts());
         }
         Ok(result)
     }
@@ -142,7 +142,7 @@ impl ServerHandler for McpHandler {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        if let Some(answer) = self.fixtures.as_ref().and_then(|all| all.get_prompt(&request)) {
+        if let Some(answer) = self.extension.as_ref().and_then(|all| all.get_prompt(&request)) {
             return answer;
         }
         let result =
@@ -169,8 +169,8 @@ impl ServerHandler for McpHandler {
             resources::list_resources(&state.served_skills(), cursor.as_deref())
         };
         let mut result = self.state.run_blocking(list).await??;
-        if let Some(fixtures) = self.fixtures.as_ref().filter(|_| is_first) {
-            result.resources.splice(0..0, fixtures.resources());
+        if let Some(extension) = self.extension.as_ref().filter(|_| is_first) {
+            result.resources.splice(0..0, extension.resources());
         }
         Ok(result)
     }
@@ -181,7 +181,9 @@ impl ServerHandler for McpHandler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let mut result = resources::list_templates();
-        result.resource_templates.extend(self.fixtures.iter().flat_map(|all| all.templates()));
+        result
+            .resource_templates
+            .extend(self.extension.iter().flat_map(|all| all.resource_templates()));
         Ok(result)
     }
 
@@ -190,7 +192,8 @@ impl ServerHandler for McpHandler {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if let Some(result) = self.fixtures.as_ref().and_then(|all| all.read_resource(&request.uri))
+        if let Some(result) =
+            self.extension.as_ref().and_then(|all| all.read_resource(&request.uri))
         {
             return Ok(result.into());
         }
@@ -243,7 +246,7 @@ impl ServerHandler for McpHandler {
         _: SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.require_fixtures("logging/setLevel").map(|_| ())
+        self.require_extension("logging/setLevel").map(|_| ())
     }
 
     async fn subscribe(
@@ -251,7 +254,7 @@ impl ServerHandler for McpHandler {
         request: SubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.require_fixtures("resources/subscribe")?.subscribe(request.uri);
+        self.require_extension("resources/subscribe")?.subscribe(request.uri);
         Ok(())
     }
 
@@ -260,14 +263,14 @@ impl ServerHandler for McpHandler {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.require_fixtures("resources/unsubscribe")?.unsubscribe(&request.uri);
+        self.require_extension("resources/unsubscribe")?.unsubscribe(&request.uri);
         Ok(())
     }
 }
 
 impl McpHandler {
-    fn require_fixtures(&self, method: &'static str) -> Result<&ConformanceFixtures, ErrorData> {
+    fn require_extension(&self, method: &'static str) -> Result<&dyn McpExtension, ErrorData> {
         let missing = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None);
-        self.fixtures.as_deref().ok_or_else(missing)
+        self.extension.as_deref().ok_or_else(missing)
     }
 }

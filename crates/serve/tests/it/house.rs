@@ -154,7 +154,7 @@ impl Served {
             house: house.clone(),
             keys: Arc::new(keys),
             address,
-            conformance: false,
+            extension: None,
             rules: http::ClientRules::default(),
         };
         tokio::spawn(http::serve_http(listener, daemon, stop.clone()));

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod api;
-mod clients;
 mod events;
 mod guard;
 mod house;

@@ -10,10 +10,9 @@ use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use sse_stream::{Sse, SseByteStream};
 use tokio::time::timeout;
 
-use super::StreamDecoder;
 use crate::error::ModelError;
 use crate::limits::{DRAIN_MS_MAX, EVENT_BYTES_MAX};
-use crate::name::ModelService;
+use crate::protocol::{ModelService, ResponseDecoder};
 use crate::response::ResponseDelta;
 
 #[cfg(test)]
@@ -23,7 +22,7 @@ mod tests;
 pub(super) fn decode_stream(
     service: ModelService,
     chunks: impl Stream<Item = Result<Bytes, ModelError>> + Send,
-    decoder: StreamDecoder,
+    decoder: Box<dyn ResponseDecoder>,
 ) -> impl Stream<Item = Result<ResponseDelta, ModelError>> + Send {
     let since_event = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&since_event);
@@ -51,7 +50,7 @@ struct SseDecodeState<S> {
     events: S,
     /// The bytes received since the last complete event.
     since_event: Arc<AtomicUsize>,
-    decoder: StreamDecoder,
+    decoder: Box<dyn ResponseDecoder>,
     ready: VecDeque<ResponseDelta>,
     /// The result, once the answer has ended.
     end: Option<Option<ModelError>>,

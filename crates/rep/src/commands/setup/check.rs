@@ -1,7 +1,7 @@
 //! `rep setup --check`: checks that a client is set up and can reach the server. The command is
 //! started only if it is this program, since a project's file can come from anyone.
 
-use repertoire_serve::clients::probe::{ServerInfo, ServerProbe};
+use super::clients::probe::{ServerInfo, ServerProbe};
 use serde_json::Value;
 
 use super::{ClientSetupCommand, is_same_file, own_program};

@@ -85,7 +85,7 @@ impl Served {
         let (listener, address) = http::bind_listener(SocketAddr::new(ip, 0)).await.unwrap();
         let shutdown = CancellationToken::new();
         let daemon =
-            http::HttpDaemon { house, keys: Arc::clone(&keys), address, conformance: false, rules };
+            http::HttpDaemon { house, keys: Arc::clone(&keys), address, extension: None, rules };
         let task = Some(tokio::spawn(http::serve_http(listener, daemon, shutdown.clone())));
         Served { address, token, keys, dir, shutdown, task, clock, _keep: keep }
     }

@@ -52,7 +52,7 @@ async fn skills_are_served_to_whoever_has_the_token() {
     let read = json!({ "uri": "skill://invoices/../../secret" });
     let (_, answer) = post(&served, "resources/read", read, Some(&token)).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    // The fixtures of the conformance suite are for whoever asks for them alone.
+    // The fixtures of the conformance suite are not served.
     let call = json!({ "name": "test_simple_text", "arguments": {} });
     let (_, answer) = post(&served, "tools/call", call, Some(&token)).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");

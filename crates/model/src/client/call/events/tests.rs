@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::request::ModelRequest;
 use crate::response::{ModelResponse, ResponseAssembler, StopReason};
-use crate::{anthropic, chat};
 
 /// The output of a model: pieces of text, and calls as a name with pieces of arguments.
 type ModelOutput = (Vec<String>, Vec<(String, Vec<String>)>);
@@ -77,7 +76,7 @@ fn cut(bytes: &[u8], sizes: &[usize]) -> Vec<Bytes> {
 fn read(
     service: ModelService,
     chunks: Vec<Bytes>,
-    decoder: StreamDecoder,
+    decoder: Box<dyn ResponseDecoder>,
 ) -> Result<ModelResponse, ModelError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let pieces = decode_stream(service, stream::iter(chunks.into_iter().map(Ok)), decoder);
@@ -91,15 +90,9 @@ fn read(
     })
 }
 
-fn decoder(service: ModelService) -> StreamDecoder {
+fn decoder(service: ModelService) -> Box<dyn ResponseDecoder> {
     let model = format!("{service}/m").parse().unwrap();
-    let request = ModelRequest::new(&model, &[]);
-    match service {
-        ModelService::Anthropic => {
-            StreamDecoder::Anthropic(anthropic::AnthropicDecoder::new(&request))
-        }
-        _ => StreamDecoder::Chat(chat::ChatDecoder::new(&request)),
-    }
+    service.protocol().new_decoder(&ModelRequest::new(&model, &[]))
 }
 
 fn check(

@@ -5,10 +5,13 @@
 //! everything but our entry is preserved byte for byte, and removing the entry restores the
 //! original bytes.
 
-pub mod config_file;
-pub mod entry_edit;
+pub(crate) mod config_file;
+#[cfg(test)]
+mod edit_tests;
+pub(crate) mod entry_edit;
 mod jsonc_entry;
-pub mod probe;
+mod limits;
+pub(crate) mod probe;
 mod toml_entry;
 
 use std::sync::LazyLock;
@@ -18,23 +21,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The name of our own program on PATH.
-pub const PROGRAM: &str = "rep";
+pub(crate) const PROGRAM: &str = "rep";
 
 /// A program that supports MCP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct McpClient {
+pub(crate) struct McpClient {
     /// The id for the command line.
-    pub id: String,
+    pub(crate) id: String,
     /// The display name.
-    pub name: String,
+    pub(crate) name: String,
     /// The program on `PATH`, if it is installed.
-    pub program: String,
-    pub format: ConfigFormat,
+    pub(crate) program: String,
+    pub(crate) format: ConfigFormat,
     /// The keys of the path to the list of servers.
-    pub keys: Vec<String>,
+    pub(crate) keys: Vec<String>,
     /// The default scope.
-    pub scope: ClientScope,
+    pub(crate) scope: ClientScope,
     entry: Map<String, Value>,
     signs: Vec<String>,
     file: Vec<FileCandidate>,
@@ -43,7 +46,7 @@ pub struct McpClient {
 /// The format of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ConfigFormat {
+pub(crate) enum ConfigFormat {
     /// Strict JSON.
     Json,
     /// JSON with comments and trailing commas.
@@ -75,23 +78,23 @@ struct FileCandidate {
 
 /// A configuration file of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientFile {
+pub(crate) struct ClientFile {
     /// The path; the file need not exist.
-    pub path: Utf8PathBuf,
+    pub(crate) path: Utf8PathBuf,
     /// A note for the user.
-    pub note: Option<&'static str>,
+    pub(crate) note: Option<&'static str>,
 }
 
 /// The environment for locating configuration files.
-pub struct ClientEnvironment<'a> {
-    pub home: Utf8PathBuf,
-    pub project: Utf8PathBuf,
+pub(crate) struct ClientEnvironment<'a> {
+    pub(crate) home: Utf8PathBuf,
+    pub(crate) project: Utf8PathBuf,
     /// Returns an environment variable that is set and not empty.
-    pub var: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) var: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// All known clients.
-pub fn known_clients() -> &'static [McpClient] {
+pub(crate) fn known_clients() -> &'static [McpClient] {
     #[derive(Deserialize)]
     struct ClientTable {
         client: Vec<McpClient>,
@@ -105,13 +108,13 @@ pub fn known_clients() -> &'static [McpClient] {
 }
 
 /// Finds a client by its id.
-pub fn find_client(id: &str) -> Option<&'static McpClient> {
+pub(crate) fn find_client(id: &str) -> Option<&'static McpClient> {
     known_clients().iter().find(|client| client.id == id)
 }
 
 impl McpClient {
     /// The file to edit, if the client has one of that scope.
-    pub fn file(
+    pub(crate) fn file(
         &'static self,
         scope: ClientScope,
         around: &ClientEnvironment<'_>,
@@ -123,12 +126,12 @@ impl McpClient {
     }
 
     /// Returns true if there are traces of the client's use.
-    pub fn was_used(&self, around: &ClientEnvironment<'_>) -> bool {
+    pub(crate) fn was_used(&self, around: &ClientEnvironment<'_>) -> bool {
         self.signs.iter().any(|sign| around.expand_path(sign, None).exists())
     }
 
     /// Builds the entry for a command.
-    pub fn build_entry(&self, program: &str, args: &[String]) -> Value {
+    pub(crate) fn build_entry(&self, program: &str, args: &[String]) -> Value {
         let filled = |value: &Value| match value.as_str() {
             Some("{program}") => Value::from(program),
             Some("{args}") => Value::from(args),
@@ -141,7 +144,7 @@ impl McpClient {
     }
 
     /// Parses the command and arguments of an entry: the inverse of [`McpClient::build_entry`].
-    pub fn parse_command(&self, entry: &Value) -> Option<(String, Vec<String>)> {
+    pub(crate) fn parse_command(&self, entry: &Value) -> Option<(String, Vec<String>)> {
         let of = |placeholder: &str| {
             let (key, _) = self.entry.iter().find(|(_, value)| *value == placeholder)?;
             entry.get(key)
@@ -156,14 +159,14 @@ impl McpClient {
     }
 
     /// Returns true if an entry starts `rep mcp`, wherever `rep` is.
-    pub fn is_own_entry(&self, entry: &Value) -> bool {
+    pub(crate) fn is_own_entry(&self, entry: &Value) -> bool {
         self.parse_command(entry).is_some_and(|(program, args)| {
             Utf8Path::new(&program).file_name() == Some(PROGRAM) && args == ["mcp"]
         })
     }
 
     /// Renders the entry as a complete file, for pasting.
-    pub fn render_snippet(&self, name: &str, entry: &Value) -> String {
+    pub(crate) fn render_snippet(&self, name: &str, entry: &Value) -> String {
         entry_edit::render_file(self.format, &self.keys, name, entry)
     }
 }

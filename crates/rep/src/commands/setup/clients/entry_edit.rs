@@ -7,7 +7,7 @@ use super::{ConfigFormat, jsonc_entry, toml_entry};
 
 /// The reason why a text was not changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum EntryEditError {
+pub(crate) enum EntryEditError {
     /// The text has a syntax error.
     #[error("this is not {format}: {message}")]
     Syntax {
@@ -36,22 +36,22 @@ pub enum EntryEditError {
 
 /// The objects created for an entry, so that they can be removed with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CreatedObjects {
+pub(crate) struct CreatedObjects {
     /// The number of created objects around the entry, from the inside.
     #[serde(default)]
-    pub objects: usize,
+    pub(crate) objects: usize,
     /// True if the enclosing object was an empty pair of braces on one line.
     #[serde(default)]
-    pub opened: bool,
+    pub(crate) opened: bool,
 }
 
 /// The location of an entry in a text.
 #[derive(Clone, Copy, Debug)]
-pub struct EntryLocation<'a> {
-    pub format: ConfigFormat,
+pub(crate) struct EntryLocation<'a> {
+    pub(crate) format: ConfigFormat,
     /// The keys of the path to the list of servers.
-    pub keys: &'a [String],
-    pub name: &'a str,
+    pub(crate) keys: &'a [String],
+    pub(crate) name: &'a str,
 }
 
 impl EntryLocation<'_> {
@@ -60,7 +60,7 @@ impl EntryLocation<'_> {
     /// # Errors
     ///
     /// Returns an error if the text cannot be parsed or a key is duplicated.
-    pub fn get_entry(&self, text: &str) -> Result<Option<Value>, EntryEditError> {
+    pub(crate) fn get_entry(&self, text: &str) -> Result<Option<Value>, EntryEditError> {
         match self.format {
             ConfigFormat::Json | ConfigFormat::Jsonc => jsonc_entry::get_entry(self, text),
             ConfigFormat::Toml => toml_entry::get_entry(self, text),
@@ -72,7 +72,7 @@ impl EntryLocation<'_> {
     /// # Errors
     ///
     /// Returns an error if the text cannot be edited or another entry has the name.
-    pub fn add_entry(
+    pub(crate) fn add_entry(
         &self,
         text: &str,
         entry: &Value,
@@ -100,7 +100,7 @@ impl EntryLocation<'_> {
     /// # Errors
     ///
     /// Returns an error if the text cannot be edited.
-    pub fn remove_entry(
+    pub(crate) fn remove_entry(
         &self,
         text: &str,
         made: CreatedObjects,

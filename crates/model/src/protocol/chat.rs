@@ -9,15 +9,67 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub use self::decode::ChatDecoder;
+use self::decode::ChatDecoder;
+use super::{AnswerDelivery, ModelProtocol, ModelService, ResponseDecoder};
 use crate::message::{AssistantPart, ToolCall};
-use crate::name::ModelService;
 use crate::request::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice, ToolSpec};
 use crate::turns::{NormalisedConversation, NormalisedTurn, arguments_to_send, effort_level};
 
+/// Chat Completions, as OpenAI and compatible servers speak it.
+pub(super) struct ChatProtocol {
+    service: ModelService,
+    service_name: &'static str,
+}
+
+impl ChatProtocol {
+    pub(super) const OPENAI: ChatProtocol =
+        ChatProtocol { service: ModelService::OpenAi, service_name: "openai" };
+    pub(super) const COMPAT: ChatProtocol =
+        ChatProtocol { service: ModelService::Compat, service_name: "compat" };
+}
+
+impl ModelProtocol for ChatProtocol {
+    fn service(&self) -> ModelService {
+        self.service
+    }
+
+    fn service_name(&self) -> &'static str {
+        self.service_name
+    }
+
+    fn name_form(&self) -> String {
+        match self.service {
+            ModelService::Compat => "compat/NAME (any OpenAI-compatible server)".to_owned(),
+            _ => format!("{}/NAME", self.service_name),
+        }
+    }
+
+    fn api_path(&self, base_path: &str) -> String {
+        format!("{base_path}/chat/completions")
+    }
+
+    fn request_body(
+        &self,
+        request: &ModelRequest<'_>,
+        output_tokens_max: Option<u32>,
+        delivery: AnswerDelivery,
+    ) -> Value {
+        build_body(request, output_tokens_max.unwrap_or(u32::MAX), delivery)
+    }
+
+    fn new_decoder(&self, request: &ModelRequest<'_>) -> Box<dyn ResponseDecoder> {
+        Box::new(ChatDecoder::new(request))
+    }
+}
+
 /// Builds the body of a request. Without a limit in the request, none is sent and the model's own
 /// applies; `output_tokens_max` only caps a requested limit.
-pub fn body(request: &ModelRequest<'_>, output_tokens_max: u32, stream: bool) -> Value {
+fn build_body(
+    request: &ModelRequest<'_>,
+    output_tokens_max: u32,
+    delivery: AnswerDelivery,
+) -> Value {
+    let stream = delivery == AnswerDelivery::Streamed;
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.model));
     body.insert("stream".into(), json!(stream));

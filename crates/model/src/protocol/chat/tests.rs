@@ -76,7 +76,7 @@ fn a_whole_conversation_is_put_in_order() {
         sampling: SamplingParams { temperature: Some(0.5), top_p: Some(0.9) },
         ..ModelRequest::new(&name, &messages)
     };
-    insta::assert_snapshot!(shown(&body(&request, u32::MAX, true)), @r#"
+    insta::assert_snapshot!(shown(&build_body(&request, u32::MAX, AnswerDelivery::Streamed)), @r#"
     model: "qwen3:8b"
     stream: true
     stream_options: {"include_usage":true}
@@ -106,7 +106,7 @@ fn openai_is_told_what_only_it_understands() {
         format: ResponseFormat::Schema { name: "a name!".into(), schema },
         ..ModelRequest::new(&name, &[])
     };
-    insta::assert_snapshot!(shown(&body(&request, 128_000, false)), @r#"
+    insta::assert_snapshot!(shown(&build_body(&request, 128_000, AnswerDelivery::Whole)), @r#"
     model: "gpt-5.4"
     stream: false
     max_completion_tokens: 128000
@@ -131,7 +131,7 @@ fn a_choice_of_tools_needs_tools() {
         [ToolSpec { name: "bash".into(), description: String::new(), parameters: json!({}) }];
     let choice = |tools, tool_choice| {
         let request = ModelRequest { tools, tool_choice, ..ModelRequest::new(&name, &[]) };
-        body(&request, 1, true).get("tool_choice").cloned()
+        build_body(&request, 1, AnswerDelivery::Streamed).get("tool_choice").cloned()
     };
     assert_eq!(choice(&[], ToolChoice::None), None);
     assert_eq!(choice(&tools, ToolChoice::Auto), None);
@@ -294,7 +294,11 @@ fn a_shape_is_told_in_words_where_tools_and_a_forced_shape_exclude_each_other() 
     let messages = [ModelMessage::system("Be brief."), ModelMessage::user("Go.")];
     let sent = |name: &str, tools: &[ToolSpec]| {
         let (name, format) = (model(name), format.clone());
-        body(&ModelRequest { tools, format, ..ModelRequest::new(&name, &messages) }, 9, false)
+        build_body(
+            &ModelRequest { tools, format, ..ModelRequest::new(&name, &messages) },
+            9,
+            AnswerDelivery::Whole,
+        )
     };
     let told = sent("compat/llama3", &tools);
     assert!(told["response_format"].is_null());

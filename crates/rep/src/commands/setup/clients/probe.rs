@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::limits::PROBE_TIMEOUT;
+use super::limits::PROBE_TIMEOUT;
 
 /// The protocol version to request; supported by all recent servers.
 const PROTOCOL: &str = "2025-06-18";
@@ -20,7 +20,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reason why a probe failed.
 #[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
+pub(crate) enum ProbeError {
     #[error("`{program}` does not start: {source}")]
     Start { program: String, source: std::io::Error },
     /// The server exited, or sent an invalid response.
@@ -35,20 +35,20 @@ pub enum ProbeError {
 
 /// The information that a server gave about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerInfo {
-    pub name: String,
-    pub version: String,
-    pub tools: Vec<String>,
+pub(crate) struct ServerInfo {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) tools: Vec<String>,
 }
 
 /// The command to probe, and its environment.
-pub struct ServerProbe<'a> {
-    pub program: &'a str,
-    pub args: &'a [String],
+pub(crate) struct ServerProbe<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) args: &'a [String],
     /// The working folder.
-    pub folder: &'a Utf8Path,
+    pub(crate) folder: &'a Utf8Path,
     /// The complete environment; nothing is inherited.
-    pub vars: &'a BTreeMap<String, String>,
+    pub(crate) vars: &'a BTreeMap<String, String>,
 }
 
 impl ServerProbe<'_> {
@@ -57,7 +57,7 @@ impl ServerProbe<'_> {
     /// # Errors
     ///
     /// Returns an error if the server does not start or answer.
-    pub async fn ask(&self) -> Result<ServerInfo, ProbeError> {
+    pub(crate) async fn ask(&self) -> Result<ServerInfo, ProbeError> {
         let mut command = Command::new(self.program);
         command.args(self.args).current_dir(self.folder).env_clear().envs(self.vars);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::ModelError;
 use crate::message::{ModelMessage, ToolCall, UserPart};
-use crate::name::{ModelName, ModelService};
+use crate::name::ModelName;
 use crate::request::SamplingParams;
 use crate::response::{ModelResponse, ResponseAssembler, ResponseDelta, StopReason, TokenUsage};
 
@@ -73,7 +73,7 @@ fn a_whole_conversation_is_put_in_order() {
     ];
     let tools = [tool("bash"), tool("read")];
     let request = ModelRequest { tools: &tools, ..ModelRequest::new(&name, &messages) };
-    insta::assert_snapshot!(shown(&body(&request, 64_000, true)), @r#"
+    insta::assert_snapshot!(shown(&build_body(&request, 64_000, AnswerDelivery::Streamed)), @r#"
     model: "claude-haiku-4-5"
     max_tokens: 64000
     stream: true
@@ -97,7 +97,9 @@ fn without_caching_there_are_no_marks() {
         caching: PromptCaching::Off,
         ..ModelRequest::new(&name, &messages)
     };
-    assert!(!body(&request, 1, true).to_string().contains("cache_control"));
+    assert!(
+        !build_body(&request, 1, AnswerDelivery::Streamed).to_string().contains("cache_control")
+    );
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn a_long_conversation_has_four_marks() {
         .collect();
     let tools = [tool("bash")];
     let request = ModelRequest { tools: &tools, ..ModelRequest::new(&name, &messages) };
-    let body = body(&request, 1, true);
+    let body = build_body(&request, 1, AnswerDelivery::Streamed);
     assert_eq!(body.to_string().matches("cache_control").count(), 4);
     let marked = |at: usize| !body["messages"][at]["content"][0]["cache_control"].is_null();
     assert_eq!((0..10).filter(|at| marked(*at)).collect::<Vec<_>>(), [6, 8]);
@@ -126,7 +128,7 @@ fn a_turn_with_nothing_to_send_joins_its_neighbours() {
     ];
     let request =
         ModelRequest { caching: PromptCaching::Off, ..ModelRequest::new(&name, &messages) };
-    insta::assert_snapshot!(shown(&body(&request, 8, false)), @r#"
+    insta::assert_snapshot!(shown(&build_body(&request, 8, AnswerDelivery::Whole)), @r#"
     model: "claude-haiku-4-5"
     max_tokens: 8
     stream: false
@@ -137,7 +139,7 @@ fn a_turn_with_nothing_to_send_joins_its_neighbours() {
 /// The fields that decide how a model thinks and what it may call.
 #[track_caller]
 fn check_mode(request: &ModelRequest<'_>, expect: Value) {
-    let body = body(request, 8000, true);
+    let body = build_body(request, 8000, AnswerDelivery::Streamed);
     let fields = ["max_tokens", "thinking", "output_config", "temperature", "top_p", "tool_choice"];
     let found: Map<String, Value> = fields
         .iter()
@@ -354,7 +356,7 @@ fn a_whole_answer_gives_the_same_pieces() {
         { "type": "tool_use", "id": "t", "name": "bash", "input": { "command": "ls" } },
     ]);
     let answer = json!({ "content": content, "stop_reason": "tool_use" });
-    decoder.answer(&answer, &mut out).unwrap();
+    decoder.decode_answer(&answer, &mut out).unwrap();
     let json = r#"{"command":"ls"}"#.to_owned();
     let expect = [
         ResponseDelta::Text("hi".into()),

@@ -1,6 +1,5 @@
 //! Fixtures for the MCP conformance suite: tools, prompts, resources and a skill that exist only
-//! for testing. They are available only with `rep serve --conformance`, and the product does not
-//! depend on them.
+//! for testing. The shipped server does not contain them.
 
 mod client_requests;
 mod content;
@@ -11,7 +10,9 @@ mod server_messages;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::future::BoxFuture;
+use repertoire_serve::mcp::{ListChange, McpExtension};
 use repertoire_skill::catalog::CatalogEntry;
 use repertoire_skill::load::load_skill;
 use repertoire_skill::skill::SkillOrigin;
@@ -26,15 +27,10 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
-/// A change that a test requested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ListChange {
-    Tools,
-    Prompts,
-}
-
 /// The fixtures of the suite.
 pub(super) struct ConformanceFixtures {
+    /// The folder for the skill.
+    data: Utf8PathBuf,
     changes: broadcast::Sender<ListChange>,
     subscribed: Mutex<BTreeSet<String>>,
     /// The key that authenticates the states clients send back.
@@ -42,32 +38,13 @@ pub(super) struct ConformanceFixtures {
 }
 
 impl ConformanceFixtures {
-    pub(super) fn new(secret: [u8; 32]) -> Self {
+    pub(super) fn new(data: &Utf8Path) -> Self {
         let (changes, _) = broadcast::channel(16);
-        ConformanceFixtures { changes, subscribed: Mutex::default(), secret }
+        let secret = *b"a key that only this test knows!";
+        ConformanceFixtures { data: data.to_owned(), changes, subscribed: Mutex::default(), secret }
     }
 
-    /// Subscribes to changes that tests request.
-    pub(super) fn subscribe_changes(&self) -> broadcast::Receiver<ListChange> {
-        self.changes.subscribe()
-    }
-
-    pub(super) fn tools(&self) -> Vec<Tool> {
-        content::NAMES
-            .iter()
-            .chain(server_messages::NAMES)
-            .chain(client_requests::NAMES)
-            .chain(TRIGGERS)
-            .map(|name| fixture_tool(name, json!({ "type": "object", "properties": {} })))
-            .chain([
-                fixture_tool("json_schema_2020_12_tool", content::schema_2020_12()),
-                fixture_tool("test_param_header", content::schema_with_header()),
-            ])
-            .collect()
-    }
-
-    /// Calls a tool; `None` if it is not a fixture.
-    pub(super) async fn call_tool(
+    async fn answer_call(
         &self,
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
@@ -88,38 +65,67 @@ impl ConformanceFixtures {
         let _ = self.changes.send(change);
         Some(Ok(CallToolResult::success(text_content("The list has changed.")).into()))
     }
+}
 
-    pub(super) fn prompts(&self) -> Vec<Prompt> {
+impl McpExtension for ConformanceFixtures {
+    fn skills(&self) -> Vec<CatalogEntry> {
+        write_fixture_skill(&self.data).unwrap().into_iter().collect()
+    }
+
+    fn list_changes(&self) -> broadcast::Receiver<ListChange> {
+        self.changes.subscribe()
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        content::NAMES
+            .iter()
+            .chain(server_messages::NAMES)
+            .chain(client_requests::NAMES)
+            .chain(TRIGGERS)
+            .map(|name| fixture_tool(name, json!({ "type": "object", "properties": {} })))
+            .chain([
+                fixture_tool("json_schema_2020_12_tool", content::schema_2020_12()),
+                fixture_tool("test_param_header", content::schema_with_header()),
+            ])
+            .collect()
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        request: &'a CallToolRequestParams,
+        context: &'a RequestContext<RoleServer>,
+    ) -> BoxFuture<'a, Option<Result<CallToolResponse, ErrorData>>> {
+        Box::pin(self.answer_call(request, context))
+    }
+
+    fn prompts(&self) -> Vec<Prompt> {
         prompts::list_prompts()
     }
 
-    /// Returns a prompt; `None` if it is not a fixture.
-    pub(super) fn get_prompt(
+    fn get_prompt(
         &self,
         request: &GetPromptRequestParams,
     ) -> Option<Result<GetPromptResponse, ErrorData>> {
         prompts::get_prompt(request)
     }
 
-    pub(super) fn resources(&self) -> Vec<Resource> {
+    fn resources(&self) -> Vec<Resource> {
         resources::list_resources()
     }
 
-    pub(super) fn templates(&self) -> Vec<ResourceTemplate> {
+    fn resource_templates(&self) -> Vec<ResourceTemplate> {
         resources::list_templates()
     }
 
-    /// Reads a resource; `None` if it is not a fixture.
-    pub(super) fn read_resource(&self, uri: &str) -> Option<ReadResourceResult> {
+    fn read_resource(&self, uri: &str) -> Option<ReadResourceResult> {
         resources::read_resource(uri)
     }
 
-    /// Records a subscription to a resource.
-    pub(super) fn subscribe(&self, uri: String) {
+    fn subscribe(&self, uri: String) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(uri);
     }
 
-    pub(super) fn unsubscribe(&self, uri: &str) {
+    fn unsubscribe(&self, uri: &str) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
 }
@@ -145,11 +151,7 @@ const SKILL: &str = "---\nname: 00-conformance\ndescription: A skill that the co
     metadata:\n  purpose: test\n---\n\n# Conformance\n\nSee `references/notes.md`.\n";
 
 /// Writes a skill with a sub-folder to disk, which the suite needs, and loads it.
-///
-/// # Errors
-///
-/// Returns an error if it cannot be written.
-pub(super) fn write_fixture_skill(data: &Utf8Path) -> std::io::Result<Option<CatalogEntry>> {
+fn write_fixture_skill(data: &Utf8Path) -> std::io::Result<Option<CatalogEntry>> {
     let dir = data.join("serve/conformance/00-conformance");
     let file = dir.join("SKILL.md");
     fs::write_atomic(&file, SKILL.as_bytes())?;

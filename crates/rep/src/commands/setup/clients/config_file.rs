@@ -11,11 +11,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::McpClient;
 use super::entry_edit::{CreatedObjects, EntryEditError, EntryLocation, is_bare};
-use crate::limits::{CONFIG_BYTES_MAX, RECORD_BYTES_MAX};
+use super::limits::{CLIENT_CONFIG_BYTES_MAX, CLIENT_RECORD_BYTES_MAX};
 
 /// The reason why a file was not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigFileError {
+pub(crate) enum ConfigFileError {
     #[error("{path}: {source}")]
     Edit { path: Utf8PathBuf, source: EntryEditError },
     /// The entry is not ours.
@@ -39,7 +39,7 @@ pub enum ConfigFileError {
 
 /// The change made to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileChange {
+pub(crate) enum FileChange {
     /// The file did not exist and was created.
     Made,
     /// The entry was added or removed.
@@ -54,7 +54,7 @@ pub enum FileChange {
 
 /// The entry in a file, and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntryOwner {
+pub(crate) enum EntryOwner {
     Nothing,
     Ours(Value),
     /// Another program's entry with the same name.
@@ -62,17 +62,17 @@ pub enum EntryOwner {
 }
 
 /// A configuration file, and the folder with the records of our changes.
-pub struct ClientConfigFile<'a> {
-    pub path: &'a Utf8Path,
+pub(crate) struct ClientConfigFile<'a> {
+    pub(crate) path: &'a Utf8Path,
     /// The client to which the file belongs.
-    pub client: &'a McpClient,
+    pub(crate) client: &'a McpClient,
     /// The name of the entry.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The folder with the records.
-    pub memory: &'a Utf8Path,
+    pub(crate) memory: &'a Utf8Path,
     /// The project of the file: it is not read or written through a link that leads out of it.
     /// `None` for the user's own file.
-    pub project: Option<&'a Utf8Path>,
+    pub(crate) project: Option<&'a Utf8Path>,
 }
 
 /// A record of what was created for an entry.
@@ -111,7 +111,7 @@ impl ClientConfigFile<'_> {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read or parsed.
-    pub fn get_entry(&self) -> Result<Option<Value>, ConfigFileError> {
+    pub(crate) fn get_entry(&self) -> Result<Option<Value>, ConfigFileError> {
         match self.read_file()? {
             None => Ok(None),
             Some((text, _)) => self.parse_entry(&text),
@@ -123,7 +123,7 @@ impl ClientConfigFile<'_> {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read or parsed.
-    pub fn find_owner(&self) -> Result<EntryOwner, ConfigFileError> {
+    pub(crate) fn find_owner(&self) -> Result<EntryOwner, ConfigFileError> {
         Ok(match self.get_entry()? {
             None => EntryOwner::Nothing,
             Some(entry) if self.is_ours(&entry, &self.load_record()) => EntryOwner::Ours(entry),
@@ -136,7 +136,7 @@ impl ClientConfigFile<'_> {
     /// # Errors
     ///
     /// Returns an error if the file cannot be changed; it is unchanged then.
-    pub fn add_entry(&self, entry: &Value) -> Result<FileChange, ConfigFileError> {
+    pub(crate) fn add_entry(&self, entry: &Value) -> Result<FileChange, ConfigFileError> {
         let record = EntryRecord { entry: Some(entry.clone()), ..self.new_record() };
         let Some((text, stamp)) = self.read_file()? else {
             let text = super::entry_edit::render_file(
@@ -170,7 +170,7 @@ impl ClientConfigFile<'_> {
     /// # Errors
     ///
     /// Returns an error if the file cannot be changed; it is unchanged then.
-    pub fn replace_entry(&self, entry: &Value) -> Result<FileChange, ConfigFileError> {
+    pub(crate) fn replace_entry(&self, entry: &Value) -> Result<FileChange, ConfigFileError> {
         match self.find_owner()? {
             EntryOwner::Nothing => self.add_entry(entry),
             EntryOwner::Ours(found) | EntryOwner::Foreign(found) if found == *entry => {
@@ -210,7 +210,7 @@ impl ClientConfigFile<'_> {
     ///
     /// Returns an error if the entry is not ours or the file cannot be changed; it is unchanged
     /// then.
-    pub fn remove_entry(&self) -> Result<FileChange, ConfigFileError> {
+    pub(crate) fn remove_entry(&self) -> Result<FileChange, ConfigFileError> {
         let Some((text, stamp)) = self.read_file()? else { return Ok(FileChange::Unchanged) };
         let record = self.load_record();
         let Some(found) = self.parse_entry(&text)? else { return Ok(FileChange::Unchanged) };
@@ -270,8 +270,8 @@ impl ClientConfigFile<'_> {
             Some((folder, relative)) => folder
                 .find(&relative)
                 .map_err(ReadError::from)
-                .and_then(|found| Ok((found.read_text(CONFIG_BYTES_MAX)?, found.stamp()))),
-            None => fs::read_stamped(self.path, CONFIG_BYTES_MAX),
+                .and_then(|found| Ok((found.read_text(CLIENT_CONFIG_BYTES_MAX)?, found.stamp()))),
+            None => fs::read_stamped(self.path, CLIENT_CONFIG_BYTES_MAX),
         };
         match read {
             Ok((text, stamp)) => Ok(Some((text, Some(stamp)))),
@@ -362,7 +362,7 @@ impl ClientConfigFile<'_> {
     }
 
     fn load_record(&self) -> EntryRecord {
-        let text = fs::read_text(&self.record_file(), RECORD_BYTES_MAX).ok();
+        let text = fs::read_text(&self.record_file(), CLIENT_RECORD_BYTES_MAX).ok();
         let record: Option<EntryRecord> = text.and_then(|text| serde_json::from_str(&text).ok());
         let is_ours = |record: &EntryRecord| self.path == record.path && self.name == record.name;
         record.filter(is_ours).unwrap_or_default()

@@ -1,12 +1,10 @@
 //! Configuration files of others: our entry goes in, and comes out without a trace.
 
+use super::config_file::{ClientConfigFile, ConfigFileError, EntryOwner, FileChange};
+use super::entry_edit::{CreatedObjects, EntryEditError, EntryLocation};
+use super::{ConfigFormat, McpClient, find_client, known_clients};
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use repertoire_serve::clients::config_file::{
-    ClientConfigFile, ConfigFileError, EntryOwner, FileChange,
-};
-use repertoire_serve::clients::entry_edit::{CreatedObjects, EntryEditError, EntryLocation};
-use repertoire_serve::clients::{ConfigFormat, McpClient, find_client, known_clients};
 use serde_json::{Value, json};
 
 const NAME: &str = "repertoire";

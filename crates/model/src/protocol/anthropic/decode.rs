@@ -6,13 +6,13 @@ use super::STRUCTURED_OUTPUT;
 use crate::error::ModelError;
 use crate::error_parsing;
 use crate::limits::TOOL_CALLS_MAX;
-use crate::name::ModelService;
+use crate::protocol::{ModelService, ResponseDecoder};
 use crate::request::{ModelRequest, ResponseFormat};
 use crate::response::{ResponseDelta, StopReason, TokenUsage};
 
 /// Converts events to deltas.
 #[derive(Clone, Debug, Default)]
-pub struct AnthropicDecoder {
+pub(super) struct AnthropicDecoder {
     /// True if a call of [`STRUCTURED_OUTPUT`] is the answer.
     shaped: bool,
     /// Text that is held back until it is known whether it is the answer or text around it.
@@ -40,33 +40,24 @@ enum ToolUseKind {
 
 impl AnthropicDecoder {
     /// Creates a decoder for the answer to a request.
-    pub fn new(request: &ModelRequest<'_>) -> Self {
+    pub(super) fn new(request: &ModelRequest<'_>) -> Self {
         AnthropicDecoder {
             shaped: request.format != ResponseFormat::Text,
             ..AnthropicDecoder::default()
         }
     }
+}
 
-    /// Returns true once the server has ended the stream.
-    pub fn is_done(&self) -> bool {
+impl ResponseDecoder for AnthropicDecoder {
+    fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Returns true once the model has ended its answer, even if more events follow.
-    pub fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// Decodes the data of one event. Ignores unknown kinds of events.
-    ///
-    /// # Errors
-    ///
-    /// Returns the server's error, or [`ModelError::Protocol`] if the data is not JSON.
-    pub fn decode_event(
-        &mut self,
-        data: &str,
-        out: &mut Vec<ResponseDelta>,
-    ) -> Result<(), ModelError> {
+    fn decode_event(&mut self, data: &str, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         let event: Value = error_parsing::parse_json(ModelService::Anthropic, data)?;
         match event["type"].as_str() {
             Some("message_start") => push_usage(&event["message"]["usage"], out),
@@ -95,12 +86,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Decodes a complete (not streamed) answer.
-    ///
-    /// # Errors
-    ///
-    /// The same as for [`event`](Self::decode_event).
-    pub fn answer(
+    fn decode_answer(
         &mut self,
         answer: &Value,
         out: &mut Vec<ResponseDelta>,
@@ -117,12 +103,7 @@ impl AnthropicDecoder {
         self.finish(out)
     }
 
-    /// Ends the answer.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ModelError::BrokenOff`] if the model had not ended the answer.
-    pub fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
+    fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
@@ -134,7 +115,9 @@ impl AnthropicDecoder {
         out.push(ResponseDelta::Stop(self.stop_reason(&reason)));
         Ok(())
     }
+}
 
+impl AnthropicDecoder {
     fn stop_reason(&self, reason: &str) -> StopReason {
         match reason {
             "end_turn" | "stop_sequence" => StopReason::EndTurn,

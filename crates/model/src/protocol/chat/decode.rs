@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::error::ModelError;
 use crate::error_parsing;
 use crate::limits::TOOL_CALLS_MAX;
-use crate::name::ModelService;
+use crate::protocol::{ModelService, ResponseDecoder};
 use crate::request::ModelRequest;
 use crate::response::{ResponseDelta, StopReason, TokenUsage};
 
@@ -15,7 +15,7 @@ use crate::response::{ResponseDelta, StopReason, TokenUsage};
 /// index, with arguments as text or as an object, and some send `stop` instead of `tool_calls`. The
 /// decoder accepts all variants.
 #[derive(Clone, Debug)]
-pub struct ChatDecoder {
+pub(super) struct ChatDecoder {
     service: ModelService,
     /// The number of calls earlier in the conversation, so that generated ids are unique.
     calls_before: usize,
@@ -37,7 +37,7 @@ struct ChatToolCall {
 
 impl ChatDecoder {
     /// Creates a decoder for the answer to a request.
-    pub fn new(request: &ModelRequest<'_>) -> Self {
+    pub(super) fn new(request: &ModelRequest<'_>) -> Self {
         let calls = request.messages.iter().map(|message| message.tool_calls().count());
         ChatDecoder {
             service: request.model.service,
@@ -48,27 +48,18 @@ impl ChatDecoder {
             done: false,
         }
     }
+}
 
-    /// Returns true once the server has ended the stream.
-    pub fn is_done(&self) -> bool {
+impl ResponseDecoder for ChatDecoder {
+    fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Returns true once the model has ended its answer, even if more chunks follow.
-    pub fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// Decodes the data of one event. Ignores unknown fields.
-    ///
-    /// # Errors
-    ///
-    /// Returns the server's error, or [`ModelError::Protocol`] if the data is not JSON.
-    pub fn decode_event(
-        &mut self,
-        data: &str,
-        out: &mut Vec<ResponseDelta>,
-    ) -> Result<(), ModelError> {
+    fn decode_event(&mut self, data: &str, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         if data.trim() == "[DONE]" {
             return self.finish(out);
         }
@@ -76,12 +67,7 @@ impl ChatDecoder {
         self.decode_chunk(&chunk, "delta", out)
     }
 
-    /// Decodes a complete (not streamed) answer.
-    ///
-    /// # Errors
-    ///
-    /// The same as for [`event`](Self::decode_event).
-    pub fn answer(
+    fn decode_answer(
         &mut self,
         answer: &Value,
         out: &mut Vec<ResponseDelta>,
@@ -90,12 +76,7 @@ impl ChatDecoder {
         self.finish(out)
     }
 
-    /// Ends the answer.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ModelError::BrokenOff`] if the model had not ended the answer.
-    pub fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
+    fn finish(&mut self, out: &mut Vec<ResponseDelta>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
@@ -106,7 +87,9 @@ impl ChatDecoder {
         self.done = true;
         Ok(())
     }
+}
 
+impl ChatDecoder {
     fn stop_reason(&self, reason: &str) -> StopReason {
         let called = self.calls.iter().any(|call| call.started);
         match reason {

@@ -11,28 +11,69 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub use self::decode::AnthropicDecoder;
-use crate::limits::THINKING_TOKENS_MIN;
+use self::decode::AnthropicDecoder;
+use super::{AnswerDelivery, ModelProtocol, ModelService, ResponseDecoder};
+use crate::limits::{OUTPUT_TOKENS_DEFAULT, THINKING_TOKENS_MIN};
 use crate::message::{AssistantPart, ToolResult};
 use crate::request::{
     ModelRequest, PromptCaching, ResponseFormat, ThinkingMode, ToolChoice, ToolSpec,
 };
 use crate::turns::{NormalisedConversation, NormalisedTurn, arguments_to_send, effort_level};
 
-/// The version of the protocol, as sent in its header.
-pub const VERSION: &str = "2023-06-01";
-
 /// The tool whose arguments are a structured answer.
-pub const STRUCTURED_OUTPUT: &str = "structured_output";
+const STRUCTURED_OUTPUT: &str = "structured_output";
+
+/// The Messages API.
+pub(super) struct AnthropicProtocol;
+
+impl ModelProtocol for AnthropicProtocol {
+    fn service(&self) -> ModelService {
+        ModelService::Anthropic
+    }
+
+    fn service_name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    /// The base URL is usually given without the version, unlike those of other services.
+    fn api_path(&self, base_path: &str) -> String {
+        format!("{}/v1/messages", base_path.strip_suffix("/v1").unwrap_or(base_path))
+    }
+
+    fn fixed_headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn key_header(&self, key: &str) -> (&'static str, String) {
+        ("x-api-key", key.to_owned())
+    }
+
+    fn request_body(
+        &self,
+        request: &ModelRequest<'_>,
+        output_tokens_max: Option<u32>,
+        delivery: AnswerDelivery,
+    ) -> Value {
+        build_body(request, output_tokens_max.unwrap_or(OUTPUT_TOKENS_DEFAULT), delivery)
+    }
+
+    fn new_decoder(&self, request: &ModelRequest<'_>) -> Box<dyn ResponseDecoder> {
+        Box::new(AnthropicDecoder::new(request))
+    }
+}
 
 /// Builds the body of a request. `output_tokens_max` is the model's limit, for requests that set
 /// none.
-pub fn body(request: &ModelRequest<'_>, output_tokens_max: u32, stream: bool) -> Value {
+fn build_body(
+    request: &ModelRequest<'_>,
+    output_tokens_max: u32,
+    delivery: AnswerDelivery,
+) -> Value {
     let conversation = NormalisedConversation::from_messages(request.messages);
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.model));
     add_budget(&mut body, request, output_tokens_max);
-    body.insert("stream".into(), json!(stream));
+    body.insert("stream".into(), json!(delivery == AnswerDelivery::Streamed));
     let system = system_blocks(&conversation, request.caching);
     if !system.is_empty() {
         body.insert("system".into(), Value::Array(system));
