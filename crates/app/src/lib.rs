@@ -6,10 +6,12 @@
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use repertoire_agent::{RunOptions, System};
-//! use repertoire::{Driver, Store};
+//! use repertoire::{ConversationDriver, ConversationStore};
 //!
-//! let driver = Driver::new(System::builder(), Store::new("conversations"))?;
-//! let report = driver.send("default", "What is in this folder?", RunOptions::default()).await?;
+//! let driver = ConversationDriver::new(System::builder(), ConversationStore::new("conversations"))?;
+//! let report = driver
+//!     .send_prompt("default", "What is in this folder?", RunOptions::default())
+//!     .await?;
 //! println!("{} (go on with {})", report.text, report.conversation);
 //! # Ok(())
 //! # }

@@ -18,16 +18,17 @@
 //! ```no_run
 //! use futures_util::StreamExt;
 //! use repertoire_model::{
-//!     Assembler, Client, Endpoint, Endpoints, Error, Message, ModelName, Provider, Request, Response, Timeouts,
+//!     CallTimeouts, ModelClient, ModelEndpoint, ModelEndpoints, ModelError, ModelMessage, ModelName,
+//!     ModelProvider, ModelRequest, ModelResponse, ResponseAssembler,
 //! };
 //!
-//! async fn ask(model: &ModelName, question: &str) -> Result<Option<Response>, Error> {
-//!     let local = Endpoint { base_url: "http://127.0.0.1:11434/v1".to_owned(), key: None };
-//!     let endpoints = Endpoints { compat: Some(local), ..Endpoints::default() };
-//!     let client = Client::new(endpoints, Timeouts::default());
-//!     let messages = [Message::user(question)];
-//!     let mut answer = client.stream(&Request::new(model, &messages));
-//!     let mut assembler = Assembler::default();
+//! async fn ask(model: &ModelName, question: &str) -> Result<Option<ModelResponse>, ModelError> {
+//!     let local = ModelEndpoint { base_url: "http://127.0.0.1:11434/v1".to_owned(), key: None };
+//!     let endpoints = ModelEndpoints { compat: Some(local), ..ModelEndpoints::default() };
+//!     let client = ModelClient::new(endpoints, CallTimeouts::default());
+//!     let messages = [ModelMessage::user(question)];
+//!     let mut answer = client.stream(&ModelRequest::new(model, &messages));
+//!     let mut assembler = ResponseAssembler::default();
 //!     while let Some(delta) = answer.next().await {
 //!         assembler.push(&delta?);
 //!     }

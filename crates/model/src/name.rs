@@ -48,7 +48,7 @@ impl fmt::Display for ModelService {
 /// let name: ModelName = "compat/qwen3:8b".parse()?;
 /// assert_eq!((name.service, name.model.as_str()), (ModelService::Compat, "qwen3:8b"));
 /// assert!("qwen3".parse::<ModelName>().is_err());
-/// # Ok::<(), repertoire_model::name::BadModelName>(())
+/// # Ok::<(), repertoire_model::name::ModelNameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelName {
