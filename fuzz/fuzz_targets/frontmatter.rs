@@ -3,15 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use repertoire_skill::load::load;
-use repertoire_skill::skill::Origin;
+use repertoire_skill::load::load_skill;
+use repertoire_skill::skill::SkillOrigin;
 use repertoire_skill::write::to_markdown;
 use repertoire_text::{Limits, Source, Span, diagnostic::apply_edits};
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     let limits = Limits::default();
-    let read = |text: &str| load(Source::new("a/SKILL.md", text), Origin::file("a/SKILL.md"), &limits);
+    let read = |text: &str| load_skill(Source::new("a/SKILL.md", text), SkillOrigin::from_file("a/SKILL.md"), &limits);
     let loaded = read(&text);
     for found in &loaded.diagnostics {
         let Span { start, end } = found.span.unwrap_or_default();

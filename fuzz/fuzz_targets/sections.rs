@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use pulldown_cmark::{Options, Parser};
-use repertoire_skill::load::{MissingDescription, load_with};
-use repertoire_skill::skill::Origin;
+use repertoire_skill::load::{MissingDescription, load_skill_with};
+use repertoire_skill::skill::SkillOrigin;
 use repertoire_text::{Limits, Source};
 
 fuzz_target!(|data: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     let text = format!("---\nname: a\n---\n{body}");
     let source = Source::new("a/SKILL.md", text);
     let missing = MissingDescription::FirstParagraph;
-    let loaded = load_with(source, Origin::file("a/SKILL.md"), &Limits::default(), missing);
+    let loaded = load_skill_with(source, SkillOrigin::from_file("a/SKILL.md"), &Limits::default(), missing);
     if let Some(skill) = loaded.skill {
         assert!(!skill.description.is_empty());
         assert!(body.ends_with(skill.body()));

@@ -1,4 +1,4 @@
-//! Agents: the turn loop and its middleware, tools, permissions, the sandbox, sub-agents, and
+//! Agents: the turn loop and its middleware, tools, permissions, sub-agents, and
 //! backends that delegate runs to external agents.
 //!
 //! # A tour

@@ -5,8 +5,8 @@
 //! [`advance_run`] computes the state that follows from a report. The instructions for an agent at each point are a
 //! [`StepView`], which [`render`] turns into XML, text or JSON.
 //!
-//! Everything here is a function over values: no clock, no process, no model, and no disk access except reading a
-//! skill's folder. The caller stores the state and runs the commands of declared checks.
+//! Everything but [`driver`] is a function over values: no clock, no process, no model, and no disk access except reading
+//! a skill's folder. [`driver`] stores runs and runs the commands of declared checks.
 //!
 //! # Example
 //!
@@ -19,23 +19,24 @@
 //! use repertoire_flow::state::{WorkflowRunId, WorkflowRunState, WorkflowRunStatus};
 //! use repertoire_flow::step::{StepAddressing, build_view};
 //! use repertoire_flow::workflow::{
-//!     Arg, Decide, FORMAT, Gate, Outcome, Reverify, Severity, StepDef, Workflow,
+//!     Decide, FORMAT, Gate, ItemSeverity, ReverifyMode, StepDef, Workflow, WorkflowOutcome,
+//!     WorkflowParameter,
 //! };
 //! use repertoire_flow::{CheckedWorkflow, advance_run, items, render, start};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut gate =
-//!     StepDef::new("gate", "Gate").advance_run([(Outcome::Ok, "end"), (Outcome::Fail, "write")]);
+//! let mut gate = StepDef::new("gate", "Gate")
+//!     .next([(WorkflowOutcome::Ok, "end"), (WorkflowOutcome::Fail, "write")]);
 //! gate.decide = Decide::Gate(Gate {
 //!     name: "Release notes".into(),
 //!     reviews: vec!["review".into()],
-//!     banner: Some("Look at the notes as if somebody else had written them.".into()),
+//!     banner: Some("Review the notes as if another author had written them.".into()),
 //!     stop: Some("Nothing is published before this gate is passed.".into()),
-//!     schedule: vec![Severity::Could, Severity::Must],
-//!     reverify: Some(Reverify::Fresh),
+//!     schedule: vec![ItemSeverity::Could, ItemSeverity::Must],
+//!     reverify: Some(ReverifyMode::Fresh),
 //!     ..Gate::default()
 //! });
-//! let version = Arg { required: true, ..Arg::default() };
+//! let version = WorkflowParameter { required: true, ..WorkflowParameter::default() };
 //! let workflow = Workflow {
 //!     format: FORMAT,
 //!     name: "release-notes".into(),
@@ -43,10 +44,10 @@
 //!     steps: vec![
 //!         StepDef::new("write", "Write the notes")
 //!             .action("Write the release notes of {{ version }}.")
-//!             .advance_run("review"),
+//!             .next("review"),
 //!         StepDef::new("review", "Review the notes")
-//!             .action("Make an item of every change; then look whether the notes name it.")
-//!             .advance_run("gate"),
+//!             .action("Make an item of every change; then check that the notes name it.")
+//!             .next("gate"),
 //!         gate,
 //!     ],
 //!     ..Workflow::default()
@@ -58,30 +59,31 @@
 //! let mut run = start(&flow, WorkflowRunId::new("notes-1"), &given)?;
 //!
 //! // The instructions for an agent at this point.
-//! let told = render::render_text(&build_view(&flow, &run, &StepAddressing::Run)?);
-//! assert!(told.contains("Write the release notes of 1.2."));
+//! let text = render::render_text(&build_view(&flow, &run, &StepAddressing::Run)?);
+//! assert!(text.contains("Write the release notes of 1.2."));
 //!
-//! let record = |run: &WorkflowRunState, text: &str| -> Result<WorkflowRunState, Box<dyn std::error::Error>> {
+//! let record = |run: &WorkflowRunState, text: &str| -> Result<_, Box<dyn std::error::Error>> {
 //!     let (items, checks) = (items::parse_items(text)?, Vec::new());
-//!     Ok(advance_run(&flow, run, &EngineInput::now(EngineAction::Record { gate: None, items, checks }))?)
+//!     let input = EngineInput::about_now(EngineAction::Record { gate: None, items, checks });
+//!     Ok(advance_run(&flow, run, &input)?)
 //! };
-//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::leave_with("ok"))?;
 //! run = record(&run, r#"{"id": "C1", "check": "--json is named", "severity": "MUST"}"#)?;
-//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::leave_with("ok"))?;
 //!
 //! // The item has no verdict yet, so the gate does not let the run pass, whatever is reported.
-//! assert!(advance_run(&flow, &run, &EngineInput::leave("ok")).is_err());
+//! assert!(advance_run(&flow, &run, &EngineInput::leave_with("ok")).is_err());
 //!
 //! // The item fails, and the run goes back to the step that repairs.
 //! run = record(&run, "C1=FAIL: --json is not named")?;
-//! run = advance_run(&flow, &run, &EngineInput::done())?;
-//! assert_eq!((run.step.as_str(), run.iteration(&"gate".into())), ("write", 2));
+//! run = advance_run(&flow, &run, &EngineInput::leave_step())?;
+//! assert_eq!((run.step.as_str(), run.review_iteration(&"gate".into())), ("write", 2));
 //!
 //! // In the second iteration every item is open again; this time it passes.
-//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::leave_with("ok"))?;
 //! run = record(&run, "C1=PASS")?;
-//! run = advance_run(&flow, &run, &EngineInput::leave("ok"))?;
-//! run = advance_run(&flow, &run, &EngineInput::done())?;
+//! run = advance_run(&flow, &run, &EngineInput::leave_with("ok"))?;
+//! run = advance_run(&flow, &run, &EngineInput::leave_step())?;
 //! assert_eq!(run.status, WorkflowRunStatus::Done);
 //! # Ok(())
 //! # }

@@ -1,9 +1,11 @@
-//! GitHub integration: reading events ([`event`]), deciding whether they trigger work ([`trigger`])
-//! and who may ask for it ([`actor`]), sanitising untrusted text ([`untrusted`]), and calling the
-//! API ([`client`]).
+//! GitHub integration: from an event to work on a branch, and back to a comment.
 //!
-//! Everything except the client is a pure function over values. Nothing here depends on skills,
-//! agents or runs.
+//! - [`event`] reads an event, [`trigger`] decides whether it triggers work, and [`actor`] who may ask for it.
+//! - [`untrusted`] sanitises text of contributors, and [`client`] calls the API.
+//! - [`mode`] chooses how to respond, [`run`] does the work, [`publish`] and [`automerge`] deliver it, and [`tracking`]
+//!   reports it.
+//!
+//! `actor`, `event`, `trigger` and `untrusted` are pure functions over values.
 
 pub mod actor;
 pub mod automerge;

@@ -39,7 +39,7 @@
 //! let done = Payload::RunCompleted { summary: "nothing to do".into(), head: None };
 //! let run = journal.append(&claimed.lease, vec![done]).await?;
 //! assert_eq!(run.status, RunStatus::Completed);
-//! assert!(journal.replay(&run.id).await?.differences.is_empty());
+//! assert!(journal.replay_run(&run.id).await?.differences.is_empty());
 //! # journal.close().await;
 //! # Ok(())
 //! # }

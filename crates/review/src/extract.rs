@@ -8,15 +8,15 @@
 //! files that its sections refer to. It never fails: anything unusual, truncated or unreachable becomes a diagnostic.
 //!
 //! ```
-//! use repertoire_skill::load_skill::load_skill;
-//! use repertoire_review::extract_review_skill::{ReviewSeverity, extract_review_skill, to_yaml};
+//! use repertoire_skill::load::load_skill;
+//! use repertoire_review::extract::{ReviewSeverity, extract_review_skill, to_yaml};
 //! use repertoire_skill::skill::SkillOrigin;
 //! use repertoire_text::{Limits, Source};
 //!
 //! let text = "---\nname: reviewing-security\ndescription: Finds holes.\n---\n\
 //!             ## Categories Checked\n\n**Injection (Critical):**\n- SQL from `+`\n";
 //! let file = "reviewing-security/SKILL.md";
-//! let loaded = load_skill(Source::new(file, text), SkillOrigin::file(file), &Limits::default());
+//! let loaded = load_skill(Source::new(file, text), SkillOrigin::from_file(file), &Limits::default());
 //! let found = extract_review_skill(&loaded.skill.unwrap(), "reviewing-security");
 //!
 //! assert_eq!(found.skill.primary_agent.as_deref(), Some("security-agent"));

@@ -191,7 +191,7 @@ pub struct ValidationRules {
 ///
 /// let lineup = builtin_lineup(ReviewSubject::Code);
 /// assert!(check_lineup(&lineup).is_empty());
-/// assert_eq!(lineup.planned(ReviewDepth::Quick).iter().map(|phase| phase.calls).sum::<u32>(), 7);
+/// assert_eq!(lineup.planned_phases(ReviewDepth::Quick).iter().map(|phase| phase.calls).sum::<u32>(), 7);
 /// ```
 pub fn builtin_lineup(subject: ReviewSubject) -> ReviewLineup {
     let file = match subject {

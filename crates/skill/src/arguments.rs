@@ -56,7 +56,7 @@ pub struct SubstitutedBody {
 ///
 /// ```
 /// use repertoire_skill::arguments::{PlaceholderValues, substitute_arguments};
-/// let values = PlaceholderValues { arguments: "42 'two words'", ..Values::default() };
+/// let values = PlaceholderValues { arguments: "42 'two words'", ..PlaceholderValues::default() };
 /// assert_eq!(substitute_arguments("Fix $1: $2.", &values).text, "Fix 42: two words.");
 /// assert_eq!(substitute_arguments("Fix it.", &values).text, "Fix it.\n\nARGUMENTS: 42 'two words'");
 /// ```

@@ -22,8 +22,8 @@
 //!
 //! ```
 //! use camino::Utf8PathBuf;
-//! use repertoire_skill::activate_skill::{DiscoveryRequest as Activate, activate_skill};
-//! use repertoire_skill::discover_catalog::{DiscoveryRequest, discover_catalog};
+//! use repertoire_skill::activate::{ActivationRequest, activate_skill};
+//! use repertoire_skill::discover::{DiscoveryRequest, discover_catalog};
 //! use repertoire_skill::profile::{SearchDirectories, ProfileId};
 //! use repertoire_skill::render::skill_content::skill_content;
 //! use repertoire_skill::trust::TrustLevel;
@@ -46,7 +46,7 @@
 //! assert_eq!(entry.skill.description, "Greets. Use when: somebody arrives.");
 //! assert_eq!(catalog.diagnostics()[0].code.id, "RS030");
 //!
-//! let request = Activate { arguments: "Ada", ..Activate::default() };
+//! let request = ActivationRequest { arguments: "Ada", ..ActivationRequest::default() };
 //! assert!(skill_content(&activate_skill(entry, &request)).contains("Say hello to Ada."));
 //! # Ok(())
 //! # }

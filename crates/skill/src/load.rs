@@ -46,11 +46,11 @@ pub struct SkillLoadResult {
 /// Reads a text that was found at `origin`.
 ///
 /// ```
-/// use repertoire_skill::{load_skill::load_skill, skill::SkillOrigin};
+/// use repertoire_skill::{load::load_skill, skill::SkillOrigin};
 /// use repertoire_text::{Limits, Source};
 ///
 /// let text = "---\nname: pdf\ndescription: Fills forms. Use when a PDF has fields.\n---\nBody.\n";
-/// let loaded = load_skill(Source::new("pdf/SKILL.md", text), SkillOrigin::file("pdf/SKILL.md"), &Limits::default());
+/// let loaded = load_skill(Source::new("pdf/SKILL.md", text), SkillOrigin::from_file("pdf/SKILL.md"), &Limits::default());
 /// assert_eq!(loaded.skill.unwrap().body(), "Body.\n");
 /// assert!(loaded.diagnostics.is_empty());
 /// ```

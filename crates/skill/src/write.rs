@@ -10,11 +10,11 @@ use crate::skill::Skill;
 /// Renders the skill as Markdown with block-style frontmatter.
 ///
 /// ```
-/// use repertoire_skill::{load_skill::load_skill, skill::SkillOrigin, write::to_markdown};
+/// use repertoire_skill::{load::load_skill, skill::SkillOrigin, write::to_markdown};
 /// use repertoire_text::{Limits, Source};
 ///
 /// let text = "---\nname: pdf\nx: {a: [1, 'b']}\ndescription: \"d\"\n---\n\nBody.\n";
-/// let loaded = load_skill(Source::new("pdf/SKILL.md", text), SkillOrigin::file("pdf/SKILL.md"), &Limits::default());
+/// let loaded = load_skill(Source::new("pdf/SKILL.md", text), SkillOrigin::from_file("pdf/SKILL.md"), &Limits::default());
 /// assert_eq!(
 ///     to_markdown(&loaded.skill.unwrap()),
 ///     "---\nname: pdf\nx:\n  a:\n    - 1\n    - \"b\"\ndescription: \"d\"\n---\n\nBody.\n",

@@ -154,50 +154,49 @@ fn pages_are_written_where_the_command_stands() {
 #[test]
 fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
     assert_snapshot!(Workspace::new().rep("--help"), @r#"
-    Skills for AI agents: find them, check them, hand them over
+    Find, check and serve skills for AI agents
 
     Usage: rep [OPTIONS] <COMMAND>
 
     Commands:
-      demo           Walk through what Repertoire does, in a temporary folder
-      list           List skills by root, with those that are shadowed or broken [alias: ls]
-      show           Show everything known about a skill
-      match          Pick the skills that a task needs, and say why
+      demo           Walk through the main features in a temporary folder
+      list           List skills by root, including shadowed and broken ones [alias: ls]
+      show           Show all details of a skill
+      match          Pick the skills that a task needs, and explain why
       read           Print skills for an agent to read
-      lint           Check skills, and mend what is certain
+      lint           Check skills, and apply safe fixes
       eval           Measure how well skills are picked for labelled queries
       sync           Write the list of skills into AGENTS.md
       to-prompt      Print the catalog for a system prompt
       props          Print a skill's properties as JSON
-      deps           Show which skills need which
-      new            Start a new skill
-      docs           Write documentation for the skills
-      trust          Trust a skill of a project or plugin, as it is now
-      run            Let an agent do a task, with the skills that it needs
-      chat           Talk with an agent
+      deps           Show the dependencies between skills
+      new            Create a new skill
+      docs           Generate documentation for the skills
+      trust          Trust the current version of a skill from a project or plugin
+      run            Have an agent do a task, with the skills that it needs
+      chat           Chat with an agent
       exec           Execute one skill or sub-agent
       agents         List agents, or show one
-      tools          List the tools that agents have
-      conversations  List conversations that can be resumed, or remove one
-      review         Review a change: agents find, the engine checks, and nothing is said when it is
-                     clean
-      workflow       Follow workflows: steps, reviews and gates that the engine enforces [alias: wf]
-      plan           Follow plans: check lists that agents work through
-      github         Answer what happens on GitHub, or say what would happen
-      verify         Run the declared checks, and say what is wrong and what to mend first
-      runs           List runs, show one, and tell it what to do
-      events         Print what happened, one line an event
-      replay         Fold the events of runs anew, and compare
-      memory         What went wrong here before, and what helped
-      dlq            What could not be handled and waits for a person
-      metrics        Print figures for Prometheus
-      daemon         Work on runs that wait in the queue, until told to stop
-      worker         Work on runs of a database that many hosts share
-      serve          Serve the page, the API and MCP over HTTP, on this machine
+      tools          List the tools available to agents
+      conversations  List conversations that can be resumed, or remove some
+      review         Review a change: agents report findings, the engine checks them
+      workflow       Run workflows: steps, reviews and gates that the engine enforces [alias: wf]
+      plan           Run plans: checklists that agents work through
+      github         Respond to GitHub events, or preview the response
+      verify         Run the declared checks, and report what failed and what to fix first
+      runs           List, show and control runs
+      events         Print events, one per line
+      replay         Rebuild runs from their events and report differences
+      memory         Show past failures of checks and the fixes that worked
+      dlq            List failed events that need a person (dead letters)
+      metrics        Print metrics in the Prometheus format
+      daemon         Work on queued runs until stopped
+      worker         Work on queued runs of a database that many hosts share
+      serve          Serve the web page, the API and MCP over HTTP on this machine
       mcp            Serve skills to one agent over MCP, on standard input and output
-      setup          Put `rep mcp` into the configuration of an agent, check it, or take it out
-      doctor         Explain what an agent would see, what it would not, and why
-      config         Print the configuration and where each value came from
+      setup          Add `rep mcp` to an agent's configuration, check it, or remove it
+      doctor         Explain which skills an agent would see, which it would not, and why
+      config         Print the configuration and the origin of each value
       completions    Print completions for a shell
       man            Print the manual page
 
@@ -206,11 +205,11 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       -V, --version  Print version
 
     Options of every command:
-          --profile <PROFILE>  Whose order of folders, names and rules to follow [possible values:
+          --profile <PROFILE>  Emulate this agent's search paths, names and rules [possible values:
                                repertoire, agentskills, openskills, claude, codex, gemini]
           --root <DIR>         Search this folder too, before all others (may be repeated)
-          --consent <DIGEST>   Agree to the settings of the project that start programs, if this is
-                               their digest; see `rep trust --project`
+          --consent <DIGEST>   Agree to the project's settings that start programs, if they have this
+                               digest (may be repeated); see `rep trust --project`
           --json               Print JSON
           --color <WHEN>       When to use colour [default: auto] [possible values: auto, always, never]
       -C <DIR>                 Work as if started in this folder

@@ -23,7 +23,15 @@ mod tests {
     #[test]
     fn the_schema_describes_every_part_by_name() {
         let schema = record_schema().to_value();
-        let parts = ["Reported", "Insight", "Call", "LineRange", "Phase", "Fix", "ModelTier"];
+        let parts = [
+            "ReportedFinding",
+            "ReviewInsight",
+            "ReviewCall",
+            "LineRange",
+            "Phase",
+            "FindingFix",
+            "ModelTier",
+        ];
         for part in parts {
             assert!(schema["$defs"][part].is_object(), "{part}");
         }

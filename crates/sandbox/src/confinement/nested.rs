@@ -69,9 +69,10 @@ pub(super) fn belongs_to_worktree(path: &Path) -> bool {
 }
 
 fn parts_of(path: &Path) -> Vec<PathBuf> {
-    match path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(GIT)) {
-        true => GIT_PARTS.iter().map(|part| path.join(part)).collect(),
-        false => vec![path.to_owned()],
+    if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(GIT)) {
+        GIT_PARTS.iter().map(|part| path.join(part)).collect()
+    } else {
+        vec![path.to_owned()]
     }
 }
 

@@ -304,9 +304,10 @@ impl SnapshotCheck<'_> {
             Err(error) if is_missing(&error) => return None,
             Err(error) => return Some(ProtectedPathOutcome::Failed(error.to_string())),
         };
-        let is_inert = match name.eq_ignore_ascii_case(GIT) {
-            true => is_inert_repository(&parent, name),
-            false => is_inert_part(&parent, name),
+        let is_inert = if name.eq_ignore_ascii_case(GIT) {
+            is_inert_repository(&parent, name)
+        } else {
+            is_inert_part(&parent, name)
         };
         if is_inert {
             return None;

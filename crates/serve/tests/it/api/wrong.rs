@@ -86,7 +86,7 @@ async fn the_document_allows_what_the_server_takes() {
     let served = Field::with_skills().serve().await;
     let document = served.get("/api/v1/openapi.json").await.ok();
     let schemas = &document["components"]["schemas"];
-    assert_eq!(schemas["Steer"]["properties"]["note"]["pattern"], r"\S");
+    assert_eq!(schemas["SteerRequest"]["properties"]["note"]["pattern"], r"\S");
     let list = &document["paths"]["/api/v1/budgets"]["get"]["parameters"];
     let agent = list.as_array().unwrap().iter().find(|one| one["name"] == "agent").unwrap();
     assert_eq!(agent["schema"]["enum"], json!(["claude", "codex", "copilot"]), "{agent}");
