@@ -43,6 +43,14 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             "a repository in a folder without one stays if git runs nothing for it",
             new_repository_of_the_work_folder,
         ),
+        everywhere(
+            "a bare repository runs nothing that a command planted, whether it existed or not",
+            bare_repositories_run_nothing_planted,
+        ),
+        everywhere(
+            "a linked worktree reads no configuration that a command planted",
+            linked_worktrees_keep_their_pointers,
+        ),
         everywhere("no setuid or setgid file is left behind", no_setuid_file_is_left),
         everywhere("git works in a shared repository", git_works_in_a_shared_repository),
         everywhere(
@@ -287,6 +295,48 @@ fn new_repository_of_the_work_folder(scene: &Scene) {
     std::fs::remove_dir_all(scene.path("project/.git")).unwrap();
     let ran = commands(scene, &["git init -q . && git config core.fsmonitor evil"]);
     assert!(!scene.exists("project/.git"), "{ran:?}");
+}
+
+fn bare_repositories_run_nothing_planted(scene: &Scene) {
+    scene.git("project", &["init", "--quiet", "--bare", "there.git"]);
+    let config = scene.read("project/there.git/config");
+    let ran = commands(
+        scene,
+        &["for r in plain changed hooked; do git init -q --bare $r.git; done
+           printf '[core]\\n\\tfsmonitor = evil\\n' >> changed.git/config
+           printf '[core]\\n\\tfsmonitor = evil\\n' >> there.git/config
+           for r in hooked there; do mkdir -p $r.git/hooks; echo evil > $r.git/hooks/post-update; done
+           mkdir pointer; cp plain.git/HEAD pointer; echo ../changed.git > pointer/commondir; touch worked"],
+    );
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert!(scene.exists("project/plain.git/HEAD"), "ordinary work goes on: {ran:?}");
+    assert_eq!(scene.read("project/there.git/config"), config, "{ran:?}");
+    let changed = scene.read("project/changed.git/config").unwrap_or_default();
+    assert!(!changed.contains("evil"), "{ran:?}");
+    for path in ["hooked.git/hooks/post-update", "there.git/hooks/post-update", "pointer/commondir"]
+    {
+        assert!(!scene.exists(&format!("project/{path}")), "{path}: {ran:?}");
+    }
+}
+
+fn linked_worktrees_keep_their_pointers(scene: &Scene) {
+    let marker = scene.path("outside/ran");
+    let linked = scene.path("outside/linked");
+    scene.git("project", &["worktree", "add", "--quiet", "--detach", linked.as_str()]);
+    let pointer = scene.read("project/.git/worktrees/linked/commondir");
+    let plant = format!(
+        "git init -q elsewhere; mv elsewhere/.git parts
+         printf '[core]\\n\\tfsmonitor = touch {marker}; false\\n' >> parts/config
+         printf '[core]\\n\\tfsmonitor = touch {marker}; false\\n' > .git/worktrees/linked/config.worktree
+         git config extensions.worktreeConfig true; echo ../../../parts > .git/worktrees/linked/commondir
+         touch worked"
+    );
+    let ran = commands(scene, &[&plant]);
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert_eq!(scene.read("project/.git/worktrees/linked/commondir"), pointer, "{ran:?}");
+    assert!(!scene.exists("project/.git/worktrees/linked/config.worktree"), "{ran:?}");
+    scene.git("outside/linked", &["status", "--short"]);
+    assert!(!scene.exists("outside/ran"), "the user's git ran it: {ran:?}");
 }
 
 fn no_setuid_file_is_left(scene: &Scene) {
