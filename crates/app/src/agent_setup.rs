@@ -24,7 +24,6 @@ use repertoire_skill::name::nearest_name;
 use repertoire_text::clock::SystemClock;
 use repertoire_text::repository;
 
-use crate::config::parse_duration;
 use crate::context::AppContext;
 use crate::conversation::{
     ConversationDriver, ConversationStore, ConversationStoreError, OpenConversation,
@@ -32,6 +31,7 @@ use crate::conversation::{
 use crate::error::AppError;
 use crate::permission_rules::{KnownTools, parse_rules};
 use crate::usage::SkillUse;
+use repertoire_text::duration::parse_duration;
 
 mod backends;
 mod sandbox;

@@ -9,7 +9,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_github::base::BaseCheckout;
@@ -21,6 +20,7 @@ use repertoire_skill::name::nearest_name;
 use repertoire_skill::profile::{ProfileId, Root, SearchDirectories};
 use repertoire_skill::skill::{ContentDigest, Scope};
 use repertoire_skill::trust::{TrustLock, TrustLockError};
+use repertoire_text::duration::parse_duration;
 use repertoire_text::{TextPosition, fs};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -881,25 +881,6 @@ fn size_of(value: &Value) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Parses a time such as `90s`, `10m`, `1h` or `500ms`. A bare number is in seconds.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("write a time as 90s, 10m or 1h".to_owned()),
-    };
-    let number: u64 =
-        digits.trim().parse().map_err(|_| "write a time as 90s, 10m or 1h".to_owned())?;
-    match number.checked_mul(factor) {
-        Some(ms) if ms > 0 => Ok(Duration::from_millis(ms)),
-        _ => Err("a time must be more than nothing, and less than ages".to_owned()),
-    }
-}
-
 fn profile_of(word: &str) -> Option<ProfileId> {
     ProfileId::ALL.iter().copied().find(|id| id.as_str() == word)
 }
@@ -1021,16 +1002,6 @@ mod tests {
             load(&[("repertoire.toml", text)], &[]).unwrap().selection_settings().max_skills,
             7
         );
-    }
-
-    #[test]
-    fn times_are_written_with_their_unit() {
-        assert_eq!(parse_duration("10m"), Ok(Duration::from_secs(600)));
-        assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
-        for wrong in ["", "0s", "soon", "10d", "99999999999999999h", "-1s"] {
-            assert!(parse_duration(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

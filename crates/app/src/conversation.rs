@@ -5,6 +5,7 @@
 //! appended to a log as they come. So a crash loses only the answer in progress; the next run gets
 //! what happened since the last write from the log.
 
+use repertoire_text::layout::one_line;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
@@ -227,7 +228,7 @@ impl OpenConversation {
         if head.first.is_empty() {
             // Piped input beside a task is material, not part of the title.
             let task = prompt.split("<stdin>").next().filter(|task| !task.trim().is_empty());
-            let words = task.unwrap_or(prompt).split_whitespace().collect::<Vec<_>>().join(" ");
+            let words = one_line(task.unwrap_or(prompt));
             head.first = words.chars().take(FIRST_WORDS_CHARS_MAX).collect();
         }
         head.turns = head.turns.saturating_add(1);

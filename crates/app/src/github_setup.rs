@@ -8,9 +8,9 @@ use repertoire_github::run::{ContinuousSettings, GitHubRunSettings, SandboxRequi
 use repertoire_github::tasks::TaskSource;
 use repertoire_skill::discover::discover_catalog;
 
-use crate::config::parse_duration;
 use crate::context::AppContext;
 use crate::error::AppError;
+use repertoire_text::duration::parse_duration;
 
 /// The trust in the skills of the working folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

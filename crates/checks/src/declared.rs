@@ -19,7 +19,6 @@ mod notes;
 mod output;
 mod run;
 mod schedule;
-pub mod time;
 mod validate;
 mod variables;
 
@@ -35,7 +34,7 @@ pub struct CheckDefinition {
     /// A bash command line.
     pub command: String,
     /// The timeout of each attempt.
-    #[serde(default = "usual_timeout", with = "time")]
+    #[serde(default = "usual_timeout", with = "repertoire_text::duration")]
     pub timeout: Duration,
     /// True if the check has to pass.
     #[serde(default = "yes")]

@@ -9,6 +9,7 @@
 //! Signatures find fixes that worked before. To decide if a failure is gone or new, fingerprints
 //! are compared, which include the location.
 
+use repertoire_text::layout::one_line;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -107,7 +108,7 @@ pub fn normalise_message(message: &str) -> String {
         let kind = KINDS.iter().find(|(name, _)| found.name(name).is_some());
         kind.map_or("", |(_, shown)| *shown).to_owned()
     });
-    same.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    one_line(&same).to_lowercase()
 }
 
 const KINDS: &[(&str, &str)] = &[

@@ -8,6 +8,7 @@ use crate::client::{ClientError, GitHubClient, NewPull, name};
 use crate::comment::{NeutraliseRules, neutralise_text, truncate_markdown};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use repertoire_model::ApiSecret;
+use repertoire_text::layout::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -179,7 +180,7 @@ pub async fn open_pull(
 ) -> Result<OpenedPull, PublishError> {
     check_name(what)?;
     let title = neutralise_text(words.title, rules);
-    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = one_line(title);
     let title = cut_line(&title);
     let theirs = neutralise_text(words.theirs.trim(), rules);
     let room = PULL_BODY_CHARS_MAX.saturating_sub(words.ours.chars().count() + 2);

@@ -5,6 +5,7 @@
 //! task is that of its source or a digest of its content, never a line number, so that editing a
 //! list does not mix up tasks.
 
+use repertoire_text::layout::one_line;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -88,7 +89,7 @@ impl QueuedTask {
 
     /// Returns the normalised text, to find duplicates.
     fn normalised_content(&self) -> String {
-        collapse_whitespace(&format!("{} {}", self.title, self.body)).to_lowercase()
+        one_line(&format!("{} {}", self.title, self.body)).to_lowercase()
     }
 }
 
@@ -164,14 +165,9 @@ pub fn order_tasks(
 
 /// Returns an id made of a digest of the content.
 fn content_id(source: TaskSource, content: &str) -> String {
-    let digest = Sha256::digest(collapse_whitespace(content).as_bytes());
+    let digest = Sha256::digest(one_line(content).as_bytes());
     let hex: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{hex}", source.as_str())
-}
-
-/// Replaces all white space by single spaces.
-fn collapse_whitespace(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Truncates a text with a note.

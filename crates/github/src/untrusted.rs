@@ -5,6 +5,7 @@
 //! is removed and counted. Visible text stays, whatever it says, inside a fence that ends only with
 //! a word its author could not know.
 
+use repertoire_text::layout::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -144,7 +145,7 @@ pub fn sanitise_code(text: &str) -> SanitisedText {
 /// Sanitises text of one line, such as a title, a branch or a file name: removes line breaks and
 /// hidden text, neutralises what a shell or Markdown could interpret, and truncates it.
 pub fn sanitise_line(text: &str) -> String {
-    let clean = join_lines(&sanitise_text(&join_lines(text)).text);
+    let clean = one_line(&sanitise_text(&one_line(text)).text);
     let mut out = String::new();
     let mut chars = clean.chars().peekable();
     while let Some(c) = chars.next() {
@@ -166,10 +167,6 @@ fn normalise_line_breaks(text: &str) -> String {
     let last = lines.len() - 1;
     lines[..last].iter_mut().for_each(|line| *line = line.trim_end_matches('\r'));
     lines.join("\n")
-}
-
-fn join_lines(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns [`sanitise_line`] in double quotes.

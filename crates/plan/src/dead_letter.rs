@@ -2,10 +2,11 @@
 //! person has to answer. Pure.
 
 use crate::document::TaskMark;
+use repertoire_checks::recover::RecoverAttempt;
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::letter::{LetterPriority, LetterSource};
-use repertoire_journal::{NewLetter, Run, RunStatus};
-use serde_json::{Value, json};
+use repertoire_journal::{FixOutcome, NewLetter, Run, RunStatus};
+use serde_json::json;
 
 use super::state::{PlanState, PlanStepEnd, PlanStepKind};
 use crate::limits::NAMES_SHOWN;
@@ -75,11 +76,11 @@ fn build_question(reason: &str, class: FailureClass, state: &PlanState) -> Strin
 fn describe_attempts(state: &PlanState) -> String {
     let works =
         state.history.iter().filter(|past| past.kind == PlanStepKind::Implementation).count();
-    let fixes =
-        state.history.iter().filter(|past| past.kind == PlanStepKind::Recovery).flat_map(|past| {
-            let attempts = past.result.get("attempts").and_then(Value::as_array);
-            attempts.into_iter().flatten().map(describe_attempt)
-        });
+    let fixes = state
+        .history
+        .iter()
+        .filter(|past| past.kind == PlanStepKind::Recovery)
+        .flat_map(|past| past.result.attempts.iter().map(describe_attempt));
     let fixes: Vec<String> = fixes.collect();
     let fixes = &fixes[fixes.len().saturating_sub(NAMES_SHOWN)..];
     let agents = match works {
@@ -94,7 +95,11 @@ fn describe_attempts(state: &PlanState) -> String {
     }
 }
 
-fn describe_attempt(attempt: &Value) -> String {
-    let text = |name: &str| attempt.get(name).and_then(Value::as_str).unwrap_or("?");
-    format!("{} {}", text("strategy"), text("outcome"))
+fn describe_attempt(attempt: &RecoverAttempt) -> String {
+    let outcome = match attempt.outcome {
+        FixOutcome::Worked => "worked",
+        FixOutcome::Failed => "failed",
+        FixOutcome::Unknown => "unknown",
+    };
+    format!("{} {outcome}", attempt.strategy.as_str())
 }

@@ -232,7 +232,7 @@ fn decide_at_end(state: &PlanState, plan: &PlanDocument) -> PlanDecision {
         return PlanDecision::Wait { reason };
     }
     // An answer changes nothing, so there is nothing to check.
-    if state.last_step().is_some_and(|past| past.is_ok() && past.result_flag("answered")) {
+    if state.last_step().is_some_and(|past| past.is_ok() && past.result.answered) {
         return PlanDecision::Complete;
     }
     match state.tasks.get(FINAL_TASK).map(|task| task.mark) {
@@ -267,7 +267,7 @@ pub fn conclude_step(state: &PlanState, request: &PlanRequest) -> Vec<Payload> {
         out.push(Payload::TaskMarked { task, mark: mark_word(mark).to_owned(), reason });
     }
     if past.kind == PlanStepKind::Review
-        && let Some(note) = past.result_text("learning").filter(|note| !note.trim().is_empty())
+        && let Some(note) = past.result.learning.as_deref().filter(|note| !note.trim().is_empty())
     {
         out.push(Payload::Learned { task: past.task.clone(), note: note.trim().to_owned() });
     }
@@ -321,7 +321,7 @@ fn mark_after_step(
         (PlanStepKind::Verification, _, StepOutcome::Ok) => {
             Some((task, TaskMark::Implemented, "implemented, and the checks are green".to_owned()))
         }
-        (PlanStepKind::Implementation, _, StepOutcome::Ok) if past.result_flag("answered") => {
+        (PlanStepKind::Implementation, _, StepOutcome::Ok) if past.result.answered => {
             Some((task, TaskMark::Reviewed, "answered; nothing was changed".to_owned()))
         }
         (PlanStepKind::Recovery, _, StepOutcome::Ok) => None,

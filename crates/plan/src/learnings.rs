@@ -4,6 +4,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
+use repertoire_text::layout::one_line;
 
 use crate::limits::{LEARNING_CHARS_MAX, LEARNINGS_BYTES_MAX};
 
@@ -48,7 +49,7 @@ impl LearningsFile {
         };
         let mut is_new = false;
         for note in notes {
-            let line = note.split_whitespace().collect::<Vec<_>>().join(" ");
+            let line = one_line(note);
             let line: String = line.chars().take(LEARNING_CHARS_MAX).collect();
             if !known.contains(&line) {
                 text.push_str(&format!("- {line}\n"));

@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use repertoire_journal::event::StepOutcome;
-use serde_json::Value;
 
 use super::state::{PastStep, PlanStepEnd, PlanStepKind, VerifiedAfter};
 
@@ -41,7 +40,7 @@ pub fn find_lesson(history: &[PastStep], review: bool) -> Option<ProvenLesson> {
             (PlanStepKind::Verification | PlanStepKind::Recovery, Some(_))
                 if is_red_for(past, last) =>
             {
-                let failures = parse_signatures(past.result.get("failures")?)?;
+                let failures = past.result.failures.clone().filter(|all| !all.is_empty())?;
                 return Some(ProvenLesson { failures, from: from?, to });
             }
             _ => return None,
@@ -71,17 +70,12 @@ fn is_void(past: &PastStep) -> bool {
     )
 }
 
-fn parse_signatures(value: &Value) -> Option<BTreeSet<String>> {
-    let all: BTreeSet<String> = serde_json::from_value(value.clone()).ok()?;
-    (!all.is_empty()).then_some(all)
-}
-
 #[cfg(test)]
 mod tests {
     use repertoire_journal::event::TaskRef;
-    use serde_json::json;
 
     use super::*;
+    use crate::step_result::PlanStepResult;
 
     /// Steps in short form: the kind, what it came after, and how it ended. The last one is in
     /// progress.
@@ -106,9 +100,12 @@ mod tests {
             let number = u32::try_from(at).unwrap();
             let result = match ended {
                 Some(PlanStepEnd::With(StepOutcome::Failed | StepOutcome::SentBack)) => {
-                    json!({ "failures": [format!("of {at}")] })
+                    PlanStepResult {
+                        failures: Some([format!("of {at}")].into()),
+                        ..PlanStepResult::default()
+                    }
                 }
-                _ => Value::Null,
+                _ => PlanStepResult::default(),
             };
             let (began_on, reason) = (Some(format!("c{at}")), None);
             PastStep { number, kind, after, task: about, began_on, ended, reason, result }

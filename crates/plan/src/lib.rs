@@ -22,6 +22,7 @@ pub mod request;
 mod runner;
 pub mod skills;
 pub mod state;
+pub mod step_result;
 pub mod verdict;
 pub mod watchdog;
 pub mod worktree_setup;
@@ -35,3 +36,4 @@ pub use runner::{
     deliver_work,
 };
 pub use state::PlanState;
+pub use step_result::{CheckResultSummary, PlanStepResult};

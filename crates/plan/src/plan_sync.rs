@@ -59,7 +59,7 @@ pub fn with_notes(text: &str, happened: &[Payload]) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = repertoire_text::layout::one_line(text);
     line.chars().take(NOTE_CHARS_MAX).collect()
 }
 

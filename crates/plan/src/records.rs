@@ -8,6 +8,7 @@ use repertoire_agent::AgentEvent;
 use repertoire_agent::event::{EventKind, EventSink};
 use repertoire_journal::{Run, RunStatus, Step};
 use repertoire_text::fs;
+use repertoire_text::layout::one_line;
 use serde_json::json;
 
 use crate::limits::STEP_LOG_BYTES_MAX;
@@ -243,5 +244,5 @@ fn format_duration(ms: u64) -> String {
 
 /// The text on one line, without table separators.
 fn table_cell(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    one_line(text).replace('|', "\\|")
 }

@@ -1,6 +1,7 @@
 //! The request of a plan run. Stored with the run, so that any worker can drive it.
 
 use camino::Utf8PathBuf;
+use repertoire_text::layout::one_line;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::TASK_LABEL_CHARS_MAX as TITLE_CHARS_MAX;
@@ -107,7 +108,7 @@ impl AdHocTask {
     /// A plan with this task only. The title is reduced to one line, so that it stays one task.
     pub fn to_plan(&self) -> String {
         let (title, _) = repertoire_text::invisible::removed(&self.title);
-        let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = one_line(title);
         let line: String = line.chars().take(TITLE_CHARS_MAX).collect();
         format!("- [ ] {}\n", if line.is_empty() { "What was asked for" } else { &line })
     }

@@ -8,6 +8,8 @@ use repertoire_journal::event::{StepOutcome, TaskRef};
 use repertoire_journal::{Event, Payload};
 use serde_json::Value;
 
+use crate::step_result::PlanStepResult;
+
 use crate::limits::{HISTORY_MAX, TASK_LABEL_CHARS_MAX};
 
 /// The id of the task to fix failed final checks, which is in no plan.
@@ -105,7 +107,7 @@ pub struct PastStep {
     /// `None` while it is in progress.
     pub ended: Option<PlanStepEnd>,
     pub reason: Option<String>,
-    pub result: Value,
+    pub result: PlanStepResult,
 }
 
 impl PastStep {
@@ -117,16 +119,6 @@ impl PastStep {
     /// Returns true if the step found something wrong with the work.
     pub fn is_bad(&self) -> bool {
         matches!(self.ended, Some(PlanStepEnd::With(StepOutcome::Failed | StepOutcome::SentBack)))
-    }
-
-    /// A text field of the result.
-    pub fn result_text(&self, name: &str) -> Option<&str> {
-        self.result.get(name)?.as_str()
-    }
-
-    /// A boolean field of the result.
-    pub fn result_flag(&self, name: &str) -> bool {
-        self.result.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 }
 
@@ -326,7 +318,7 @@ impl PlanState {
         }
         let after = detail.get("after").and_then(Value::as_str).and_then(VerifiedAfter::from_word);
         let (task, began_on) = (task.cloned(), head.cloned());
-        let (ended, reason, result) = (None, None, Value::Null);
+        let (ended, reason, result) = (None, None, PlanStepResult::default());
         self.history.push(PastStep { number, kind, after, task, began_on, ended, reason, result });
         if self.history.len() > HISTORY_MAX {
             self.history.remove(0);
@@ -344,7 +336,7 @@ impl PlanState {
         let Some(past) = self.history.iter_mut().find(|past| past.number == number) else { return };
         past.ended = Some(ended);
         past.reason = reason;
-        past.result = result.clone();
+        past.result = PlanStepResult::from_value(result);
         let past = past.clone();
         self.count_step(&past, head);
         let is_agent = past.kind.is_agent();
@@ -361,7 +353,7 @@ impl PlanState {
         }
         self.steering_told = 0;
         if past.is_bad() {
-            let said = past.result_text("notes").map(str::to_owned).or(past.reason.clone());
+            let said = past.result.notes.clone().or(past.reason.clone());
             self.notes = said.or(self.notes.take());
         } else if past.is_ok() && past.kind == PlanStepKind::Verification {
             self.notes = None;
@@ -387,8 +379,7 @@ impl PlanState {
         self.interruptions = 0;
         let Some(task) = &past.task else { return };
         let state = self.task_mut(task);
-        let is_attempt =
-            past.kind == PlanStepKind::Implementation && !past.result_flag("agent_failed");
+        let is_attempt = past.kind == PlanStepKind::Implementation && !past.result.agent_failed;
         state.attempts += u32::from(is_attempt);
         state.head = head.cloned().or(state.head.take());
     }

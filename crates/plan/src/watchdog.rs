@@ -77,10 +77,11 @@ const AGENT_FAILED: &str = "agent_failed";
 
 /// The agent repeatedly failed to run: no API key, no program, no permission.
 fn agent_failed(recent: &[&PastStep]) -> Option<WatchdogSignal> {
-    let mut works =
-        recent.iter().rev().filter(|past| past.kind.is_agent() && past.ended.is_some()).map(
-            |past| past.result_flag("agent_failed").then_some(past.reason.as_deref()).flatten(),
-        );
+    let mut works = recent
+        .iter()
+        .rev()
+        .filter(|past| past.kind.is_agent() && past.ended.is_some())
+        .map(|past| past.result.agent_failed.then_some(past.reason.as_deref()).flatten());
     let first = works.next()??;
     let same = 1 + works.take_while(|reason| *reason == Some(first)).count();
     (same >= IDLE_STEPS).then(|| WatchdogSignal {
@@ -94,7 +95,7 @@ fn same_failure(recent: &[&PastStep]) -> Option<WatchdogSignal> {
         .iter()
         .rev()
         .filter(|past| past.kind == PlanStepKind::Verification)
-        .map(|past| past.is_bad().then(|| past.result_text("failure")).flatten());
+        .map(|past| past.is_bad().then_some(past.result.failure.as_deref()).flatten());
     let first = prints.next()??;
     let same = 1 + prints.take_while(|print| *print == Some(first)).count();
     (same >= SAME_FAILURES).then(|| WatchdogSignal {
@@ -108,7 +109,7 @@ fn no_progress(recent: &[&PastStep]) -> Option<WatchdogSignal> {
         let works = recent.iter().rev().filter(|past| past.kind == PlanStepKind::Implementation);
         works.filter(|past| past.ended.is_some())
     };
-    let idle = works().take_while(|past| past.is_bad() && !past.result_flag("changed")).count();
+    let idle = works().take_while(|past| past.is_bad() && !past.result.changed).count();
     let reason = works().next().and_then(|past| past.reason.as_deref()).unwrap_or_default();
     (idle >= IDLE_STEPS).then(|| WatchdogSignal {
         name: "no_progress",
@@ -121,11 +122,11 @@ fn repeated_diff(recent: &[&PastStep]) -> Option<WatchdogSignal> {
     let mut works = recent
         .iter()
         .rev()
-        .filter(|past| past.kind == PlanStepKind::Implementation && past.result_flag("changed"));
+        .filter(|past| past.kind == PlanStepKind::Implementation && past.result.changed);
     let last = works.next()?;
-    let diff = last.result_text("diff")?;
+    let diff = last.result.diff.as_deref()?;
     let before =
-        works.find(|past| past.task == last.task && past.result_text("diff") == Some(diff))?;
+        works.find(|past| past.task == last.task && past.result.diff.as_deref() == Some(diff))?;
     Some(WatchdogSignal {
         name: "repeated_diff",
         evidence: format!(
@@ -140,7 +141,7 @@ fn malformed_output(recent: &[&PastStep]) -> Option<WatchdogSignal> {
         .iter()
         .rev()
         .filter(|past| past.kind == PlanStepKind::Review && past.ended.is_some())
-        .take_while(|past| past.result_flag("malformed"))
+        .take_while(|past| past.result.malformed)
         .count();
     (count >= MALFORMED_ANSWERS).then(|| WatchdogSignal {
         name: "malformed_output",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use repertoire::ConversationDriver;
 use repertoire::agent_setup::AgentRunOptions;
-use repertoire::config::parse_duration;
+use repertoire::text::duration::parse_duration;
 use repertoire_agent::System;
 use repertoire_agent::mcp::McpServers;
 use repertoire_agent::permission::PermissionMode;

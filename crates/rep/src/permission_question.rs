@@ -1,9 +1,9 @@
 //! Asks the user to allow a tool call. The subject is shown in full, characters that a terminal
 //! would hide are escaped, and a line break looks different from a wrapped line.
 
+use repertoire_text::layout::prefix_of_width;
 use repertoire_text::terminal::printable_line;
 use serde_json::Value;
-use unicode_width::UnicodeWidthChar;
 
 use crate::ui::{self, TerminalUi};
 
@@ -62,20 +62,17 @@ fn lay_out_lines(text: &str, columns: usize) -> Vec<String> {
 /// Indents and escapes a line. If it is too long for the terminal, wraps it with a mark.
 pub(crate) fn wrap_line(indent: &str, mark: &str, line: &str, columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(ui::text_width(indent)).max(20);
-    let mut out = Vec::new();
-    let mut row = indent.to_owned();
-    let mut used = 0;
-    for c in printable_line(line).chars() {
-        let wide = c.width().unwrap_or(0);
-        if used + wide > room {
-            out.push(std::mem::replace(&mut row, mark.to_owned()));
-            used = 0;
+    let line = printable_line(line);
+    let mut rest = line.as_str();
+    let mut rows = Vec::new();
+    loop {
+        let row = prefix_of_width(rest, room);
+        rows.push(format!("{}{row}", if rows.is_empty() { indent } else { mark }));
+        rest = &rest[row.len()..];
+        if rest.is_empty() {
+            return rows;
         }
-        row.push(c);
-        used += wide;
     }
-    out.push(row);
-    out
 }
 
 /// Describes further effects of a call, based on its arguments.

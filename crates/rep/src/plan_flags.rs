@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire::config::parse_duration;
 use repertoire::plan_setup::PlanRunOptions;
+use repertoire::text::duration::parse_duration;
 use repertoire_plan::PlanDeliveryMode;
 
 const WHAT: &str = "What to do";

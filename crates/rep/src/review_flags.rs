@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use repertoire::config::parse_duration;
 use repertoire::review_setup::ReviewRunOptions;
+use repertoire::text::duration::parse_duration;
 use repertoire_model::ModelName;
 use repertoire_review::extract::ReviewSeverity;
 use repertoire_review::record::ReviewDepth;

@@ -5,8 +5,9 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 use repertoire_text::invisible::{self, InvisibleSummary};
+pub use repertoire_text::layout::text_width;
+use repertoire_text::layout::{self, one_line, prefix_of_width};
 use repertoire_text::terminal::{TerminalColour, printable_line};
-use unicode_width::UnicodeWidthChar;
 
 /// The style of headings and names.
 pub const STRONG: Style = Style::new().bold();
@@ -102,11 +103,6 @@ impl TerminalUi<'_> {
     }
 }
 
-/// Returns the width of a text, in columns.
-pub fn text_width(text: &str) -> usize {
-    text.chars().map(|c| c.width().unwrap_or(0)).sum()
-}
-
 /// Formats a text on one line, escaped and truncated to a number of columns.
 pub fn fit_columns(text: &str, columns: usize) -> String {
     // Fast path: most texts are plain ASCII, where every byte is one column.
@@ -120,20 +116,11 @@ pub fn fit_columns(text: &str, columns: usize) -> String {
     if simple {
         return format!("{}…", text[..columns.saturating_sub(1)].trim_end());
     }
-    let text = printable_line(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let text = printable_line(&one_line(text));
     if text_width(&text) <= columns {
         return text;
     }
-    let mut out = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used + 1 > columns {
-            break;
-        }
-        out.push(c);
-    }
-    format!("{}…", out.trim_end())
+    format!("{}…", prefix_of_width(&text, columns.saturating_sub(1)).trim_end())
 }
 
 /// Pads a text with spaces to a number of columns.
@@ -143,22 +130,7 @@ pub fn pad_columns(text: &str, columns: usize) -> String {
 
 /// Wraps a text at words, and indents all lines but the first.
 pub fn wrap_words(text: &str, columns: usize, indent: &str) -> String {
-    let mut out = String::new();
-    let mut used = 0;
-    for word in text.split_whitespace().map(printable_line) {
-        let length = text_width(&word);
-        if used > 0 && used + 1 + length > columns {
-            out.push('\n');
-            out.push_str(indent);
-            used = 0;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(&word);
-        used += length;
-    }
-    out
+    layout::wrap_words(text, columns).join(&format!("\n{indent}"))
 }
 
 /// Escapes a text of several lines for a terminal: line breaks and tabs stay, invisible characters

@@ -18,8 +18,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use repertoire_git::diff;
 use repertoire_review::change::{FilePromptTier, FileStatus, ReviewChange, ReviewedFile};
-use repertoire_review::diff;
 use repertoire_review::extract::{ReviewKind, ReviewPattern, ReviewSkill};
 use repertoire_review::patterns::{PatternSet, PatternSource};
 

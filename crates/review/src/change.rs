@@ -1,6 +1,7 @@
 //! The change under review: its files, hunks and lines.
 
 use camino::{Utf8Path, Utf8PathBuf};
+pub use repertoire_git::diff::{DiffHunk, HunkLine, LineKind};
 use serde::{Deserialize, Serialize};
 
 /// A range of lines on the new side of a file: inclusive at both ends, counted from 1.
@@ -106,42 +107,6 @@ pub enum FilePromptTier {
     Full,
     /// The diff and the beginning of the file; agents can read the rest.
     Preview,
-}
-
-/// A changed part of a file, with its context lines.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiffHunk {
-    /// The first line on the old side.
-    pub old_start: u32,
-    /// The first line on the new side.
-    pub new_start: u32,
-    /// The text after the second `@@` of the hunk header, usually the enclosing function.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub section: String,
-    pub lines: Vec<HunkLine>,
-}
-
-/// A line of a hunk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HunkLine {
-    pub kind: LineKind,
-    /// The line number on the old side; `None` for an added line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub old: Option<u32>,
-    /// The line number on the new side; `None` for a removed line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new: Option<u32>,
-    /// The text without the line break.
-    pub text: String,
-}
-
-/// The kind of a line in a hunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LineKind {
-    Context,
-    Added,
-    Removed,
 }
 
 impl ReviewedFile {

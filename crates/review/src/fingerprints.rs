@@ -181,7 +181,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::change::{FilePromptTier, FileStatus};
-    use crate::diff;
+    use repertoire_git::diff;
 
     pub(crate) fn whole(path: &str, text: &str) -> ReviewedFile {
         ReviewedFile {

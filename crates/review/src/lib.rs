@@ -10,7 +10,6 @@ pub mod baseline;
 pub mod change;
 pub mod codes;
 pub mod content;
-pub mod diff;
 pub mod enclosing;
 pub mod extract;
 pub mod finding;

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use camino::Utf8Path;
 use repertoire_text::invisible;
+use repertoire_text::layout::one_line;
 
 use super::change::{
     DiffHunk, FilePromptTier, FileStatus, HunkLine, LineKind, LineRange, ReviewChange, ReviewedFile,
@@ -371,7 +372,7 @@ fn write_quoted(out: &mut String, text: &str) {
 }
 
 fn to_one_line(text: &str) -> String {
-    invisible::shown(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&invisible::shown(text))
 }
 
 /// Formats a path on one line. A path in git may contain line breaks.

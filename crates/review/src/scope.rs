@@ -189,7 +189,7 @@ pub enum ScopeError {
     Diff {
         /// The file, or the first of several.
         path: Utf8PathBuf,
-        source: super::diff::DiffParseError,
+        source: repertoire_git::diff::DiffParseError,
     },
     #[error("{path}: {source}")]
     Io { path: Utf8PathBuf, source: std::io::Error },

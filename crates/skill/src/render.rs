@@ -2,6 +2,7 @@
 //! function over records. No renderer reads a file, and none lets the text of a skill break out of its
 //! wrapper.
 
+use repertoire_text::layout::one_line;
 use std::borrow::Cow;
 
 use crate::catalog::CatalogEntry;
@@ -32,15 +33,10 @@ pub fn escape_xml(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Joins text into one line, so that it cannot start a line of its own.
-pub(crate) fn join_lines(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Returns the description of a skill for a model, on one line. An untrusted skill is labelled with its
 /// scope.
 pub fn describe_skill(entry: &CatalogEntry) -> String {
-    let description = join_lines(&entry.skill.description);
+    let description = one_line(&entry.skill.description);
     match untrusted_label(entry) {
         Some(label) => format!("[{label}] {description}"),
         None => description,

@@ -18,11 +18,13 @@
 pub mod clock;
 pub mod codes;
 pub mod diagnostic;
+pub mod duration;
 pub mod frontmatter;
 pub mod fs;
 pub mod html;
 pub mod invisible;
 pub mod json;
+pub mod layout;
 pub mod limits;
 pub mod repository;
 pub mod sarif;

@@ -13,18 +13,24 @@ pub fn render_report<'a>(
 ) -> Value {
     let rules: Vec<Value> = rules.iter().map(|code| render_rule(code)).collect();
     let results: Vec<Value> = diagnostics.into_iter().map(render_result).collect();
+    let run = json!({ "columnKind": COLUMN_KIND, "results": results });
+    wrap_run(tool_version, rules.into(), run)
+}
+
+/// The unit of columns in all reports.
+pub const COLUMN_KIND: &str = "unicodeCodePoints";
+
+/// Makes a report of one run of `rep`. `run` is the run without its tool, as a JSON object.
+pub fn wrap_run(tool_version: &str, rules: Value, run: Value) -> Value {
+    let driver = json!({ "name": "rep", "semanticVersion": tool_version, "rules": rules });
+    let mut whole = json!({ "tool": { "driver": driver } });
+    if let (Value::Object(whole), Value::Object(run)) = (&mut whole, run) {
+        whole.extend(run);
+    }
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": {
-                "name": "rep",
-                "semanticVersion": tool_version,
-                "rules": rules,
-            }},
-            "columnKind": "unicodeCodePoints",
-            "results": results,
-        }],
+        "runs": [whole],
     })
 }
 
@@ -80,17 +86,28 @@ fn sarif_level(severity: Severity) -> &'static str {
     }
 }
 
-/// Converts a path to a URI reference: everything but unreserved characters and `/` is percent-encoded.
+/// Converts a path to a URI reference.
 fn path_uri(path: &str) -> String {
+    let out = encode_path(path.trim_start_matches("./"));
+    if path.starts_with('/') { format!("file://{out}") } else { out }
+}
+
+/// Converts a path to a URI reference relative to the root of a repository.
+pub fn relative_uri(path: &str) -> String {
+    encode_path(path.trim_start_matches("./").trim_start_matches('/'))
+}
+
+/// Percent-encodes everything but unreserved characters and `/`.
+fn encode_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
-    for byte in path.trim_start_matches("./").bytes() {
+    for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             out.push(char::from(byte));
         } else {
             out.push_str(&format!("%{byte:02X}"));
         }
     }
-    if path.starts_with('/') { format!("file://{out}") } else { out }
+    out
 }
 
 #[cfg(test)]
@@ -98,6 +115,13 @@ mod tests {
     use super::*;
     use crate::codes;
     use crate::source::{Source, Span};
+
+    #[test]
+    fn a_path_is_a_relative_reference() {
+        assert_eq!(relative_uri("./a b/ü:c.rs"), "a%20b/%C3%BC%3Ac.rs");
+        assert_eq!(relative_uri("/etc/passwd"), "etc/passwd");
+        assert_eq!(path_uri("/a b"), "file:///a%20b");
+    }
 
     #[test]
     fn a_result_names_rule_place_and_help() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use repertoire_model::TokenUsage;
 use repertoire_text::invisible;
+use repertoire_text::layout::one_line;
 use serde_json::{Map, Value};
 
 use super::limits::{
@@ -314,7 +315,7 @@ pub(crate) fn call_subject(arguments: &Value) -> String {
         (None, Value::String(text)) => text.clone(),
         (None, other) => other.to_string(),
     };
-    truncate_chars(&text.split_whitespace().collect::<Vec<_>>().join(" "), SUBJECT_CHARS_MAX)
+    truncate_chars(&one_line(text), SUBJECT_CHARS_MAX)
 }
 
 /// Truncates long strings in a value, so that events stay small.

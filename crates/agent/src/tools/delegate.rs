@@ -3,6 +3,7 @@
 use futures_util::future::BoxFuture;
 use repertoire_model::ToolSpec;
 use repertoire_skill::render::describe_skill;
+use repertoire_text::layout::one_line;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -104,7 +105,7 @@ async fn delegate_task(
 }
 
 fn shorten_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     match line.char_indices().nth(TASK_SHOWN_CHARS) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,

@@ -161,7 +161,7 @@ fn tidy_step(step: PlanStep) -> Result<PlanStep, String> {
 }
 
 fn one_line(text: &str) -> Result<String, String> {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = repertoire_text::layout::one_line(text);
     match line.chars().count() {
         1..=TEXT_CHARS_MAX => Ok(line),
         _ => Err(format!("a title, step or check must have 1 to {TEXT_CHARS_MAX} characters")),

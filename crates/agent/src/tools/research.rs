@@ -4,6 +4,7 @@
 //! address that was checked is the address that is used. A redirect to another host is reported, not followed, because
 //! the permission was for the first host.
 
+use repertoire_text::layout::one_line;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -307,10 +308,6 @@ async fn search_web(template: Option<&str>, query: &str) -> Result<String, Strin
         )
     });
     Ok(shown.collect::<Vec<_>>().join("\n"))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn percent_encode(text: &str) -> String {

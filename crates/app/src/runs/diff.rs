@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::events_of;
+use repertoire_git::diff::{self, FilePatch, LineKind};
 use repertoire_git::limits::GIT_OUTPUT_BYTES_MAX;
 use repertoire_git::repo::{DiffTarget, FileDiff, GitClient, GitDiff, GitError, GitObjectId};
 
@@ -166,33 +167,17 @@ impl From<FileDiff> for RunChangedFile {
 
 /// The files of a diff, with their added and removed lines counted.
 fn files_of(text: &str) -> Vec<FileDiff> {
-    let mut files: Vec<FileDiff> = Vec::new();
-    let mut in_hunk = false;
-    for line in text.lines() {
-        if let Some(names) = line.strip_prefix("diff --git ") {
-            in_hunk = false;
-            let (_, path) = names.split_once(" b/").unwrap_or(("", names));
-            let path = path.to_owned();
-            let (insertions, deletions) = (Some(0), Some(0));
-            files.push(FileDiff { path, from: None, insertions, deletions });
-            continue;
-        }
-        let Some(file) = files.last_mut() else { continue };
-        if line.starts_with("@@ ") {
-            in_hunk = true;
-        } else if let (true, Some(count)) = (in_hunk && line.starts_with('+'), &mut file.insertions)
-        {
-            *count += 1;
-        } else if let (true, Some(count)) = (in_hunk && line.starts_with('-'), &mut file.deletions)
-        {
-            *count += 1;
-        } else if let (false, Some(from)) = (in_hunk, line.strip_prefix("rename from ")) {
-            file.from = Some(from.to_owned());
-        } else if !in_hunk && line.starts_with("Binary files ") {
-            (file.insertions, file.deletions) = (None, None);
-        }
+    diff::parse_patch(text).iter().map(count_lines).collect()
+}
+
+fn count_lines(file: &FilePatch) -> FileDiff {
+    let count = |kind| (!file.binary).then(|| file.lines_of(kind).count() as u64);
+    FileDiff {
+        path: file.path().to_owned(),
+        from: file.renamed_from().map(str::to_owned),
+        insertions: count(LineKind::Added),
+        deletions: count(LineKind::Removed),
     }
-    files
 }
 
 #[cfg(test)]

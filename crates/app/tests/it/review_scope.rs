@@ -2,9 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
+use repertoire_git::diff;
 use repertoire_git::repo::GitClient;
 use repertoire_review::change::{FilePromptTier, FileStatus, LineKind, LineRange, ReviewedFile};
-use repertoire_review::diff;
 use repertoire_review::rules::read_base_file;
 use repertoire_review::scope::{
     GatherLimits, ReviewInputs, ReviewScope, ScopeError, gather_inputs,

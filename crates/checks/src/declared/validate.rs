@@ -87,7 +87,7 @@ fn validate_check(at: usize, check: &CheckDefinition) -> Result<(), CheckError> 
     } else if check.timeout.is_zero() || check.timeout > CHECK_TIMEOUT_MAX {
         format!(
             "its timeout must be more than nothing, and at most {}",
-            time::format_duration(CHECK_TIMEOUT_MAX)
+            repertoire_text::duration::format_duration(CHECK_TIMEOUT_MAX)
         )
     } else if check.env.values().any(|value| value.contains('\0')) {
         "a value in its `env` has a NUL byte".to_owned()

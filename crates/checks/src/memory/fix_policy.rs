@@ -443,6 +443,9 @@ pub(crate) fn is_test(path: &str) -> bool {
 pub(crate) fn refuse_path(file: &PatchedFile) -> Option<String> {
     let path = file.path.as_str();
     let paths = [Some(path), file.from.as_deref()];
+    if path.is_empty() {
+        return Some("a file has no name".to_owned());
+    }
     for path in paths.into_iter().flatten() {
         // Git would interpret escapes in the name, and use a different path.
         if path.contains(['"', '\\']) {

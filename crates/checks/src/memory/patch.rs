@@ -1,5 +1,6 @@
-//! A minimal parser for patches, to judge them: which files they touch, which lines they add and
-//! remove.
+//! What a patch changes in each file, to judge it.
+
+use repertoire_git::diff::{self, FilePatch, LineKind};
 
 /// The change of a patch to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,92 +22,27 @@ impl PatchedFile {
     }
 }
 
-/// The files of a patch in the format of `git diff`. Lines that are not understood are ignored, so
-/// an empty result means that the text is not a patch.
+impl From<FilePatch> for PatchedFile {
+    fn from(file: FilePatch) -> Self {
+        let lines_of = |kind| file.lines_of(kind).map(str::to_owned).collect::<Vec<_>>();
+        let sections = file.hunks.iter().map(|hunk| hunk.section.clone());
+        PatchedFile {
+            path: file.path().to_owned(),
+            from: file.renamed_from().map(str::to_owned),
+            deleted: file.new.is_none(),
+            added: lines_of(LineKind::Added),
+            removed: lines_of(LineKind::Removed),
+            around: sections
+                .filter(|section| !section.is_empty())
+                .chain(lines_of(LineKind::Context))
+                .collect(),
+        }
+    }
+}
+
+/// The files of a patch. An empty result means that the text is not a patch.
 pub(crate) fn parse_patch(patch: &str) -> Vec<PatchedFile> {
-    let mut files: Vec<PatchedFile> = Vec::new();
-    // The remaining lines of the current hunk. Within a hunk, a line that looks like a header is
-    // content.
-    let (mut old_left, mut new_left) = (0_u64, 0_u64);
-    for line in patch.lines() {
-        if old_left + new_left > 0 {
-            let Some(file) = files.last_mut() else { continue };
-            match line.as_bytes().first() {
-                Some(b'+') => {
-                    new_left = new_left.saturating_sub(1);
-                    file.added.push(line[1..].to_owned());
-                }
-                Some(b'-') => {
-                    old_left = old_left.saturating_sub(1);
-                    file.removed.push(line[1..].to_owned());
-                }
-                Some(b'\\') => {}
-                _ => {
-                    old_left = old_left.saturating_sub(1);
-                    new_left = new_left.saturating_sub(1);
-                    file.around.push(line.to_owned());
-                }
-            }
-            continue;
-        }
-        if let Some(rest) = line.strip_prefix("diff --git ") {
-            files.push(PatchedFile { path: new_path(rest), ..PatchedFile::default() });
-        } else if let Some(hunk) = line.strip_prefix("@@ ") {
-            (old_left, new_left) = parse_hunk_ranges(hunk).unwrap_or((0, 0));
-            let place = hunk.split_once("@@ ").map(|(_, place)| place.to_owned());
-            files.last_mut().into_iter().for_each(|file| file.around.extend(place.clone()));
-        } else if let Some(file) = files.last_mut() {
-            apply_header(file, line);
-        } else if let Some(path) = line.strip_prefix("+++ ") {
-            // A plain diff has no `diff --git` line.
-            files.push(PatchedFile { path: strip_path_prefix(path), ..PatchedFile::default() });
-        }
-    }
-    files
-}
-
-fn apply_header(file: &mut PatchedFile, line: &str) {
-    if line.starts_with("deleted file mode") {
-        file.deleted = true;
-    } else if let Some(path) = line.strip_prefix("rename from ") {
-        file.from = Some(path.to_owned());
-    } else if let Some(path) = line.strip_prefix("rename to ") {
-        path.clone_into(&mut file.path);
-    } else if let Some(path) = line.strip_prefix("+++ ")
-        && strip_path_prefix(path) != "/dev/null"
-    {
-        file.path = strip_path_prefix(path);
-    } else if let Some(path) = line.strip_prefix("--- ")
-        && strip_path_prefix(path) != "/dev/null"
-        && file.from.is_none()
-        && strip_path_prefix(path) != file.path
-    {
-        file.from = Some(strip_path_prefix(path));
-    }
-}
-
-/// The second path of `a/src/x.rs b/src/x.rs`.
-fn new_path(rest: &str) -> String {
-    let half = rest.find(" b/").map_or(rest, |at| &rest[at + 1..]);
-    strip_path_prefix(half)
-}
-
-fn strip_path_prefix(path: &str) -> String {
-    let path = path.split('\t').next().unwrap_or(path).trim_matches('"');
-    let path = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).unwrap_or(path);
-    path.to_owned()
-}
-
-/// Parses the numbers of old and new lines in `-1,3 +1,4 @@`.
-fn parse_hunk_ranges(hunk: &str) -> Option<(u64, u64)> {
-    let mut parts = hunk.split(' ');
-    Some((line_count(parts.next()?, '-')?, line_count(parts.next()?, '+')?))
-}
-
-/// The number of lines of a range such as `-1,3`; 1 if the range has no number.
-fn line_count(range: &str, sign: char) -> Option<u64> {
-    let range = range.strip_prefix(sign)?;
-    range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
+    diff::parse_patch(patch).into_iter().map(PatchedFile::from).collect()
 }
 
 #[cfg(test)]
@@ -126,7 +62,7 @@ mod tests {
             (files[0].added.as_slice(), files[0].removed.as_slice()),
             (["++ b/evil".to_owned()].as_slice(), ["-- a/evil".to_owned()].as_slice())
         );
-        assert_eq!(files[0].around, ["mod tests {", " one", " two"]);
+        assert_eq!(files[0].around, ["mod tests {", "one", "two"]);
         assert_eq!(files[1].from.as_deref(), Some("old"));
         assert!(files[2].deleted && files[2].changed_lines() == 1);
         assert_eq!(parse_patch("words\nand more words"), []);

@@ -3,7 +3,7 @@
 /// Puts text on one line and removes invisible characters, some of which XML forbids.
 pub(super) fn clean_text(text: &str) -> String {
     let (text, _) = repertoire_text::invisible::removed(text);
-    text.trim_start_matches('\u{feff}').split_whitespace().collect::<Vec<_>>().join(" ")
+    repertoire_text::layout::one_line(text.trim_start_matches('\u{feff}'))
 }
 
 /// The approximate width of a text in pixels. Without a font this is an estimate, on the wide side.

@@ -49,7 +49,7 @@ pub fn neutralise_text(text: &str, rules: &NeutraliseRules<'_>) -> String {
 
 /// Escapes a text and puts it on one line, for the summary of a fold.
 pub(super) fn one_line(text: &str) -> String {
-    let line = remove_invisible(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = repertoire_text::layout::one_line(&remove_invisible(text));
     line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").chars().take(200).collect()
 }
 

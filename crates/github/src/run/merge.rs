@@ -9,6 +9,7 @@ use crate::event::EventName;
 use repertoire_journal::RunId;
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Run, RunStatus, Step};
+use repertoire_plan::PlanStepResult;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -221,10 +222,9 @@ fn step_verification(step: &Step) -> Option<CheckVerification> {
     if step.kind != PlanStepKind::Verification.as_str() {
         return None;
     }
-    let is_green = step.outcome == Some(StepOutcome::Ok)
-        && step.result.get("green") == Some(&Value::Bool(true));
-    let ran =
-        step.result.get("checks").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    let result = PlanStepResult::of_step(step);
+    let is_green = step.outcome == Some(StepOutcome::Ok) && result.green == Some(true);
+    let ran = result.checks.is_some_and(|all| !all.is_empty());
     let verdict = match (is_green, ran) {
         (true, true) => DeclaredCheckVerdict::Passed,
         // Without declared checks, green is meaningless.
@@ -284,8 +284,11 @@ mod tests {
     #[test]
     fn the_verdict_is_the_last_verifications() {
         use StepOutcome::{Failed, Ok, Stopped};
-        let green = json!({ "green": true, "checks": [{ "name": "test" }] });
-        let red = json!({ "green": false, "checks": [{ "name": "test" }] });
+        let check = |status: &str| {
+            json!({ "name": "test", "status": status, "exit_code": 0, "attempts": 1, "duration_ms": 9 })
+        };
+        let green = json!({ "green": true, "checks": [check("passed")] });
+        let red = json!({ "green": false, "checks": [check("failed")] });
         let none = json!({ "green": true, "checks": [] });
         let of = |outcome, after, result| step("verification", outcome, after, result);
         says(of(Ok, "everything", green.clone()), Some((DeclaredCheckVerdict::Passed, true)));

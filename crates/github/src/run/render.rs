@@ -2,6 +2,7 @@
 
 use crate::comment::{NeutraliseRules, neutralise_text};
 use crate::outputs::escape_markdown;
+use repertoire_text::layout::one_line;
 
 use super::{GitHubOutcome, RunConclusion, TaskOutcome};
 
@@ -63,7 +64,7 @@ fn scrub_secrets(text: &str, rules: &NeutraliseRules<'_>) -> String {
 }
 
 fn task_row(task: &TaskOutcome, theirs: impl Fn(&str) -> String) -> String {
-    let cell = |text: &str| theirs(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let cell = |text: &str| theirs(&one_line(text));
     let (title, why) = (cell(&task.title), cell(&task.reason));
     let branch = task.branch.as_deref().map(|name| format!("`{name}`")).unwrap_or_default();
     format!("| {title} | {} | {why} | {branch} |\n", task.conclusion.as_str())

@@ -6,13 +6,16 @@ use std::collections::BTreeSet;
 use repertoire_journal::run::{Limits, Run, RunStatus, Step};
 use repertoire_journal::{ClaimRules, Journal, JournalError, NewRun, QueueWorker, RunId};
 use repertoire_plan::document::TaskMark;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::RunConclusion;
+use repertoire_checks::declared::CheckStatus;
 use repertoire_checks::recover::FailureClass;
 use repertoire_git::repo::{GitClient, GitError, GitObjectId};
-use repertoire_plan::{DriveError, KIND, PlanRequest, PlanRunner, PlanState, RunFolders};
+use repertoire_plan::{
+    CheckResultSummary, DriveError, KIND, PlanRequest, PlanRunner, PlanState, PlanStepResult,
+    RunFolders,
+};
 
 /// A piece of work.
 #[derive(Clone, Debug)]
@@ -176,31 +179,33 @@ impl WorkContext<'_> {
 
 /// Returns the answer of the agent in an implementation step.
 fn answer_of_step(step: &Step) -> Option<String> {
-    let text = step.result.get("text").and_then(Value::as_str)?.trim();
+    let text = PlanStepResult::of_step(step).text?;
+    let text = text.trim();
     (step.kind == "implementation" && !text.is_empty()).then(|| text.to_owned())
 }
 
 /// Describes the last checks.
 fn describe_checks(steps: &[Step]) -> Option<String> {
     let last = steps.iter().rev().find(|step| step.kind == "verification")?;
-    let all = last.result.get("checks")?.as_array()?.iter();
-    let all: Vec<String> = all.filter_map(describe_check).collect();
+    let all: Vec<String> =
+        PlanStepResult::of_step(last).checks?.iter().map(describe_check).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-fn describe_check(check: &Value) -> Option<String> {
-    let name = check.get("name")?.as_str()?;
-    let status = check.get("status")?;
-    let status =
-        status.as_str().map_or_else(|| "skipped".to_owned(), |word| word.replace('_', " "));
-    Some(format!("{name} {status}"))
+fn describe_check(check: &CheckResultSummary) -> String {
+    let status = match check.status {
+        CheckStatus::Passed => "passed",
+        CheckStatus::Failed => "failed",
+        CheckStatus::TimedOut => "timed out",
+        CheckStatus::Skipped(_) => "skipped",
+    };
+    format!("{} {status}", check.name)
 }
 
 /// Converts the result of a plan run to a conclusion with a reason.
 fn conclude_run(run: &Run, steps: &[Step], has_failed: bool) -> (RunConclusion, String) {
     let reason = run.reason.clone().unwrap_or_default();
-    let is_answer =
-        steps.last().is_some_and(|step| step.result.get("answered") == Some(&Value::Bool(true)));
+    let is_answer = steps.last().is_some_and(|step| PlanStepResult::of_step(step).answered);
     match run.status {
         RunStatus::Completed if is_answer => {
             (RunConclusion::Answered, "nothing was changed".to_owned())

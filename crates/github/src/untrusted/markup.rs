@@ -3,6 +3,7 @@
 //! A CommonMark parser finds the boundaries. Regular expressions would not do, since an author can
 //! get them out of step. The text is unchanged except for the [`Edit`]s.
 
+use repertoire_text::layout::one_line;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -490,5 +491,5 @@ fn is_seen(event: &Event<'_>) -> bool {
 
 /// Normalises a name: names are compared without regard to case and white space.
 fn normalise_name(name: &str) -> String {
-    name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    one_line(name).to_lowercase()
 }

@@ -1,5 +1,6 @@
 //! Resolves blockers: a task by id, label or text, a phase by number, a section by title.
 
+use repertoire_text::layout::one_line;
 use std::collections::BTreeMap;
 
 use super::{BlockerTarget, PlanDocument, PlanSection};
@@ -187,5 +188,5 @@ fn normalise_phase(wanted: &str) -> Option<String> {
 }
 
 fn fold_text(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    one_line(text).to_lowercase()
 }

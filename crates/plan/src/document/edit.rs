@@ -1,6 +1,7 @@
 //! Edits a plan file: sets a box or adds a line. Every other byte is preserved.
 
 use camino::Utf8Path;
+use repertoire_text::layout::one_line;
 
 use super::{PlanDocument, PlanTask, TaskId, TaskMark, parse_plan};
 use crate::limits::PLAN_NOTE_BYTES_MAX;
@@ -95,7 +96,7 @@ fn find_task<'a>(plan: &'a PlanDocument, id: &TaskId) -> Result<&'a PlanTask, Pl
 /// Puts the note on one line and cuts it to [`PLAN_NOTE_BYTES_MAX`].
 fn to_one_line(note: &str) -> String {
     let (note, _) = repertoire_text::invisible::removed(note);
-    let mut note = note.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut note = one_line(note);
     if note.len() > PLAN_NOTE_BYTES_MAX {
         let mut end = PLAN_NOTE_BYTES_MAX - '…'.len_utf8();
         while !note.is_char_boundary(end) {

@@ -16,6 +16,7 @@ use super::{DriveError, PlanRunSession};
 use crate::lesson::{self, ProvenLesson};
 use crate::request::RecoverySettings;
 use crate::state::{PlanStepEnd, PlanStepKind, VerifiedAfter};
+use crate::step_result::PlanStepResult;
 use repertoire_checks::analyse::analyse_check;
 use repertoire_checks::declared::{CheckDefinition, CheckRunResult, CheckRunVerdict};
 use repertoire_checks::error::ParsedError;
@@ -71,8 +72,13 @@ impl PlanRunSession<'_> {
         let notes = (!is_green).then(|| recovery_notes(&recovered));
         let reason = state_reason(&recovered.state);
         let failures = self.failure_signatures(&recovered.verdict);
-        let result =
-            json!({ "attempts": recovered.attempts, "notes": notes, "failures": failures });
+        let result = PlanStepResult {
+            attempts: recovered.attempts.clone(),
+            notes,
+            failures: Some(failures),
+            ..PlanStepResult::default()
+        };
+        let result = result.to_value();
         let finished = move |outcome| Payload::StepFinished {
             step,
             outcome,

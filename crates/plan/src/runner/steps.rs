@@ -8,6 +8,7 @@ use repertoire_journal::run::{RunStatus, RunUsage};
 use repertoire_model::ResponseFormat;
 use repertoire_select::SelectionSettings;
 use repertoire_skill::skill::ContentDigest;
+use repertoire_text::layout::one_line;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,6 +20,7 @@ use crate::prompt::{self, PlanPromptContext, PlanReviewRange, TaskAssignment};
 use crate::request::PlanStepAgent;
 use crate::skills;
 use crate::state::{PlanStepKind, VerifiedAfter};
+use crate::step_result::{CheckResultSummary, PlanStepResult};
 use crate::verdict::{self, PlanReviewDecision, PlanReviewVerdict};
 use repertoire_checks::declared::{self, CheckStatus};
 use repertoire_checks::verify::find_suspicions;
@@ -96,7 +98,7 @@ impl PlanRunSession<'_> {
         let learnt =
             if is_green && odd.is_empty() { self.learnt_event(&head).await? } else { None };
         let head = head.as_str().to_owned();
-        let results = serde_json::to_value(summarise_results(&verdict)).unwrap_or_default();
+        let checks: Vec<_> = verdict.results.iter().map(CheckResultSummary::from).collect();
         let red: Vec<String> = verdict
             .results
             .iter()
@@ -107,19 +109,17 @@ impl PlanRunSession<'_> {
         if !is_there {
             notes.push_str("\nA check has committed something or checked something out.\n");
         }
-        let result = if !is_green {
-            json!({
-                "green": false,
-                "checks": results,
-                "failure": failure_fingerprint(&notes),
-                "notes": notes,
-                "failures": self.request.improve.as_ref().map(|_| self.failure_signatures(&verdict)),
-            })
-        } else if odd.is_empty() {
-            json!({ "green": true, "checks": results })
+        let mut result =
+            PlanStepResult { green: Some(is_green), checks: Some(checks), ..Default::default() };
+        if is_green {
+            result.suspicions = odd;
         } else {
-            json!({ "green": true, "checks": results, "suspicions": odd })
-        };
+            result.failure = Some(failure_fingerprint(&notes));
+            result.notes = Some(notes.clone());
+            let improves = self.request.improve.is_some();
+            result.failures = improves.then(|| self.failure_signatures(&verdict));
+        }
+        let result = result.to_value();
         if !is_green {
             self.records.write_file(&format!("{step:03}-verification.md"), &notes)?;
         }
@@ -196,6 +196,7 @@ impl PlanRunSession<'_> {
         let now = self.git.head_commit().await?;
         let answer = PlanReviewVerdict::parse_answer(worked.report.structured.as_ref(), mended);
         let (outcome, reason, result) = review_outcome(&answer, &worked.report);
+        let result = result.to_value();
         let spent = worked.spent;
         let finished = |outcome| Payload::StepFinished {
             step,
@@ -360,15 +361,17 @@ impl PlanRunSession<'_> {
         };
         // An agent that could not run at all has not made an attempt.
         let agent_failed = report.status == AgentRunStatus::Failed && !moved;
-        let result = json!({
-            "changed": changed,
-            "answered": answered,
-            "agent_failed": agent_failed,
-            "diff": print.map(|print| print.as_str().to_owned()),
-            "claims_done": claims_done,
-            "notes": reason.as_ref().map(|reason| unfinished_notes(reason, claims_done)),
-            "text": text_tail(&report.text),
-        });
+        let result = PlanStepResult {
+            changed,
+            answered,
+            agent_failed,
+            diff: print.map(|print| print.as_str().to_owned()),
+            claims_done,
+            notes: reason.as_ref().map(|reason| unfinished_notes(reason, claims_done)),
+            text: Some(text_tail(&report.text)),
+            ..PlanStepResult::default()
+        };
+        let result = result.to_value();
         let spent = worked.spent;
         let head = head.as_str().to_owned();
         Ok(move |outcome| Payload::StepFinished {
@@ -489,7 +492,7 @@ impl PlanRunSession<'_> {
 fn review_outcome(
     answer: &Result<PlanReviewVerdict, verdict::VerdictError>,
     report: &RunReport,
-) -> (StepOutcome, Option<String>, Value) {
+) -> (StepOutcome, Option<String>, PlanStepResult) {
     match (answer, &report.error) {
         (Ok(verdict), None) => {
             let outcome = match verdict.verdict {
@@ -503,17 +506,18 @@ fn review_outcome(
             });
             let notes = is_back.then(|| verdict.implementer_notes());
             let learning = verdict.learning.clone();
-            (outcome, reason, json!({ "verdict": verdict, "notes": notes, "learning": learning }))
+            let verdict = Some(verdict.clone());
+            (outcome, reason, PlanStepResult { verdict, notes, learning, ..Default::default() })
         }
         // An agent that was interrupted may have changed its verdict later.
         (Ok(_), Some(error)) => {
-            (StepOutcome::Failed, Some(error.to_string()), json!({ "malformed": false }))
+            (StepOutcome::Failed, Some(error.to_string()), PlanStepResult::default())
         }
         (Err(_), Some(error))
             if report.status != AgentRunStatus::Failed || report.text.is_empty() =>
         {
             let agent_failed = report.status == AgentRunStatus::Failed;
-            let result = json!({ "malformed": false, "agent_failed": agent_failed });
+            let result = PlanStepResult { agent_failed, ..PlanStepResult::default() };
             (StepOutcome::Failed, Some(error.to_string()), result)
         }
         (Err(problem), error) => {
@@ -523,7 +527,7 @@ fn review_outcome(
             (
                 StepOutcome::Failed,
                 Some(why.unwrap_or_else(|| problem.to_string())),
-                json!({ "malformed": true, "text": said }),
+                PlanStepResult { malformed: true, text: Some(said), ..PlanStepResult::default() },
             )
         }
     }
@@ -538,20 +542,6 @@ fn unfinished_notes(reason: &str, claims_done: bool) -> String {
     } else {
         format!("The last attempt did not succeed: {reason}.")
     }
-}
-
-/// The results without their output, which is in the notes if it matters.
-fn summarise_results(verdict: &declared::CheckRunVerdict) -> Vec<Value> {
-    let results = verdict.results.iter().map(|result| {
-        json!({
-            "name": result.name,
-            "status": result.status,
-            "exit_code": result.exit_code,
-            "attempts": result.attempts,
-            "duration_ms": result.duration_ms,
-        })
-    });
-    results.collect()
 }
 
 /// A fingerprint of a failure, in which all numbers are the same, so that durations do not matter.
@@ -578,7 +568,7 @@ fn spent_of_report(report: &RunReport) -> RunUsage {
 
 /// A commit message with a short first line.
 fn commit_message(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     match line.char_indices().nth(70) {
         Some((at, _)) => format!("{}…\n\n{line}", &line[..at]),
         None => line,

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use repertoire_skill::catalog::{Catalog, CatalogEntry};
 use repertoire_skill::resources;
 use repertoire_text::fs;
+use repertoire_text::layout::one_line;
 use repertoire_text::terminal::printable_line;
 
 use crate::cli::CliContext;
@@ -132,7 +133,7 @@ fn join_as_code(words: &[String]) -> String {
 }
 
 fn escape_cell(text: &str) -> String {
-    printable_line(&text.split_whitespace().collect::<Vec<_>>().join(" ")).replace('|', "\\|")
+    printable_line(&one_line(text)).replace('|', "\\|")
 }
 
 /// Returns GitHub's anchor for a heading, which keeps letters, digits, hyphens and underscores.

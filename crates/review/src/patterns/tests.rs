@@ -2,8 +2,8 @@ use crate::extract::ReviewKind;
 
 use super::*;
 use crate::change::{DiffHunk, FilePromptTier, FileStatus, HunkLine, LineKind};
-use crate::diff;
 use crate::limits::REVIEW_PATTERN_WINDOW_LINES;
+use repertoire_git::diff;
 
 fn skill(patterns: &[(&str, &str)]) -> ReviewSkill {
     let pattern = |(id, text): &(&str, &str)| ReviewPattern {

@@ -2,6 +2,7 @@
 
 use crate::extract::ReviewSeverity;
 pub(super) use repertoire_text::invisible::shown_in_report as visible;
+use repertoire_text::layout::one_line;
 
 use super::limits::NAME_CHARS_MAX;
 use crate::finding::Phase;
@@ -317,7 +318,7 @@ pub(super) fn clip_text(text: &str, chars_max: usize) -> String {
 /// Collapses whitespace to put a text on one line, and truncates it. Invisible characters are kept: each format shows
 /// them in its own way.
 pub(super) fn to_one_line(text: &str, chars_max: usize) -> String {
-    clip_text(&text.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
+    clip_text(&one_line(text), chars_max)
 }
 
 #[cfg(test)]

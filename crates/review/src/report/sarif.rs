@@ -4,6 +4,7 @@
 //! titles. Insights have no stable fingerprint, and are properties of the run instead of results.
 
 use crate::extract::ReviewSeverity;
+use repertoire_text::sarif::{COLUMN_KIND, relative_uri, wrap_run};
 use serde_json::{Map, Value, json};
 
 use super::fix::{self, FixEdit};
@@ -44,25 +45,17 @@ pub fn build_report(review: &ReviewRecord, change: &ReviewChange) -> Value {
     }
     let too_many = results.len().saturating_sub(SARIF_RESULTS_MAX);
     results.truncate(SARIF_RESULTS_MAX);
-    json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": {
-                "name": "rep",
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": rules.to_value(),
-            }},
-            "automationDetails": { "id": automation_id(review) },
-            "invocations": [run_invocation(review, too_many)],
-            "originalUriBaseIds": {
-                "%SRCROOT%": { "description": { "text": "The root of the repository." } },
-            },
-            "columnKind": "unicodeCodePoints",
-            "results": results,
-            "properties": run_properties(review),
-        }],
-    })
+    let run = json!({
+        "automationDetails": { "id": automation_id(review) },
+        "invocations": [run_invocation(review, too_many)],
+        "originalUriBaseIds": {
+            "%SRCROOT%": { "description": { "text": "The root of the repository." } },
+        },
+        "columnKind": COLUMN_KIND,
+        "results": results,
+        "properties": run_properties(review),
+    });
+    wrap_run(env!("CARGO_PKG_VERSION"), rules.to_value(), run)
 }
 
 /// The id of the run. Code scanning treats the part up to the last slash as the kind of analysis.
@@ -203,19 +196,6 @@ fn artifact_location(path: &str) -> Value {
     json!({ "uri": relative_uri(path), "uriBaseId": "%SRCROOT%" })
 }
 
-/// A path as a relative URI reference: everything but unreserved characters and `/` is percent-encoded.
-fn relative_uri(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.trim_start_matches("./").trim_start_matches('/').bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
-}
-
 fn cited_snippet(finding: &ReportedFinding) -> Option<String> {
     let cited = finding.excerpt.iter().filter(|line| line.cited);
     let lines: Vec<&str> = cited.map(|line| line.text.as_str()).collect();
@@ -293,15 +273,4 @@ fn left_out_result(review: &ReviewRecord, rules: &SarifRules, left_out: &LeftOut
         out["locations"] = json!([physical_location(&left_out.file, lines, None)]);
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_a_relative_reference() {
-        assert_eq!(relative_uri("./a b/ü:c.rs"), "a%20b/%C3%BC%3Ac.rs");
-        assert_eq!(relative_uri("/etc/passwd"), "etc/passwd");
-    }
 }

@@ -10,8 +10,9 @@ use super::paths::ScopePathFilter;
 use super::resolve::ComparedStates;
 use super::{GatherLimits, ScopeError, messages, skip};
 use crate::change::{DiffHunk, FilePromptTier, ReviewedFile, SkippedFile};
+use crate::content;
 use crate::limits::{REVIEW_FILE_BYTES_MAX, REVIEW_FILE_LINES_MAX, REVIEW_PATCH_BYTES_MAX};
-use crate::{content, diff};
+use repertoire_git::diff;
 use repertoire_git::repo::{GitClient, GitObjectId, PATHS_PER_CALL};
 
 /// Removes candidates that `.gitattributes` marks as generated or vendored, as of before the change.

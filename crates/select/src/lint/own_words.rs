@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use regex::Regex;
 use repertoire_skill::skill::Skill;
 use repertoire_text::Diagnostic;
+use repertoire_text::layout::one_line;
 
 use super::twins::{SkillTwin, SkillTwins};
 use super::{SkillLabels, at_description, description_texts};
@@ -110,7 +111,7 @@ impl LosingSkill {
 }
 
 fn shorten_example(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     match line.char_indices().nth(EXAMPLE_CHARS_MAX) {
         None => line,
         Some((end, _)) => format!("{}…", line[..end].trim_end()),

@@ -4,10 +4,11 @@
 //! The same input always gives the same text, and it is never longer than allowed. Skills that the model must
 //! not choose by itself are left out, and so are agents, which are a separate namespace.
 
+use repertoire_text::layout::one_line;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{describe_skill, escape_xml, join_lines};
+use super::{describe_skill, escape_xml};
 use crate::catalog::CatalogEntry;
 
 const OPEN: &str = "<available_skills>\n";
@@ -85,7 +86,7 @@ impl<'a> CatalogLine<'a> {
     fn new(entry: &'a CatalogEntry, is_winner: bool) -> Self {
         let mut description = describe_skill(entry);
         if let Some(when) = &entry.skill.claude.when_to_use {
-            description = format!("{description} {}", join_lines(when));
+            description = format!("{description} {}", one_line(when));
         }
         let name = escape_xml(&entry.id);
         CatalogLine {

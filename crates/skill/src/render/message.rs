@@ -3,9 +3,10 @@
 //! A trusted skill becomes a system message. Any other is shown in a user message, in an element that names
 //! its origin and digest and that its text cannot close.
 
-use super::{escape_xml, join_lines, neutralise_tags};
+use super::{escape_xml, neutralise_tags};
 use crate::activate::Activation;
 use crate::trust::TrustLevel;
+use repertoire_text::layout::one_line;
 
 const TAG: &str = "untrusted_skill";
 
@@ -39,7 +40,7 @@ pub struct SkillMessage {
 /// Renders the message for an automatically selected skill, with the reason for the selection.
 pub fn render_auto_loaded(activation: &Activation, reason: &str) -> SkillMessage {
     let inner = render_content(activation);
-    let reason = join_lines(reason);
+    let reason = one_line(reason);
     match activation.trust {
         TrustLevel::Trusted => SkillMessage {
             role: SkillMessageRole::System,
@@ -55,7 +56,7 @@ pub fn render_auto_loaded(activation: &Activation, reason: &str) -> SkillMessage
 }
 
 fn render_content(activation: &Activation) -> String {
-    let description = join_lines(&activation.description);
+    let description = one_line(&activation.description);
     let body = activation.body.trim_end();
     let mut out = format!("## AUTO-LOADED SKILL: {}\n\n*{description}*\n\n{body}", activation.name);
     if activation.resources.as_ref().is_some_and(|files| !files.is_empty()) {

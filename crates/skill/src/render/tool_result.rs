@@ -1,8 +1,9 @@
 //! The results of the `skill` tool: the skill as Markdown, or a list of the available skills.
 
+use repertoire_text::layout::one_line;
 use std::fmt::Write as _;
 
-use super::{describe_skill, join_lines};
+use super::describe_skill;
 use camino::Utf8Path;
 
 use crate::activate::Activation;
@@ -13,7 +14,7 @@ use crate::resources::{ResourceFile, ResourceGroup};
 /// Renders an activation as the result of a tool call.
 pub fn tool_result(activation: &Activation) -> String {
     let mut out = format!("# {}\n\n", activation.name);
-    let description = join_lines(&activation.description);
+    let description = one_line(&activation.description);
     if !description.is_empty() {
         let _ = write!(out, "*{description}*\n\n");
     }
@@ -33,7 +34,7 @@ pub fn already_active(activation: &Activation) -> String {
 
 /// Renders the result for an unknown skill, with a list of the skills that the model may choose.
 pub fn not_found(error: &SkillNotFound, available: &[CatalogEntry]) -> String {
-    let mut out = format!("Skill '{}' not found.\n\n", join_lines(&error.reference));
+    let mut out = format!("Skill '{}' not found.\n\n", one_line(&error.reference));
     if !error.ambiguous.is_empty() {
         let _ = write!(out, "Several skills have that name: {}.\n\n", error.ambiguous.join(", "));
     }

@@ -1,6 +1,7 @@
 //! Explains why a text is not in a file: finds the nearest match and the difference.
 
 use repertoire_text::invisible;
+use repertoire_text::layout::one_line;
 
 /// The maximum number of lines that are compared character by character, if no line is equal.
 const LINES_COMPARED_MAX: usize = 5_000;
@@ -54,16 +55,12 @@ pub(super) fn explain_mismatch(text: &str, old: &str) -> String {
     }
 }
 
-fn squeeze_white_space(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<usize> {
-    let wanted: Vec<String> = wanted.iter().map(|line| squeeze_white_space(line)).collect();
+    let wanted: Vec<String> = wanted.iter().map(|line| one_line(line)).collect();
     if wanted.iter().all(String::is_empty) {
         return None;
     }
-    let lines: Vec<String> = lines.iter().map(|line| squeeze_white_space(line)).collect();
+    let lines: Vec<String> = lines.iter().map(|line| one_line(line)).collect();
     lines.windows(wanted.len()).position(|window| window == wanted)
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use repertoire::config::parse_duration;
 use repertoire::plan_setup::host_label;
+use repertoire::text::duration::parse_duration;
 use repertoire_journal::run::Limits;
 use repertoire_journal::{Command, Journal, Run, RunStatus, RunStopRequest};
 

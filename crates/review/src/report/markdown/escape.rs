@@ -6,6 +6,7 @@
 use crate::report::limits::TEXT_CHARS_MAX;
 use crate::report::phrases;
 use crate::report::spans::{ProseSpan, split_spans};
+use repertoire_text::layout::one_line;
 
 /// Escapes a text on one line.
 pub(super) fn escape_line(text: &str) -> String {
@@ -82,7 +83,7 @@ fn escape_text_line(line: &str) -> String {
 
 fn normalise_line(text: &str) -> String {
     let text = phrases::visible(&phrases::clip_text(text, TEXT_CHARS_MAX));
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&text)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Writes terminal lines: wrapped, indented, coloured, and without control characters.
 
 use anstyle::Style;
+use repertoire_text::layout::{prefix_of_width, text_width, wrap_words};
 use repertoire_text::terminal::printable_line;
-use unicode_width::UnicodeWidthChar;
 
 use crate::report::ReportTextLayout;
 use crate::report::limits::{LINE_CHARS_MAX, TEXT_CHARS_MAX};
@@ -55,7 +55,7 @@ impl ReportTextWriter {
     pub(super) fn write_title(&mut self, severity: &str, style: Style, title: &str) {
         let room = self.width.saturating_sub(severity.len() + 2);
         let strong = self.styles.strong;
-        for (at, line) in wrap_text(title, room).iter().enumerate() {
+        for (at, line) in wrap_words(title, room).iter().enumerate() {
             match at {
                 0 => {
                     self.write_parts("", &[(severity, style), ("  ", Style::new()), (line, strong)])
@@ -83,7 +83,7 @@ impl ReportTextWriter {
         let room = self.width.saturating_sub(indent.len() + label.len());
         let text_style = if label.is_empty() { style } else { Style::new() };
         let hanging = format!("{indent}{}", " ".repeat(label.len()));
-        for (at, line) in wrap_text(text, room).iter().enumerate() {
+        for (at, line) in wrap_words(text, room).iter().enumerate() {
             match at {
                 0 => self.write_parts(indent, &[(label, style), (line, text_style)]),
                 _ => self.write_parts(&hanging, &[(line, text_style)]),
@@ -145,45 +145,10 @@ impl ReportTextWriter {
     }
 }
 
-fn text_width(text: &str) -> usize {
-    text.chars().map(|c| c.width().unwrap_or(0)).sum()
-}
-
-/// Wraps a text to a width, with control characters escaped.
-fn wrap_text(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split_whitespace().map(printable_line) {
-        let length = text_width(&word);
-        if used > 0 && used + 1 + length > width {
-            lines.push(String::new());
-            used = 0;
-        }
-        let Some(line) = lines.last_mut() else { continue };
-        if used > 0 {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(&word);
-        used += length;
-    }
-    lines
-}
-
 /// Truncates a text to a number of columns.
 fn truncate_to_width(text: &str, width: usize) -> String {
     if text_width(text) <= width {
         return text.to_owned();
     }
-    let mut out = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        out.push(c);
-    }
-    out.push('…');
-    out
+    format!("{}…", prefix_of_width(text, width.saturating_sub(1)))
 }

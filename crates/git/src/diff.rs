@@ -2,7 +2,43 @@
 //!
 //! The parser counts lines by the hunk header, so a line of a file that looks like diff syntax is never taken for it.
 
-use super::change::{DiffHunk, HunkLine, LineKind};
+use serde::{Deserialize, Serialize};
+
+/// A changed part of a file, with its context lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiffHunk {
+    /// The first line on the old side.
+    pub old_start: u32,
+    /// The first line on the new side.
+    pub new_start: u32,
+    /// The text after the second `@@` of the hunk header, usually the enclosing function.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub section: String,
+    pub lines: Vec<HunkLine>,
+}
+
+/// A line of a hunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HunkLine {
+    pub kind: LineKind,
+    /// The line number on the old side; `None` for an added line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<u32>,
+    /// The line number on the new side; `None` for a removed line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<u32>,
+    /// The text without the line break.
+    pub text: String,
+}
+
+/// The kind of a line in a hunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineKind {
+    Context,
+    Added,
+    Removed,
+}
 
 /// The part of a diff that belongs to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +52,24 @@ pub struct FilePatch {
     pub binary: bool,
 }
 
+impl FilePatch {
+    /// The new path, or the old one of a deleted file.
+    pub fn path(&self) -> &str {
+        self.new.as_deref().or(self.old.as_deref()).unwrap_or_default()
+    }
+
+    /// The old path, if it differs from the new one.
+    pub fn renamed_from(&self) -> Option<&str> {
+        self.old.as_deref().filter(|old| self.new.as_deref().is_some_and(|new| new != *old))
+    }
+
+    /// The texts of the lines of one kind.
+    pub fn lines_of(&self, kind: LineKind) -> impl Iterator<Item = &str> {
+        let lines = self.hunks.iter().flat_map(|hunk| &hunk.lines);
+        lines.filter(move |line| line.kind == kind).map(|line| line.text.as_str())
+    }
+}
+
 /// A syntax error in a diff.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the diff is not understood: {said}")]
@@ -25,32 +79,40 @@ pub struct DiffParseError {
     pub said: String,
 }
 
-/// Parses a diff of any number of files, with the prefixes `a/` and `b/`. Combined diffs of merges are rejected.
+/// Parses a diff that git has made, of any number of files, with the prefixes `a/` and `b/`. Combined diffs of merges
+/// are rejected.
+///
+/// # Errors
+///
+/// If the text is not a diff, or is incomplete.
 pub fn parse_diff(bytes: &[u8]) -> Result<Vec<FilePatch>, DiffParseError> {
-    let mut reader = DiffReader { lines: split_lines(bytes), at: 0 };
-    let mut files: Vec<FilePatch> = Vec::new();
+    let mut reader = DiffReader::new(bytes);
     while let Some(line) = reader.next_line() {
-        if line.starts_with(b"diff --git ") {
-            files.push(FilePatch::default());
-            continue;
-        }
-        let Some(file) = files.last_mut() else {
-            return Err(reader.error_here("it comes before the first file"));
-        };
         if line.starts_with(b"diff --cc ") || line.starts_with(b"@@@") {
             return Err(reader.error_here("it is of a diff with two parents"));
         }
-        match line {
-            line if line.starts_with(b"@@ ") => file.hunks.push(reader.parse_hunk(line)?),
-            line if line.starts_with(b"--- ") => file.old = parse_path(&line[4..], b"a/"),
-            line if line.starts_with(b"+++ ") => file.new = parse_path(&line[4..], b"b/"),
-            line if line.starts_with(b"Binary files ") => file.binary = true,
-            line if line.starts_with(b"GIT binary patch") => file.binary = true,
-            // Modes, blob names and renames are read from `git diff --raw`, where paths are not quoted.
-            _ => {}
+        let is_header = line.starts_with(b"diff --git ");
+        if !is_header && reader.files.is_empty() {
+            return Err(reader.error_here("it comes before the first file"));
         }
+        reader.apply_line(line)?;
     }
-    Ok(files)
+    Ok(reader.files)
+}
+
+/// Parses a patch that others have written, as `git apply` reads it: text around the patch is skipped, and a plain diff
+/// without `diff --git` lines will do. A hunk that is incomplete has the lines that are there. Without any file, the
+/// text is not a patch.
+pub fn parse_patch(text: &str) -> Vec<FilePatch> {
+    let mut reader = DiffReader::new(text.as_bytes());
+    while let Some(line) = reader.next_line() {
+        if line.starts_with(b"--- ") || line.starts_with(b"+++ ") {
+            reader.begin_plain_file(line);
+        }
+        // The lines of a hunk that cannot be read further are skipped like other text.
+        let _ = reader.apply_line(line);
+    }
+    reader.files
 }
 
 /// Represents a whole text as one hunk of added lines. Returns no hunk if the text is empty.
@@ -101,9 +163,51 @@ pub fn apply_hunks<'a>(old: &[&'a str], hunks: &'a [DiffHunk]) -> Option<Vec<&'a
 struct DiffReader<'a> {
     lines: Vec<&'a [u8]>,
     at: usize,
+    files: Vec<FilePatch>,
 }
 
 impl<'a> DiffReader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        DiffReader { lines: split_lines(bytes), at: 0, files: Vec::new() }
+    }
+
+    /// Interprets a line outside of hunks, and the whole hunk if the line is the header of one.
+    fn apply_line(&mut self, line: &[u8]) -> Result<(), DiffParseError> {
+        if let Some(names) = line.strip_prefix(b"diff --git ") {
+            self.files.push(file_of_header(names));
+            return Ok(());
+        }
+        if line.starts_with(b"@@ ") {
+            return self.parse_hunk(line);
+        }
+        let Some(file) = self.files.last_mut() else { return Ok(()) };
+        if let Some(path) = line.strip_prefix(b"--- ") {
+            file.old = parse_path(path, b"a/");
+        } else if let Some(path) = line.strip_prefix(b"+++ ") {
+            file.new = parse_path(path, b"b/");
+        } else if let Some(path) = line.strip_prefix(b"rename from ") {
+            file.old = parse_path(path, b"");
+        } else if let Some(path) = line.strip_prefix(b"rename to ") {
+            file.new = parse_path(path, b"");
+        } else if line.starts_with(b"new file mode") {
+            file.old = None;
+        } else if line.starts_with(b"deleted file mode") {
+            file.new = None;
+        } else if line.starts_with(b"Binary files ") || line.starts_with(b"GIT binary patch") {
+            file.binary = true;
+        }
+        Ok(())
+    }
+
+    /// Begins a file of a plain diff, unless the line belongs to the file that has begun.
+    fn begin_plain_file(&mut self, line: &[u8]) {
+        let belongs = self.files.last().is_some_and(|file| file.hunks.is_empty());
+        let is_second = line.starts_with(b"+++ ") && !self.files.is_empty();
+        if !belongs && !is_second {
+            self.files.push(FilePatch::default());
+        }
+    }
+
     fn next_line(&mut self) -> Option<&'a [u8]> {
         let line = self.lines.get(self.at)?;
         self.at += 1;
@@ -115,14 +219,29 @@ impl<'a> DiffReader<'a> {
     }
 
     /// Parses the body of a hunk whose header was read last.
-    fn parse_hunk(&mut self, heading: &[u8]) -> Result<DiffHunk, DiffParseError> {
+    fn parse_hunk(&mut self, heading: &[u8]) -> Result<(), DiffParseError> {
+        let mut lines = Vec::new();
+        let parsed = self.parse_hunk_lines(heading, &mut lines);
+        let start = parse_hunk_header(heading);
+        if let (Some(file), Some(((old_start, _), (new_start, _), section))) =
+            (self.files.last_mut(), start)
+        {
+            file.hunks.push(DiffHunk { old_start, new_start, section, lines });
+        }
+        parsed
+    }
+
+    fn parse_hunk_lines(
+        &mut self,
+        heading: &[u8],
+        lines: &mut Vec<HunkLine>,
+    ) -> Result<(), DiffParseError> {
         let Some(heading) = parse_hunk_header(heading) else {
             return Err(self.error_here("it should be the heading of a hunk"));
         };
-        let ((old_start, mut old_left), (new_start, mut new_left), section) = heading;
+        let ((old_start, mut old_left), (new_start, mut new_left), _) = heading;
         // For an empty side, git writes the number of the line before it. That number is never assigned to a line.
         let (mut old, mut new) = (old_start, new_start);
-        let mut lines: Vec<HunkLine> = Vec::new();
         while old_left > 0 || new_left > 0 {
             let Some(line) = self.next_line() else {
                 return Err(self.error_here("the hunk is shorter than its heading says"));
@@ -153,7 +272,7 @@ impl<'a> DiffReader<'a> {
             old += u32::from(in_old);
             new += u32::from(in_new);
         }
-        Ok(DiffHunk { old_start, new_start, section, lines })
+        Ok(())
     }
 
     /// The text of a line without a carriage return. The carriage return is kept on a last line that has no line feed,
@@ -208,8 +327,28 @@ fn parse_path(text: &[u8], prefix: &[u8]) -> Option<String> {
     if !quoted && bytes == b"/dev/null" {
         return None;
     }
-    let path = bytes.strip_prefix(prefix)?;
-    Some(String::from_utf8_lossy(path).into_owned())
+    let path = String::from_utf8_lossy(&bytes);
+    let prefix = String::from_utf8_lossy(prefix);
+    // `git apply` removes the first folder, whatever its name is.
+    let path = match path.strip_prefix(&*prefix) {
+        Some(path) => path,
+        None => path.split_once('/').map_or(&*path, |(_, rest)| rest),
+    };
+    Some(path.to_owned())
+}
+
+/// The file of a `diff --git a/path b/path` line. Other lines correct its paths, except where only the mode changes.
+fn file_of_header(names: &[u8]) -> FilePatch {
+    let names = String::from_utf8_lossy(names);
+    // Both names are the same unless other lines correct them, so the second one begins in the middle.
+    let middle = names.len() / 2;
+    let begin = match names.as_bytes().get(middle) {
+        Some(b' ') => Some(middle),
+        _ => names.find(" b/").or_else(|| names.find(" \"b/")),
+    };
+    let second = begin.map_or(&*names, |at| &names[at + 1..]);
+    let path = parse_path(second.as_bytes(), b"b/");
+    FilePatch { old: path.clone(), new: path, ..FilePatch::default() }
 }
 
 /// Decodes a path in git's C-style quotes.
@@ -309,6 +448,7 @@ mod tests {
             assert_eq!(parse_path(said.as_bytes(), b"b/").as_deref(), Some(name), "{said}");
         }
         assert_eq!(parse_path(b"/dev/null", b"b/"), None);
+        assert_eq!(parse_path(b"other/.git/config", b"b/").as_deref(), Some(".git/config"));
     }
 
     #[test]
@@ -334,7 +474,27 @@ mod tests {
         assert_eq!((files[0].old.as_deref(), files[0].new.as_deref()), (None, Some("n")));
         assert_eq!((files[1].old.as_deref(), files[1].new.as_deref()), (Some("g"), None));
         assert!(files[2].binary);
+        assert_eq!(files.iter().map(FilePatch::path).collect::<Vec<_>>(), ["n", "g", "p"]);
         assert_eq!(files[0].hunks[0].lines[0].new, Some(1));
         assert_eq!(files[1].hunks[0].lines[0].old, Some(1));
+    }
+
+    #[test]
+    fn a_patch_is_found_among_words_and_may_be_plain() {
+        let text = "Here it is:\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/z\n@@ -1,2 +1,2 @@\n-a\n+c\n";
+        let files = parse_patch(text);
+        assert_eq!(files.iter().map(FilePatch::path).collect::<Vec<_>>(), ["x", "z"]);
+        assert_eq!(files[1].renamed_from(), Some("y"));
+        assert_eq!(files[1].lines_of(LineKind::Added).collect::<Vec<_>>(), ["c"], "it is cut");
+        assert_eq!(parse_patch("words\nand more words"), []);
+    }
+
+    #[test]
+    fn a_file_that_is_only_renamed_or_gets_another_mode_has_its_paths() {
+        let text = "diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n\
+                    diff --git a/run b/run\nold mode 100644\nnew mode 100755\n";
+        let files = parse_diff(text.as_bytes()).unwrap();
+        assert_eq!((files[0].path(), files[0].renamed_from()), ("new", Some("old")));
+        assert_eq!((files[1].path(), files[1].renamed_from()), ("run", None));
     }
 }
