@@ -210,6 +210,7 @@ impl System {
     }
 
     /// Like [`System::run`], with an explicit origin and budget.
+    #[tracing::instrument(name = "agent_run", skip_all, fields(agent = %agent))]
     pub(crate) async fn run_with_origin(
         &self,
         agent: &str,

@@ -155,6 +155,7 @@ impl PlanRunner {
     ///
     /// Fails if the run was lost to another worker, or the journal cannot be written. The journal
     /// contains the progress so far.
+    #[tracing::instrument(name = "plan_run", skip_all, fields(run = %claimed.run.id))]
     pub async fn drive_run(
         &self,
         claimed: ClaimedRun,

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use repertoire::config::{ConfigFlags, RepConfig};
 use repertoire::context::AppContext;
 use repertoire_skill::profile::ProfileId;
@@ -17,6 +17,7 @@ use repertoire_text::terminal::printable_line;
 use crate::commands;
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::logging::{LogFormat, start_logging};
 use crate::ui::{self, TerminalUi};
 
 const AFTER_HELP: &str = "\
@@ -62,6 +63,9 @@ pub struct RepCli {
     /// Work as if started in this folder
     #[arg(short = 'C', global = true, value_name = "DIR", help_heading = GLOBAL)]
     directory: Option<Utf8PathBuf>,
+    /// Log what is done to standard error (-vv: more)
+    #[arg(short = 'v', long, global = true, action = ArgAction::Count, help_heading = GLOBAL)]
+    log: u8,
     #[command(subcommand)]
     command: RepCommand,
 }
@@ -344,6 +348,10 @@ pub fn run_in(env: &CliEnvironment, args: &[&str], ui: &mut TerminalUi<'_>) -> C
 }
 
 fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> CliResult {
+    let is_daemon = matches!(cli.command, RepCommand::Serve(_) | RepCommand::Worker(_));
+    let format =
+        if is_daemon && !env.stderr_is_terminal { LogFormat::Json } else { LogFormat::Text };
+    start_logging(env, cli.log, format)?;
     let here = match &cli.directory {
         None => env.here.clone(),
         Some(dir) => resolve_folder(env, dir, "-C")?,

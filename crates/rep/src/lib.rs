@@ -12,6 +12,7 @@ pub mod demo;
 pub mod env;
 pub mod failure;
 mod foreground_run;
+mod logging;
 mod permission_question;
 mod plan_flags;
 mod project_files;

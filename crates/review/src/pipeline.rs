@@ -210,6 +210,7 @@ impl ReviewRunState {
 }
 
 /// Runs a review. `id` and `started_ms` go into the record; the caller fills in the duration.
+#[tracing::instrument(name = "review", skip_all)]
 pub async fn run_review(
     plan: &ReviewPlan,
     panel: &dyn ReviewAnswerProvider,

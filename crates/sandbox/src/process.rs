@@ -169,6 +169,7 @@ pub enum OutputFlow {
 /// # Errors
 ///
 /// If the process cannot be started. Every other outcome is in [`ProcessResult`].
+#[tracing::instrument(name = "process", level = "debug", skip_all, fields(program = %spawn.program))]
 pub async fn run(
     spawn: &ProcessSpec,
     cancel: &CancellationToken,

@@ -193,6 +193,7 @@ impl SkillSelector {
     }
 
     /// Picks the skills for a task.
+    #[tracing::instrument(name = "select", level = "debug", skip_all)]
     pub fn select(&self, task: &Task) -> Selection {
         let (query, weighed, unresolved) = self.score_candidates(task, &[]);
         let mut selection = Selection { unresolved, ..Selection::default() };

@@ -54,6 +54,11 @@ pub fn request<'a>(turn: &'a AgentTurn, model: &'a ModelChoice) -> ModelRequest<
     }
 }
 
+#[tracing::instrument(
+    name = "model_call",
+    skip_all,
+    fields(model = %model.name, iteration = turn.iteration, attempt = turn.attempt)
+)]
 async fn call_model(turn: &mut AgentTurn, model: &ModelChoice) -> Result<ModelResponse, TurnError> {
     let system = turn.run.system.clone();
     let service = model.name.service;

@@ -61,6 +61,7 @@ async fn wait_for_retry(
             if is_past_deadline(turn, after_ms) {
                 return Err(error.into());
             }
+            tracing::warn!(attempt, after_ms, reason, "the model is called again");
             let what = "model call".to_owned();
             turn.run.events.emit(EventKind::Retry { what, reason, attempt, after_ms });
             tokio::time::sleep(Duration::from_millis(after_ms)).await;

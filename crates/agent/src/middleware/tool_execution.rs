@@ -140,6 +140,7 @@ fn find_tool<'t>(turn: &'t AgentTurn, name: &str) -> Option<&'t Arc<dyn Tool>> {
 }
 
 /// Executes one call, from its event to its result.
+#[tracing::instrument(name = "tool_call", skip_all, fields(tool = %call.name))]
 async fn execute_call(turn: &AgentTurn, call: &ToolCall) -> ToolResult {
     let started = Instant::now();
     let arguments = call.parse_arguments();

@@ -166,6 +166,7 @@ impl WorkflowOperations {
     /// # Errors
     ///
     /// [`WorkflowOperationError`]; no run is stored then.
+    #[tracing::instrument(name = "workflow_start", skip_all, fields(workflow = %start.workflow))]
     pub async fn start(
         &self,
         start: WorkflowStartRequest,
@@ -225,6 +226,7 @@ impl WorkflowOperations {
     /// # Errors
     ///
     /// [`WorkflowOperationError`]; the run is unchanged then.
+    #[tracing::instrument(name = "workflow_step", skip_all, fields(run = %wanted))]
     pub async fn advance_run(
         &self,
         wanted: &str,
@@ -325,6 +327,7 @@ impl WorkflowOperations {
     /// # Errors
     ///
     /// [`WorkflowOperationError`]; nothing is recorded then.
+    #[tracing::instrument(name = "workflow_review", skip_all, fields(run = %wanted))]
     pub async fn record_review<F: FnMut(&str, &str)>(
         &self,
         wanted: &str,

@@ -284,9 +284,7 @@ mod tests {
     #[test]
     fn the_verdict_is_the_last_verifications() {
         use StepOutcome::{Failed, Ok, Stopped};
-        let check = |status: &str| {
-            json!({ "name": "test", "status": status, "exit_code": 0, "attempts": 1, "duration_ms": 9 })
-        };
+        let check = |status: &str| json!({ "name": "test", "status": status, "exit_code": 0, "attempts": 1, "duration_ms": 9 });
         let green = json!({ "green": true, "checks": [check("passed")] });
         let red = json!({ "green": false, "checks": [check("failed")] });
         let none = json!({ "green": true, "checks": [] });

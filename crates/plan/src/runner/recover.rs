@@ -31,6 +31,7 @@ use repertoire_git::repo::{DiffTarget, GitObjectId};
 impl PlanRunSession<'_> {
     /// Tries fixes that worked before and automatic fixes of tools. A verification follows, as
     /// after all work.
+    #[tracing::instrument(name = "plan_step", skip_all, fields(kind = "recovery", step = self.run.steps + 1))]
     pub(super) async fn recover_checks(
         &mut self,
         task: Option<TaskRef>,

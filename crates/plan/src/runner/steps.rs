@@ -41,6 +41,7 @@ struct AgentStepResult {
 
 impl PlanRunSession<'_> {
     /// Lets an agent work on a task.
+    #[tracing::instrument(name = "plan_step", skip_all, fields(kind = "implementation", step = self.run.steps + 1))]
     pub(super) async fn implement_task(&mut self, task: Option<TaskRef>) -> Result<(), DriveError> {
         let kind = PlanStepKind::Implementation;
         let assignment =
@@ -74,6 +75,7 @@ impl PlanRunSession<'_> {
     }
 
     /// Runs all declared checks.
+    #[tracing::instrument(name = "plan_step", skip_all, fields(kind = "verification", step = self.run.steps + 1))]
     pub(super) async fn verify_work(
         &mut self,
         task: Option<TaskRef>,
@@ -165,6 +167,7 @@ impl PlanRunSession<'_> {
     }
 
     /// Lets another agent review the work on a task.
+    #[tracing::instrument(name = "plan_step", skip_all, fields(kind = "review", step = self.run.steps + 1))]
     pub(super) async fn review_task(&mut self, task: Option<TaskRef>) -> Result<(), DriveError> {
         let kind = PlanStepKind::Review;
         let attempt = self.attempt_of(&task).max(1);

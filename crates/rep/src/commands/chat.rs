@@ -37,7 +37,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "last")]
     resume: Option<String>,
     /// Show the model's thinking
-    #[arg(short = 'v', long, visible_alias = "verbose")]
+    #[arg(long)]
     thinking: bool,
     #[command(flatten)]
     flags: RunFlags,

@@ -51,7 +51,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     schema: Option<Utf8PathBuf>,
     /// Show the model's thinking
-    #[arg(short = 'v', long, visible_alias = "verbose")]
+    #[arg(long)]
     thinking: bool,
     #[command(flatten)]
     flags: RunFlags,

@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use tracing::Instrument as _;
 
 use super::MCP;
 use super::problem::HttpProblem;
@@ -61,7 +62,15 @@ pub(super) async fn wrap_request(
 ) -> Response {
     let number = envelope.next_request_id();
     let is_mcp = request.uri().path() == MCP;
-    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+    // The path only: a query may hold a login code.
+    let span = tracing::info_span!(
+        "request",
+        id = %number,
+        method = %request.method(),
+        path = %request.uri().path(),
+        status = tracing::field::Empty
+    );
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
     let answered = if is_mcp {
         answer.await
     } else {
@@ -71,6 +80,7 @@ pub(super) async fn wrap_request(
         }
     };
     let response = answered.unwrap_or_else(|_| panic_problem().into_response());
+    span.record("status", response.status().as_u16());
     let mut response = HttpProblem::add_request_id(response, &number);
     let headers = response.headers_mut();
     for (name, value) in FIXED {
