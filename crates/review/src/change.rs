@@ -159,27 +159,25 @@ impl ReviewedFile {
 
     /// Returns true if the range contains an added line, or is adjacent to removed lines.
     pub fn touches_range(&self, range: LineRange) -> bool {
-        self.hunks.iter().any(|hunk| hunk.touches_range(range))
+        self.hunks.iter().any(|hunk| hunk_touches(hunk, range))
     }
 }
 
-impl DiffHunk {
-    fn touches_range(&self, range: LineRange) -> bool {
-        let within = |line: u32| range.first <= line && line <= range.last;
-        // Removed lines have no number on the new side: they lie between `next - 1` and `next`.
-        let mut next = self.new_start;
-        for line in &self.lines {
-            match (line.kind, line.new) {
-                (LineKind::Removed, _) if within(next) || within(next.saturating_sub(1)) => {
-                    return true;
-                }
-                (LineKind::Added, Some(number)) if within(number) => return true,
-                _ => {}
+fn hunk_touches(hunk: &DiffHunk, range: LineRange) -> bool {
+    let within = |line: u32| range.first <= line && line <= range.last;
+    // Removed lines have no number on the new side: they lie between `next - 1` and `next`.
+    let mut next = hunk.new_start;
+    for line in &hunk.lines {
+        match (line.kind, line.new) {
+            (LineKind::Removed, _) if within(next) || within(next.saturating_sub(1)) => {
+                return true;
             }
-            next = line.new.map_or(next, |number| number + 1);
+            (LineKind::Added, Some(number)) if within(number) => return true,
+            _ => {}
         }
-        false
+        next = line.new.map_or(next, |number| number + 1);
     }
+    false
 }
 
 #[cfg(test)]

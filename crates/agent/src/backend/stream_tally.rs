@@ -315,7 +315,7 @@ pub(crate) fn call_subject(arguments: &Value) -> String {
         (None, Value::String(text)) => text.clone(),
         (None, other) => other.to_string(),
     };
-    truncate_chars(&one_line(text), SUBJECT_CHARS_MAX)
+    truncate_chars(&one_line(&text), SUBJECT_CHARS_MAX)
 }
 
 /// Truncates long strings in a value, so that events stay small.

@@ -4,8 +4,8 @@ use crate::limits::{
     CHECK_COMMAND_BYTES_MAX, CHECK_NAME_BYTES_MAX, CHECK_RETRIES_MAX, CHECK_TIMEOUT_MAX, CHECKS_MAX,
 };
 
+use super::CheckDefinition;
 use super::variables::{VariableRefusal, refusal_for_everyone};
-use super::{CheckDefinition, time};
 
 /// The reason why declared checks are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
