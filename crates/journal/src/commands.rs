@@ -90,6 +90,9 @@ fn is_claimable(run: &Run) -> bool {
 
 /// Converts a command to the event it results in, or returns the reason it is refused.
 fn command_event(run: &Run, order: &Command) -> Result<Payload, String> {
+    if run.attended && !matches!(order, Command::Event(_)) {
+        return Err(format!("it is a {}, which the program that started it carries out", run.kind));
+    }
     match order {
         Command::Pause { by } => pause_event(run, by),
         Command::Resume { by, limits } => resume_event(run, by, *limits),

@@ -40,7 +40,8 @@ impl StoreOperation for DeleteRunOperation<'_> {
         let Some(run) = tx.run(self.id).await? else {
             return Ok(OperationResult::without_receipt(()));
         };
-        if !run.status.is_over() {
+        // Nothing but its files shows whether an attended run is in progress; the caller knows those.
+        if !run.status.is_over() && !run.attended {
             let why = format!("it is {}, so it is still needed; cancel it first", run.status);
             return Err(JournalError::refused(self.id, why).into());
         }

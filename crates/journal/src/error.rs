@@ -28,6 +28,12 @@ pub enum JournalError {
         /// The reason, and what can be done.
         why: String,
     },
+    /// Another process has appended events to the run in the meantime: read it again.
+    #[error("run {run} has {found} events by now, not {expected}: another process continued it")]
+    Conflict { run: RunId, expected: u64, found: u64 },
+    /// The id is already in use.
+    #[error("there is a run `{run}` already")]
+    Exists { run: RunId },
     /// No run matches.
     #[error("there is no run `{text}`: {hint}")]
     NotFound {

@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::lease::{LeaseObserver, LeaseRow, LeaseState};
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::QueueOrder;
-use crate::run::{Run, RunId, RunStatus, Step};
+use crate::run::{Run, RunId, RunKind, RunStatus, Step};
 use crate::sanitise;
 use crate::store::postgres::PostgresStore;
 use crate::store::read::to_unsigned;
@@ -185,29 +185,44 @@ impl Journal {
     ///
     /// [`JournalError::NotFound`] or [`JournalError::Ambiguous`].
     pub async fn find_run(&self, text: &str) -> Result<Run, JournalError> {
+        self.find_among(text, None).await
+    }
+
+    /// Like [`Journal::find_run`], among the runs of one kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::find_run`].
+    pub async fn find_run_of_kind(&self, kind: RunKind, text: &str) -> Result<Run, JournalError> {
+        self.find_among(text, Some(kind)).await
+    }
+
+    async fn find_among(&self, text: &str, kind: Option<RunKind>) -> Result<Run, JournalError> {
         let text = text.trim();
+        let kind = kind.map(RunKind::as_str);
         let not_found = |hint: &str| JournalError::NotFound {
             text: sanitise::name(text),
             hint: hint.to_owned(),
         };
         if text == "last" {
-            let id = self.perform_read(|| self.store().last_id()).await?;
+            let id = self.perform_read(|| self.store().last_id(kind)).await?;
             let id = id.ok_or_else(|| not_found("this journal has no runs yet"))?;
             return self.require_run(&id).await;
         }
         if sanitise::is_id(text)
             && let Some(run) = self.perform_read(|| self.store().run(text)).await?
+            && kind.is_none_or(|kind| kind == run.kind)
         {
             return Ok(run);
         }
         let most = i64::try_from(AMBIGUOUS_MAX + 1).unwrap_or(i64::MAX);
         let name = sanitise::name(text);
-        let mut ids = self.perform_read(|| self.store().ids_by_name(&name, most)).await?;
+        let mut ids = self.perform_read(|| self.store().ids_by_name(&name, kind, most)).await?;
         if ids.is_empty() && sanitise::is_id(text) {
             if text.len() < ID_PART_CHARS_MIN {
                 return Err(not_found("a part of an id has at least 4 characters"));
             }
-            ids = self.perform_read(|| self.store().ids_by_part(text, most)).await?;
+            ids = self.perform_read(|| self.store().ids_by_part(text, kind, most)).await?;
         }
         match ids.as_slice() {
             [] => Err(not_found("no run has this id or name; list them to see which there are")),
@@ -264,6 +279,18 @@ impl Journal {
             return Ok(Vec::new());
         }
         self.perform_read(|| self.store().events(id, after_seq, page(limit))).await
+    }
+
+    /// Returns the last event of a run's kind, and `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn last_kind_event(&self, id: &RunId) -> Result<Option<Event>, JournalError> {
+        if !sanitise::is_id(id.as_str()) {
+            return Ok(None);
+        }
+        self.perform_read(|| self.store().last_kind_event(id)).await
     }
 
     /// Returns events of all runs after a cursor, and the cursor to continue from. Continuing from

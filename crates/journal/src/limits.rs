@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const TEXT_CHARS_MAX: usize = 8 * 1024;
 /// The maximum size of the payload of one event.
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// The maximum size of a request, and of the payload of an event of the run's kind.
+pub const KIND_PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The maximum number of names in one event.
 pub const NAMES_MAX: usize = 1_000;
 /// The maximum number of events in one batch.

@@ -51,22 +51,28 @@ impl JournalStore {
         Ok(row.map(|row| decode_run(&row)).transpose()?)
     }
 
-    pub(crate) async fn last_id(&self) -> Result<Option<String>, StoreFault> {
-        const SQL: &str = "SELECT id FROM run ORDER BY number DESC LIMIT 1";
-        let row: Option<(String,)> =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_optional(conn).await?);
+    pub(crate) async fn last_id(&self, kind: Option<&str>) -> Result<Option<String>, StoreFault> {
+        const SQL: &str =
+            "SELECT id FROM run WHERE kind = COALESCE($1, kind) ORDER BY number DESC LIMIT 1";
+        let row: Option<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(kind)
+            .complete_optional(conn)
+            .await?);
         Ok(row.map(|(id,)| id))
     }
 
     pub(crate) async fn ids_by_name(
         &self,
         name: &str,
+        kind: Option<&str>,
         limit: i64,
     ) -> Result<Vec<String>, StoreFault> {
-        const SQL: &str = "SELECT id FROM run WHERE name = $1 ORDER BY number DESC LIMIT $2";
+        const SQL: &str = "SELECT id FROM run WHERE name = $1 AND kind = COALESCE($3, kind) \
+            ORDER BY number DESC LIMIT $2";
         let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(name)
             .bind(limit)
+            .bind(kind)
             .complete_all(conn)
             .await?);
         Ok(rows.into_iter().map(|(id,)| id).collect())
@@ -76,14 +82,16 @@ impl JournalStore {
     pub(crate) async fn ids_by_part(
         &self,
         part: &str,
+        kind: Option<&str>,
         limit: i64,
     ) -> Result<Vec<String>, StoreFault> {
         const SQL: &str = "SELECT id FROM run WHERE length(id) >= length($1) \
             AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
-            ORDER BY number DESC LIMIT $2";
+            AND kind = COALESCE($3, kind) ORDER BY number DESC LIMIT $2";
         let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(part)
             .bind(limit)
+            .bind(kind)
             .complete_all(conn)
             .await?);
         Ok(rows.into_iter().map(|(id,)| id).collect())
@@ -182,6 +190,16 @@ impl JournalStore {
             return Err(self.contradiction_error(what).into());
         }
         Ok(rows.into_iter().map(decode_event).collect())
+    }
+
+    pub(crate) async fn last_kind_event(&self, id: &RunId) -> Result<Option<Event>, StoreFault> {
+        const SQL: &str = "SELECT id, id, run, seq, v, at_ms, type, payload FROM event \
+            WHERE run = $1 AND type = 'KIND_EVENT' ORDER BY seq DESC LIMIT 1";
+        let row: Option<EventRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+            .bind(id.as_str())
+            .complete_optional(conn)
+            .await?);
+        Ok(row.map(decode_event))
     }
 
     /// Returns events of all runs. On PostgreSQL, transactions commit in a different order than

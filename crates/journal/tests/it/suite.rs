@@ -12,6 +12,7 @@ use repertoire_journal::{
 use serde_json::Value;
 
 pub(crate) mod append;
+pub(crate) mod attended;
 pub(crate) mod leases;
 pub(crate) mod letters;
 pub(crate) mod memory;
