@@ -163,7 +163,8 @@ impl StoreOperation for AppendAttendedOperation<'_> {
         tx: &mut StoreTx,
         work: &OperationContext<'_>,
     ) -> Result<OperationResult<Run>, StoreFault> {
-        let run = lock_run(tx, self.id).await?;
+        let stored = lock_run(tx, self.id).await?;
+        let run = &stored.run;
         if !run.attended {
             let why = "workers carry it out, so it needs a lease";
             return Err(JournalError::refused(self.id, why).into());
@@ -172,7 +173,7 @@ impl StoreOperation for AppendAttendedOperation<'_> {
             let (expected, found) = (self.after_seq, run.seq);
             return Err(JournalError::Conflict { run: self.id.clone(), expected, found }.into());
         }
-        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
         for payload in self.payloads {
             if is_stopping(payload) {
                 draft.interrupt_step(&format!("the run stopped: {}", payload.name()))?;
@@ -196,9 +197,9 @@ impl StoreOperation for AppendEventsOperation<'_> {
         tx: &mut StoreTx,
         work: &OperationContext<'_>,
     ) -> Result<OperationResult<Run>, StoreFault> {
-        let run = lock_run(tx, &self.lease.run).await?;
-        self.lease.check_holder(&run)?;
-        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        let stored = lock_run(tx, &self.lease.run).await?;
+        self.lease.check_holder(&stored.run)?;
+        let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
         for payload in self.payloads {
             if is_stopping(payload) {
                 draft.interrupt_step(&format!("the run stopped: {}", payload.name()))?;

@@ -92,7 +92,16 @@ pub enum JournalError {
     )]
     Damaged {
         place: String,
-        /// The first problem found, in SQLite's words.
+        /// The first problem found, in SQLite's words, or the row that does not fit its digest.
+        what: String,
+    },
+    /// A row of a database server does not fit its digest: it was changed by something else than
+    /// the journal.
+    #[error(
+        "the journal was altered: {what}. Restore a copy of the database; other runs can still be used"
+    )]
+    Altered {
+        /// The row that does not fit its digest.
         what: String,
     },
     /// The thread that reads or writes the SQLite file panicked or ended, so the answer is

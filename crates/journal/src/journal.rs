@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::boot_clock::BootClock;
 use crate::changes::{ChangeNotifier, ChangeSubscription, ChangeWatcher};
 use crate::error::JournalError;
-use crate::event::Event;
+use crate::event::{Event, Payload};
 use crate::lease::{LeaseObserver, LeaseRow, LeaseState};
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::QueueOrder;
@@ -18,7 +18,7 @@ use crate::sanitise;
 use crate::store::postgres::PostgresStore;
 use crate::store::read::to_unsigned;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{JournalClock, JournalStore};
+use crate::store::{JournalClock, JournalStore, StoreFault};
 
 /// The location of a journal.
 #[derive(Clone, PartialEq, Eq)]
@@ -197,7 +197,35 @@ impl Journal {
         self.find_among(text, Some(kind)).await
     }
 
+    /// Finds the id of a run like [`Journal::find_run`], without reading the run: it may be damaged.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::find_run`].
+    pub async fn find_run_id(&self, text: &str) -> Result<RunId, JournalError> {
+        Ok(RunId::known(self.find_id_among(text, None).await?))
+    }
+
+    /// Returns the ids of all runs, the newest first, without reading the runs.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn list_run_ids(&self) -> Result<Vec<RunId>, JournalError> {
+        let ids = self.perform_read(|| self.store().all_ids()).await?;
+        Ok(ids.into_iter().map(RunId::known).collect())
+    }
+
     async fn find_among(&self, text: &str, kind: Option<RunKind>) -> Result<Run, JournalError> {
+        let id = self.find_id_among(text, kind).await?;
+        self.require_run(&id).await
+    }
+
+    async fn find_id_among(
+        &self,
+        text: &str,
+        kind: Option<RunKind>,
+    ) -> Result<String, JournalError> {
         let text = text.trim();
         let kind = kind.map(RunKind::as_str);
         let not_found = |hint: &str| JournalError::NotFound {
@@ -206,14 +234,10 @@ impl Journal {
         };
         if text == "last" {
             let id = self.perform_read(|| self.store().last_id(kind)).await?;
-            let id = id.ok_or_else(|| not_found("this journal has no runs yet"))?;
-            return self.require_run(&id).await;
+            return id.ok_or_else(|| not_found("this journal has no runs yet"));
         }
-        if sanitise::is_id(text)
-            && let Some(run) = self.perform_read(|| self.store().run(text)).await?
-            && kind.is_none_or(|kind| kind == run.kind)
-        {
-            return Ok(run);
+        if sanitise::is_id(text) && self.perform_read(|| self.store().has_run(text, kind)).await? {
+            return Ok(text.to_owned());
         }
         let most = i64::try_from(AMBIGUOUS_MAX + 1).unwrap_or(i64::MAX);
         let name = sanitise::name(text);
@@ -226,7 +250,7 @@ impl Journal {
         }
         match ids.as_slice() {
             [] => Err(not_found("no run has this id or name; list them to see which there are")),
-            [id] => self.require_run(id).await,
+            [_] => Ok(ids.swap_remove(0)),
             _ => Err(ambiguous_error(name, ids)),
         }
     }
@@ -254,21 +278,29 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// If the store cannot be used.
+    /// If a step is damaged or missing, or the store cannot be used.
     pub async fn steps(&self, id: &RunId) -> Result<Vec<Step>, JournalError> {
         if !sanitise::is_id(id.as_str()) {
             return Ok(Vec::new());
         }
-        self.perform_read(|| self.store().steps(id)).await
+        // The run is read first: steps that other processes add meanwhile are more than it has.
+        let expected = self.run(id).await?.map_or(0, |run| run.steps as usize);
+        let steps = self.perform_read(|| self.store().steps(id)).await?;
+        let is_complete = (1..).zip(&steps).all(|(number, step)| step.number == number);
+        let is_complete = is_complete && steps.len() >= expected;
+        if !is_complete && self.run(id).await?.is_some() {
+            let what = format!("run {id} has {expected} steps, and not all of them can be found");
+            return Err(self.store().explain_fault(StoreFault::Damage(what)));
+        }
+        Ok(steps)
     }
 
-    /// Returns the events of a run after the one with this number. An event that is damaged, or was
-    /// written by a later version, is returned as a note whose name is `unknown:` followed by its
-    /// type.
+    /// Returns the events of a run after the one with this number. An event that was written by a
+    /// later version is returned as a note whose name is `unknown:` followed by its type.
     ///
     /// # Errors
     ///
-    /// If the store cannot be used.
+    /// If an event is damaged or missing, or the store cannot be used.
     pub async fn events(
         &self,
         id: &RunId,
@@ -290,7 +322,20 @@ impl Journal {
         if !sanitise::is_id(id.as_str()) {
             return Ok(None);
         }
-        self.perform_read(|| self.store().last_kind_event(id)).await
+        // Every event from there to the end is read and verified, so that damage to the last event of
+        // the kind does not bring back the one before it.
+        let seq = self.perform_read(|| self.store().last_kind_seq(id)).await?;
+        let (mut after, mut last) = (seq.saturating_sub(1), None);
+        loop {
+            let page = self.events(id, after, PAGE_MAX).await?;
+            let is_end = page.len() < PAGE_MAX as usize;
+            after += page.len() as u64;
+            let is_of_kind = |event: &Event| matches!(event.payload, Payload::KindEvent { .. });
+            last = page.into_iter().rfind(is_of_kind).or(last);
+            if is_end {
+                return Ok(last);
+            }
+        }
     }
 
     /// Returns events of all runs after a cursor, and the cursor to continue from. Continuing from

@@ -44,8 +44,9 @@ pub const LEASE_WAIT_POLL: Duration = Duration::from_millis(500);
 /// The maximum number of leases read at once.
 pub const LEASES_MAX: u32 = 10_000;
 
-/// The maximum size of a SQLite file that is checked for damage before the first write of a
-/// process. Larger files are checked only by `rep doctor`.
+/// The maximum size of a SQLite file that is checked for damage: a table before its rows are first
+/// listed, and the whole file before the first write of a process. Larger files are checked only by
+/// `rep doctor`.
 pub const CHECKED_FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// The time another process may hold the SQLite lock before the file counts as busy.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

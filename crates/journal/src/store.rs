@@ -14,6 +14,8 @@ pub(crate) mod memory;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
 pub(crate) mod read;
+pub(crate) mod row_digest;
+pub(crate) mod seal;
 pub(crate) mod sqlite;
 pub(crate) mod tx;
 
@@ -56,6 +58,17 @@ macro_rules! postgres_now {
 }
 pub(crate) use postgres_now;
 
+/// A table whose rows are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CheckedTable {
+    Run,
+    Event,
+    Failure,
+    Fix,
+    Memory,
+    Letter,
+}
+
 /// An open store.
 pub(crate) enum JournalStore {
     Sqlite(sqlite::SqliteStore),
@@ -78,11 +91,20 @@ impl JournalStore {
         }
     }
 
-    /// Returns the error for rows that contradict each other.
-    pub(crate) fn contradiction_error(&self, what: String) -> JournalError {
+    /// Returns the error for rows that do not fit their digests or each other.
+    fn damage_error(&self, what: String) -> JournalError {
         match self {
             JournalStore::Sqlite(store) => store.found_damage(what),
-            JournalStore::Postgres(_) => JournalError::Store { source: what.into() },
+            JournalStore::Postgres(_) => JournalError::Altered { what },
+        }
+    }
+
+    /// Checks a table of a SQLite file once, before its rows are listed: reading rows does not show
+    /// that others are missing. PostgreSQL checks its own files.
+    pub(crate) async fn require_complete(&self, table: CheckedTable) -> Result<(), StoreFault> {
+        match self {
+            JournalStore::Sqlite(store) => store.check_table(table).await,
+            JournalStore::Postgres(_) => Ok(()),
         }
     }
 
@@ -90,6 +112,7 @@ impl JournalStore {
     pub(crate) fn explain_fault(&self, fault: StoreFault) -> JournalError {
         match fault {
             StoreFault::Journal(error) => error,
+            StoreFault::Damage(what) => self.damage_error(what),
             StoreFault::Sql(source) => match self {
                 JournalStore::Sqlite(store) if sqlite::is_damage(&source) => {
                     store.found_damage(source.to_string())
@@ -129,11 +152,14 @@ pub(crate) fn retry_delay(attempts: u32) -> Duration {
     ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
 }
 
-/// The cause of a failed transaction: an error of the store, or a violation of the journal's rules.
+/// The cause of a failed transaction: an error of the store, a violation of the journal's rules, or
+/// stored content that is not what was written.
 #[derive(Debug)]
 pub(crate) enum StoreFault {
     Sql(sqlx::Error),
     Journal(JournalError),
+    /// Names the row that does not fit its digest, or the rows that contradict each other.
+    Damage(String),
 }
 
 impl StoreFault {

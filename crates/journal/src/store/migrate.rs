@@ -10,18 +10,24 @@ use sqlx::{Connection, PgConnection, SqliteConnection};
 
 use super::StoreFault;
 use super::complete_query::CompleteAnswer;
+use super::seal::{PostgresSeal, SealConnection, SqliteSeal};
 use crate::error::JournalError;
 
 const SQLITE: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_journal.sql"),
     include_str!("../../migrations/sqlite/0002_memory.sql"),
     include_str!("../../migrations/sqlite/0003_leases.sql"),
+    include_str!("../../migrations/sqlite/0004_digests.sql"),
 ];
 const POSTGRES: &[&str] = &[
     include_str!("../../migrations/postgres/0001_journal.sql"),
     include_str!("../../migrations/postgres/0002_memory.sql"),
     include_str!("../../migrations/postgres/0003_leases.sql"),
+    include_str!("../../migrations/postgres/0004_digests.sql"),
 ];
+
+/// The migration that adds digests. The rows of an older journal get theirs right after it.
+const DIGESTS: i64 = 4;
 
 /// The key of the advisory lock: an arbitrary number that is used for nothing else.
 const LOCK: i64 = 0x7265_705f_6a6e_6c00;
@@ -66,6 +72,9 @@ pub(crate) async fn migrate_sqlite(pool: &SqlitePool, place: &str) -> Result<(),
     for (number, sql) in missing {
         sqlx::raw_sql(sql).execute(&mut *tx).await?;
         sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
+        if number == DIGESTS && version > 0 {
+            SealConnection::Sqlite(SqliteSeal(&mut tx)).seal_all().await?;
+        }
     }
     tx.commit().await?;
     Ok(())
@@ -96,6 +105,9 @@ pub(crate) async fn migrate_postgres(
     for (number, sql) in missing_migrations(POSTGRES, version, place)? {
         sqlx::raw_sql(sql).execute(&mut *tx).await?;
         sqlx::query(ADD_VERSION).bind(number).execute(&mut *tx).await?;
+        if number == DIGESTS && version > 0 {
+            SealConnection::Postgres(PostgresSeal(&mut tx)).seal_all().await?;
+        }
     }
     sqlx::query(FROM_ELSEWHERE).execute(&mut *tx).await?;
     tx.commit().await?;

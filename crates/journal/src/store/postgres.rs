@@ -62,6 +62,7 @@ impl PostgresStore {
             Ok(()) => {}
             Err(StoreFault::Sql(error)) => return Err(failed(error)),
             Err(StoreFault::Journal(error)) => return Err(error),
+            Err(StoreFault::Damage(what)) => return Err(JournalError::Altered { what }),
         }
         let pool = pool_options().max_connections(POSTGRES_CONNECTIONS_MAX);
         Ok(PostgresStore { pool: pool.connect_lazy_with(options.clone()), options })

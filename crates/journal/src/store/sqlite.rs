@@ -1,9 +1,10 @@
 //! The SQLite store: one file, used by many processes. Each process has one writing connection and
 //! several reading ones.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use sqlx::sqlite::{
@@ -12,7 +13,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
 
 use super::complete_query::CompleteAnswer;
-use super::{JournalClock, StoreFault, migrate, retry_open};
+use super::{CheckedTable, JournalClock, StoreFault, migrate, retry_open};
 use crate::error::JournalError;
 use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX};
 
@@ -39,9 +40,11 @@ pub(crate) struct SqliteStore {
     health: SqliteHealth,
 }
 
-/// The result of the damage check of the file.
+/// The results of the damage checks of the file.
 #[derive(Default)]
 struct SqliteHealth {
+    /// The tables that were checked before their rows were listed.
+    checked_tables: Mutex<BTreeSet<CheckedTable>>,
     /// Set once the file was checked, or is too large to be checked.
     is_checked: AtomicBool,
     /// The first problem found. It stays until the file is opened again.
@@ -70,6 +73,9 @@ impl SqliteStore {
             Ok(writer) => writer,
             Err(StoreFault::Sql(error)) => return Err(open_error(place, error)),
             Err(StoreFault::Journal(error)) => return Err(error),
+            Err(StoreFault::Damage(what)) => {
+                return Err(JournalError::Damaged { place: place.to_owned(), what });
+            }
         };
         let reader = SqlitePoolOptions::new()
             .max_connections(SQLITE_READERS_MAX)
@@ -87,20 +93,45 @@ impl SqliteStore {
 
     /// Checks the whole file, whatever its size, for damage that SQLite can detect.
     pub(crate) async fn check_damage(&self) -> Result<(), StoreFault> {
-        let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(&self.reader).await?;
-        let damage = found.into_iter().map(|(line,)| line).find(|line| line != "ok");
-        match damage {
-            Some(what) => Err(self.found_damage(what).into()),
-            None => {
-                self.health.is_checked.store(true, Ordering::Relaxed);
-                Ok(())
-            }
+        self.run_check(super::CHECK).await?;
+        self.health.is_checked.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Checks a table with its indexes once, unless the file is too large: rows that damage hides
+    /// would be missing from a list.
+    pub(crate) async fn check_table(&self, table: CheckedTable) -> Result<(), StoreFault> {
+        if self.health.is_checked.load(Ordering::Relaxed) || self.has_checked(table) {
+            return Ok(());
         }
+        if self.file_bytes() <= CHECKED_FILE_BYTES_MAX {
+            self.run_check(table_check(table)).await?;
+        }
+        let mut checked = self.health.checked_tables.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.insert(table);
+        Ok(())
+    }
+
+    fn has_checked(&self, table: CheckedTable) -> bool {
+        let checked = self.health.checked_tables.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.contains(&table)
+    }
+
+    async fn run_check(&self, sql: &'static str) -> Result<(), StoreFault> {
+        let found: Vec<(String,)> = sqlx::query_as(sql).complete_all(&self.reader).await?;
+        match found.into_iter().map(|(line,)| line).find(|line| line != "ok") {
+            Some(what) => Err(self.found_damage(what).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
     /// Records that the file is damaged, so that nothing more is written to it.
     pub(crate) fn found_damage(&self, what: String) -> JournalError {
-        let what = self.health.damage.get_or_init(|| what).clone();
+        self.health.damage.get_or_init(|| what.clone());
         JournalError::Damaged { place: self.path.to_string(), what }
     }
 
@@ -118,8 +149,7 @@ impl SqliteStore {
         if self.health.is_checked.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
-        if bytes <= CHECKED_FILE_BYTES_MAX {
+        if self.file_bytes() <= CHECKED_FILE_BYTES_MAX {
             return self.check_damage().await;
         }
         self.health.is_checked.store(true, Ordering::Relaxed);
@@ -178,9 +208,22 @@ impl SqliteTx {
     }
 }
 
-/// Returns true if the file is corrupt or not a database.
+/// Returns true if the file is corrupt or not a database, or a value has a type that the journal
+/// never writes.
 pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
-    error_code(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+    matches!(error, sqlx::Error::ColumnDecode { .. })
+        || error_code(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+}
+
+fn table_check(table: CheckedTable) -> &'static str {
+    match table {
+        CheckedTable::Run => "PRAGMA integrity_check(run)",
+        CheckedTable::Event => "PRAGMA integrity_check(event)",
+        CheckedTable::Failure => "PRAGMA integrity_check(failure)",
+        CheckedTable::Fix => "PRAGMA integrity_check(fix)",
+        CheckedTable::Memory => "PRAGMA integrity_check(memory)",
+        CheckedTable::Letter => "PRAGMA integrity_check(letter)",
+    }
 }
 
 /// Returns true if another process holds the lock.

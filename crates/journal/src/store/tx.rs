@@ -7,13 +7,14 @@ use sqlx::QueryBuilder;
 
 use super::complete_query::CompleteAnswer;
 use super::postgres::PostgresTx;
+use super::read::{RunRow, StepRow, StoredRun, decode_step, select_runs};
+use super::row_digest::{RowDigest, request_digest, run_digest, step_digest};
 use super::sqlite::SqliteTx;
 use super::{StoreFault, on, postgres_now};
 use crate::event::Event;
 use crate::lease::LeaseRow;
 use crate::queue::{ClaimRules, QueueOrder, QueueWorker};
 use crate::run::{Run, RunId, Step};
-use crate::store::read::{StoredRunRow, decode_run, decode_step};
 
 /// A write transaction.
 pub(crate) enum StoreTx {
@@ -47,10 +48,13 @@ pub(crate) struct ClaimConditions<'a> {
     pub(crate) except: &'a BTreeSet<String>,
 }
 
-/// An event with its serialised payload.
+/// An event with its serialised payload and its place in the chain of digests.
 pub(crate) struct SerialisedEvent {
     pub(crate) event: Event,
     pub(crate) payload: String,
+    /// The digest of the event before it.
+    pub(crate) prev: RowDigest,
+    pub(crate) row_digest: RowDigest,
 }
 
 /// The key of the advisory lock: an arbitrary number that is used for nothing else.
@@ -60,10 +64,10 @@ const CAP_LOCK: i64 = 0x7265_705f_6361_7000;
 /// `$6` excluded runs. The index is forced, so that runs that have ended are never scanned.
 macro_rules! candidate_sqlite {
     ($index:literal, $order:literal) => {
-        concat!(
-            "SELECT r.id, r.state, q.body FROM run r INDEXED BY ",
+        select_runs!(concat!(
+            " INDEXED BY ",
             $index,
-            " JOIN request q ON q.run = r.id \
+            " LEFT JOIN request q ON q.run = r.id \
              WHERE r.status = 'queued' AND ($1 IS NULL OR r.id = $1) AND r.not_before_ms <= $5 \
              AND r.id NOT IN (SELECT value FROM json_each($6)) \
              AND r.kind IN (SELECT value FROM json_each($2)) \
@@ -74,13 +78,13 @@ macro_rules! candidate_sqlite {
              ORDER BY ",
             $order,
             " LIMIT 1"
-        )
+        ))
     };
 }
 macro_rules! candidate_postgres {
     ($order:literal) => {
-        concat!(
-            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+        select_runs!(concat!(
+            " LEFT JOIN request q ON q.run = r.id \
              WHERE r.status = 'queued' AND ($1::text IS NULL OR r.id = $1) AND r.not_before_ms <= ",
             postgres_now!("$5"),
             " AND NOT $6::jsonb ? r.id \
@@ -91,7 +95,7 @@ macro_rules! candidate_postgres {
              ORDER BY ",
             $order,
             " LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
-        )
+        ))
     };
 }
 
@@ -136,24 +140,36 @@ impl StoreTx {
         }
     }
 
+    /// Returns true if a run that cannot be read may be passed over. Not in a file: a row that does
+    /// not fit its digest means that the file is damaged, and nothing more is written to it.
+    pub(crate) fn may_skip_run(&self, fault: &StoreFault) -> bool {
+        match fault {
+            StoreFault::Journal(_) => true,
+            StoreFault::Damage(_) => matches!(self, StoreTx::Postgres(_)),
+            StoreFault::Sql(_) => false,
+        }
+    }
+
     /// Returns a run and locks it until the transaction ends.
-    pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<Run>, StoreFault> {
-        let row: Option<StoredRunRow> = on!(self, (conn, sql =
-            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1",
-            "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r") => sqlx::query_as(sql).bind(id.as_str()).complete_optional(conn).await?);
-        Ok(row.map(|row| decode_run(&row)).transpose()?)
+    pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<StoredRun>, StoreFault> {
+        let row: Option<RunRow> = on!(self, (conn, sql =
+            select_runs!(" LEFT JOIN request q ON q.run = r.id WHERE r.id = $1"),
+            select_runs!(" LEFT JOIN request q ON q.run = r.id WHERE r.id = $1 FOR UPDATE OF r"))
+                => sqlx::query_as(sql).bind(id.as_str()).complete_optional(conn).await?);
+        row.map(RunRow::decode).transpose()
     }
 
     /// Returns the step in progress of a run.
     pub(crate) async fn open_step(&mut self, run: &Run) -> Result<Option<Step>, StoreFault> {
         let Some(number) = run.open_step else { return Ok(None) };
-        const SQL: &str = "SELECT state FROM step WHERE run = $1 AND number = $2";
-        let row: Option<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+        const SQL: &str =
+            "SELECT number, status, state, row_digest FROM step WHERE run = $1 AND number = $2";
+        let row: Option<StepRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
             .bind(run.id.as_str())
             .bind(i64::from(number))
             .complete_optional(conn)
             .await?);
-        Ok(row.map(|(state,)| decode_step(run, number, &state)).transpose()?)
+        row.map(|row| decode_step(&run.id, row)).transpose()
     }
 
     /// Locks claiming under limits on concurrent runs. Without the lock, two workers could count
@@ -178,7 +194,7 @@ impl StoreTx {
     pub(crate) async fn next_candidate(
         &mut self,
         wanted: &ClaimConditions<'_>,
-    ) -> Result<Option<StoredRunRow>, StoreFault> {
+    ) -> Result<Option<RunRow>, StoreFault> {
         let now_ms = self.now_ms();
         let kinds = serde_json::json!(wanted.worker.kinds).to_string();
         let labels = serde_json::json!(wanted.worker.labels).to_string();
@@ -201,15 +217,15 @@ impl StoreTx {
     pub(crate) async fn lock_unchanged_lease(
         &mut self,
         lease: &LeaseRow,
-    ) -> Result<Option<StoredRunRow>, StoreFault> {
+    ) -> Result<Option<RunRow>, StoreFault> {
         macro_rules! unchanged {
             ($lock:literal) => {
-                concat!(
-                    "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id \
+                select_runs!(concat!(
+                    " LEFT JOIN request q ON q.run = r.id \
                      WHERE r.id = $1 AND r.status = 'running' AND r.token = $2 AND r.lease_beat = $3 \
                      AND COALESCE(r.lease_shown_until_ms, r.lease_until_ms) IS NOT DISTINCT FROM $4",
                     $lock
-                )
+                ))
             };
         }
         Ok(on!(self, (conn, sql =
@@ -223,13 +239,20 @@ impl StoreTx {
                 .await?))
     }
 
-    /// Inserts a run. Returns false if a run with this id exists.
-    pub(crate) async fn insert_run(&mut self, run: &mut Run) -> Result<bool, StoreFault> {
+    /// Inserts a run whose last event has the digest `head`. Returns false if a run with this id
+    /// exists.
+    pub(crate) async fn insert_run(
+        &mut self,
+        run: &mut Run,
+        head: &[u8],
+    ) -> Result<bool, StoreFault> {
         const RUN: &str = "INSERT INTO run (id, kind, name, workspace, labels, priority, status, seq, token, \
-            not_before_ms, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+            not_before_ms, state, head, row_digest) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
             ON CONFLICT (id) DO NOTHING";
-        const REQUEST: &str = "INSERT INTO request (run, body) VALUES ($1, $2)";
+        const REQUEST: &str = "INSERT INTO request (run, body, row_digest) VALUES ($1, $2, $3)";
         let state = serialise_state(run);
+        let row_digest = run_digest(run.id.as_str(), &state, head);
         let added = on!(self, (conn, sql = RUN, RUN) => sqlx::query(sql)
             .bind(run.id.as_str())
             .bind(run.kind.as_str())
@@ -242,28 +265,35 @@ impl StoreTx {
             .bind(to_signed(run.token))
             .bind(to_signed(run.not_before_ms))
             .bind(state)
+            .bind(head)
+            .bind(row_digest)
             .execute(conn)
             .await?
             .rows_affected());
         if added == 0 {
             return Ok(false);
         }
+        let body = run.request.to_string();
+        let body_digest = request_digest(run.id.as_str(), &body);
         on!(self, (conn, sql = REQUEST, REQUEST) => sqlx::query(sql)
             .bind(run.id.as_str())
-            .bind(run.request.to_string())
+            .bind(body)
+            .bind(body_digest)
             .execute(conn)
             .await
             .map(drop))?;
         Ok(true)
     }
 
-    /// Writes a changed run, and notifies listeners.
+    /// Writes a changed run whose last event has the digest `head`, and notifies listeners.
     pub(crate) async fn update_run(
         &mut self,
         run: &mut Run,
+        head: &[u8],
         lease: LeaseChange<'_>,
     ) -> Result<(), StoreFault> {
         let (now_ms, state) = (self.now_ms(), serialise_state(run));
+        let row_digest = run_digest(run.id.as_str(), &state, head);
         let (change, term) = match lease {
             LeaseChange::Keep => (0_i64, None),
             LeaseChange::End => (1, None),
@@ -280,8 +310,8 @@ impl StoreTx {
                      lease_beat = CASE $8 WHEN 2 THEN lease_beat + 1 ELSE lease_beat END, \
                      lease_length_ms = CASE $8 WHEN 0 THEN lease_length_ms ELSE $10 END, \
                      lease_boot = CASE $8 WHEN 0 THEN lease_boot ELSE $11 END, \
-                     lease_boot_until_ms = CASE $8 WHEN 0 THEN lease_boot_until_ms ELSE $12 END \
-                     WHERE id = $1",
+                     lease_boot_until_ms = CASE $8 WHEN 0 THEN lease_boot_until_ms ELSE $12 END, \
+                     head = $13, row_digest = $14 WHERE id = $1",
                     $told
                 )
             };
@@ -301,6 +331,8 @@ impl StoreTx {
                 .bind(term.map(|term| duration_millis(term.length)))
                 .bind(term.and_then(|term| term.boot))
                 .bind(term.map(|term| term.boot_until_ms))
+                .bind(head)
+                .bind(row_digest)
                 .execute(conn)
                 .await
                 .map(drop))?;
@@ -347,14 +379,19 @@ impl StoreTx {
 
     /// Inserts or updates a step.
     pub(crate) async fn put_step(&mut self, step: &Step) -> Result<(), StoreFault> {
-        const SQL: &str = "INSERT INTO step (run, number, status, state) VALUES ($1, $2, $3, $4) \
-            ON CONFLICT (run, number) DO UPDATE SET status = excluded.status, state = excluded.state";
-        let status = serde_json::json!(step.status);
+        const SQL: &str = "INSERT INTO step (run, number, status, state, row_digest) \
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (run, number) DO UPDATE \
+            SET status = excluded.status, state = excluded.state, row_digest = excluded.row_digest";
+        let (number, status) = (i64::from(step.number), serde_json::json!(step.status));
+        let status = status.as_str().unwrap_or_default();
+        let state = serde_json::json!(step).to_string();
+        let row_digest = step_digest(step.run.as_str(), number, status, &state);
         on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
             .bind(step.run.as_str())
-            .bind(i64::from(step.number))
-            .bind(status.as_str().unwrap_or_default())
-            .bind(serde_json::json!(step).to_string())
+            .bind(number)
+            .bind(status)
+            .bind(state)
+            .bind(row_digest)
             .execute(conn)
             .await
             .map(drop))?;
@@ -384,7 +421,8 @@ impl StoreTx {
         lines: &[SerialisedEvent],
         batch: &str,
     ) -> Result<(), StoreFault> {
-        const SQL: &str = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) ";
+        const SQL: &str =
+            "INSERT INTO event (run, seq, v, at_ms, type, payload, batch, prev, row_digest) ";
         on!(self, (conn, sql = SQL, SQL) => QueryBuilder::new(sql)
             .push_values(lines, |mut row, line| {
                 row.push_bind(line.event.run.as_str())
@@ -393,7 +431,9 @@ impl StoreTx {
                     .push_bind(to_signed(line.event.at_ms))
                     .push_bind(line.event.payload.name())
                     .push_bind(line.payload.as_str())
-                    .push_bind(batch);
+                    .push_bind(batch)
+                    .push_bind(line.prev.as_slice())
+                    .push_bind(line.row_digest.as_slice());
             })
             .build()
             .execute(conn)
