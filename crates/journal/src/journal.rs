@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 use crate::boot_clock::BootClock;
 use crate::changes::{ChangeNotifier, ChangeSubscription, ChangeWatcher};
@@ -15,9 +15,7 @@ use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, RunKind, RunStatus, Step};
 use crate::sanitise;
-use crate::store::postgres::PostgresStore;
 use crate::store::read::to_unsigned;
-use crate::store::sqlite::SqliteStore;
 use crate::store::{JournalClock, JournalStore, StoreFault};
 
 /// The location of a journal.
@@ -129,10 +127,8 @@ impl Journal {
         boot_clock: BootClock,
     ) -> Result<Self, JournalError> {
         let store = match target {
-            Target::File(path) => {
-                JournalStore::Sqlite(SqliteStore::open(path, clock.clone()).await?)
-            }
-            Target::Url(url) => open_url(url, &clock).await?,
+            Target::File(path) => JournalStore::open_file(path, clock.clone()).await?,
+            Target::Url(url) => JournalStore::open_url(url, clock.clone()).await?,
         };
         let inner = JournalInner {
             store: Arc::new(store),
@@ -153,10 +149,7 @@ impl Journal {
     /// [`JournalError::Damaged`] with the problem found; nothing is written to the file from then
     /// on.
     pub async fn check_damage(&self) -> Result<(), JournalError> {
-        match self.store() {
-            JournalStore::Sqlite(store) => self.perform_read(|| store.check_damage()).await,
-            JournalStore::Postgres(_) => Ok(()),
-        }
+        self.perform_read(|| self.store().check_damage()).await
     }
 
     /// Closes the journal, for all clones.
@@ -452,22 +445,6 @@ impl Journal {
         let run = self.perform_read(|| self.store().run(id)).await?;
         run.ok_or_else(|| JournalError::unknown_run(&RunId::known(id)))
     }
-}
-
-async fn open_url(url: &str, clock: &JournalClock) -> Result<JournalStore, JournalError> {
-    if let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
-        let store = SqliteStore::open(Utf8Path::new(path), clock.clone()).await?;
-        return Ok(JournalStore::Sqlite(store));
-    }
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(JournalStore::Postgres(Box::new(PostgresStore::open(url).await?)));
-    }
-    // Show nothing but the scheme: the rest may contain a password.
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    let is_plain = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_lowercase());
-    let place = if is_plain { scheme } else { "?" };
-    let why = "its address begins with `postgres://` or `sqlite://`".to_owned();
-    Err(JournalError::Open { place: sanitise::name(place), why })
 }
 
 pub(crate) fn page(limit: u32) -> u32 {

@@ -16,9 +16,7 @@ use crate::sanitise;
 use crate::store::read::StoredRun;
 use crate::store::row_digest::{EventColumns, NO_PREDECESSOR, RowDigest, event_digest};
 use crate::store::tx::{SerialisedEvent, duration_millis, to_signed};
-use crate::store::{
-    JournalClock, LeaseChange, LeaseTerm, StoreFault, StoreTx, postgres, retry_delay,
-};
+use crate::store::{JournalClock, LeaseChange, LeaseTerm, StoreFault, StoreTx, retry_delay};
 
 /// An operation performed in one transaction. It may be performed again if the transaction failed.
 pub(crate) trait StoreOperation: Sync {
@@ -153,7 +151,7 @@ impl Journal {
             Ok(()) => Ok(done),
             Err(fault) => {
                 let is_certain =
-                    matches!(&fault, StoreFault::Sql(error) if postgres::was_rolled_back(error));
+                    matches!(&fault, StoreFault::Sql(error) if self.store().was_rolled_back(error));
                 *sent = (!is_certain).then_some(done);
                 Err(fault)
             }
@@ -162,7 +160,7 @@ impl Journal {
 
     async fn wait_or_give_up(&self, fault: StoreFault, attempts: u32) -> Result<(), JournalError> {
         match fault {
-            StoreFault::Sql(source) if StoreFault::is_transient_sql(&source) => {
+            StoreFault::Sql(source) if self.store().is_transient(&source) => {
                 if attempts >= ATTEMPTS_MAX {
                     return Err(JournalError::Unreachable { attempts, source: source.into() });
                 }

@@ -1,12 +1,10 @@
 //! The table of dead letters.
 
-use sqlx::QueryBuilder;
-
-use super::complete_query::CompleteAnswer;
 use super::read::{decode_json, require_fit};
 use super::row_digest::{RowDigest, RowHasher};
+use super::sql::SqlStatement;
 use super::tx::to_signed;
-use super::{CheckedTable, JournalStore, StoreFault, StoreTx, on};
+use super::{CheckedTable, JournalStore, StoreFault, StoreTx};
 use crate::letter::{DeadLetter, LetterFilter, LetterPriority};
 use crate::sanitise;
 
@@ -17,14 +15,9 @@ const LETTER_LOCK: i64 = 0x7265_705f_6465_6164;
 type LetterRow = (String, String, String, i64, String, RowDigest, String);
 
 impl StoreTx {
-    /// Locks the dead letters. Without the lock, two transactions could add the same letter. SQLite
-    /// needs none, since it has a single writer.
+    /// Locks the dead letters. Without the lock, two transactions could add the same letter.
     pub(crate) async fn lock_letters(&mut self) -> Result<(), StoreFault> {
-        if let StoreTx::Postgres(tx) = self {
-            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LETTER_LOCK);
-            lock.execute(tx.connection()).await?;
-        }
-        Ok(())
+        self.lock_name(LETTER_LOCK).await
     }
 
     pub(crate) async fn load_letter(
@@ -33,10 +26,7 @@ impl StoreTx {
     ) -> Result<Option<(DeadLetter, String)>, StoreFault> {
         const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
             WHERE id = $1";
-        let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id)
-            .complete_optional(conn)
-            .await?);
+        let row: Option<LetterRow> = self.fetch_optional(SqlStatement::new(SQL).bind(id)).await?;
         row.map(decode_letter).transpose()
     }
 
@@ -49,11 +39,8 @@ impl StoreTx {
         const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
             WHERE scope = $1 AND digest = $2 \
             AND status IN ('queued', 'retrying') ORDER BY number LIMIT 1";
-        let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(scope)
-            .bind(digest)
-            .complete_optional(conn)
-            .await?);
+        let row: Option<LetterRow> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(scope).bind(digest)).await?;
         row.map(decode_letter).transpose()
     }
 
@@ -68,18 +55,18 @@ impl StoreTx {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         let state = serde_json::json!(letter).to_string();
         let row_digest = digest_of_letter(letter, &state);
-        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-            .bind(letter.id.as_str())
-            .bind(letter.scope.as_str())
-            .bind(letter.status.as_str())
-            .bind(priority_rank(letter.priority))
-            .bind(digest)
-            .bind(state)
-            .bind(batch)
-            .bind(row_digest)
-            .execute(conn)
-            .await
-            .map(drop))?;
+        self.execute(
+            SqlStatement::new(SQL)
+                .bind(letter.id.as_str())
+                .bind(letter.scope.as_str())
+                .bind(letter.status.as_str())
+                .bind(priority_rank(letter.priority))
+                .bind(digest)
+                .bind(state)
+                .bind(batch)
+                .bind(row_digest),
+        )
+        .await?;
         Ok(())
     }
 
@@ -92,15 +79,15 @@ impl StoreTx {
             WHERE id = $1";
         let state = serde_json::json!(letter).to_string();
         let row_digest = digest_of_letter(letter, &state);
-        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-            .bind(letter.id.as_str())
-            .bind(letter.status.as_str())
-            .bind(state)
-            .bind(batch)
-            .bind(row_digest)
-            .execute(conn)
-            .await
-            .map(drop))?;
+        self.execute(
+            SqlStatement::new(SQL)
+                .bind(letter.id.as_str())
+                .bind(letter.status.as_str())
+                .bind(state)
+                .bind(batch)
+                .bind(row_digest),
+        )
+        .await?;
         Ok(())
     }
 }
@@ -117,11 +104,8 @@ impl JournalStore {
             AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
             ORDER BY number DESC LIMIT $2";
         self.require_complete(CheckedTable::Letter).await?;
-        let rows: Vec<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(part)
-            .bind(limit)
-            .complete_all(conn)
-            .await?);
+        let rows: Vec<LetterRow> =
+            self.fetch_all(SqlStatement::new(SQL).bind(part).bind(limit)).await?;
         rows.into_iter().map(|row| Ok(decode_letter(row)?.0)).collect()
     }
 
@@ -132,26 +116,19 @@ impl JournalStore {
         limit: u32,
     ) -> Result<Vec<DeadLetter>, StoreFault> {
         const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
-            WHERE number > ";
+            WHERE number > 0";
         self.require_complete(CheckedTable::Letter).await?;
-        let rows: Vec<LetterRow> = on!(self, (conn, sql = SQL, SQL) => {
-            let mut query = QueryBuilder::new(sql);
-            query.push_bind(0_i64);
-            if let Some(scope) = &filter.scope {
-                query.push(" AND scope = ").push_bind(scope.as_str());
-            }
-            if !filter.statuses.is_empty() {
-                query.push(" AND status IN (");
-                let mut words = query.separated(", ");
-                for status in &filter.statuses {
-                    words.push_bind(status.as_str());
-                }
-                query.push(")");
-            }
-            query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit));
-            query.push(" OFFSET ").push_bind(to_signed(filter.after));
-            query.build_query_as().complete_all(conn).await?
-        });
+        let mut query = SqlStatement::new(SQL);
+        if let Some(scope) = &filter.scope {
+            query.push(" AND scope = ").push_bind(scope.as_str());
+        }
+        if !filter.statuses.is_empty() {
+            let statuses = filter.statuses.iter().map(|status| status.as_str());
+            query.push(" AND status IN (").push_list(statuses).push(")");
+        }
+        query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit));
+        query.push(" OFFSET ").push_bind(to_signed(filter.after));
+        let rows: Vec<LetterRow> = self.fetch_all(query).await?;
         rows.into_iter().map(|row| Ok(decode_letter(row)?.0)).collect()
     }
 }

@@ -1,12 +1,10 @@
 //! The tables of the memory: observations, failures and fixes.
 
-use sqlx::QueryBuilder;
-
-use super::complete_query::CompleteAnswer;
 use super::read::{decode_json, require_fit, to_unsigned};
 use super::row_digest::{RowDigest, RowHasher};
+use super::sql::SqlStatement;
 use super::tx::to_signed;
-use super::{CheckedTable, JournalStore, StoreFault, StoreTx, on};
+use super::{CheckedTable, JournalStore, StoreFault, StoreTx};
 use crate::memory::{FailureKnowledge, KnownFailure, KnownFix, MemoryObservation};
 use crate::memory_operations::FailureFilter;
 use crate::run::RunId;
@@ -40,11 +38,7 @@ impl StoreTx {
     /// Locks the memory. The result of the fold depends on the order of observations, which is the
     /// order of their ids; the lock makes that the order of commits as well.
     pub(crate) async fn lock_memory(&mut self) -> Result<(), StoreFault> {
-        if let StoreTx::Postgres(tx) = self {
-            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(MEMORY_LOCK);
-            lock.execute(tx.connection()).await?;
-        }
-        Ok(())
+        self.lock_name(MEMORY_LOCK).await
     }
 
     /// Returns true if this batch was stored already.
@@ -55,12 +49,14 @@ impl StoreTx {
     ) -> Result<bool, StoreFault> {
         const SQL: &str =
             "SELECT count(*) FROM memory WHERE scope = $1 AND signature = $2 AND batch = $3";
-        let (count,): (i64,) = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(entry.scope.as_str())
-            .bind(entry.signature.as_str())
-            .bind(batch)
-            .complete_one(conn)
-            .await?);
+        let (count,): (i64,) = self
+            .fetch_one(
+                SqlStatement::new(SQL)
+                    .bind(entry.scope.as_str())
+                    .bind(entry.signature.as_str())
+                    .bind(batch),
+            )
+            .await?;
         Ok(count > 0)
     }
 
@@ -78,17 +74,17 @@ impl StoreTx {
         let (at_ms, run) = (to_signed(entry.at_ms), entry.run.as_ref().map(RunId::as_str));
         let body = serde_json::json!(entry.observation).to_string();
         let row_digest = observation_digest(&entry.scope, &entry.signature, at_ms, run, &body);
-        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-            .bind(entry.scope.as_str())
-            .bind(entry.signature.as_str())
-            .bind(at_ms)
-            .bind(run)
-            .bind(body)
-            .bind(batch)
-            .bind(row_digest)
-            .execute(conn)
-            .await
-            .map(drop))?;
+        self.execute(
+            SqlStatement::new(SQL)
+                .bind(entry.scope.as_str())
+                .bind(entry.signature.as_str())
+                .bind(at_ms)
+                .bind(run)
+                .bind(body)
+                .bind(batch)
+                .bind(row_digest),
+        )
+        .await?;
         self.put_known(&before, &known).await
     }
 
@@ -97,12 +93,10 @@ impl StoreTx {
         scope: &str,
         signature: &str,
     ) -> Result<FailureKnowledge, StoreFault> {
-        let failure: Option<FailureRow> = on!(self, (conn, sql = FAILURE, FAILURE) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).complete_optional(conn).await?
-        });
-        let fixes: Vec<FixRow> = on!(self, (conn, sql = FIXES, FIXES) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).complete_all(conn).await?
-        });
+        let failure: Option<FailureRow> =
+            self.fetch_optional(SqlStatement::new(FAILURE).bind(scope).bind(signature)).await?;
+        let fixes: Vec<FixRow> =
+            self.fetch_all(SqlStatement::new(FIXES).bind(scope).bind(signature)).await?;
         decode_knowledge(failure, fixes)
     }
 
@@ -122,13 +116,13 @@ impl StoreTx {
         }
         for id in before.fixes.keys().filter(|id| !now.fixes.contains_key(*id)) {
             const SQL: &str = "DELETE FROM fix WHERE scope = $1 AND signature = $2 AND id = $3";
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-                .bind(failure.scope.as_str())
-                .bind(failure.signature.as_str())
-                .bind(id.as_str())
-                .execute(conn)
-                .await
-                .map(drop))?;
+            self.execute(
+                SqlStatement::new(SQL)
+                    .bind(failure.scope.as_str())
+                    .bind(failure.signature.as_str())
+                    .bind(id.as_str()),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -144,17 +138,17 @@ impl StoreTx {
         let state = serde_json::json!(failure).to_string();
         let key = (scope, signature, failure.category.as_str());
         let row_digest = failure_digest(key, seen, last_ms, &state);
-        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-            .bind(scope)
-            .bind(signature)
-            .bind(failure.category.as_str())
-            .bind(seen)
-            .bind(last_ms)
-            .bind(state)
-            .bind(row_digest)
-            .execute(conn)
-            .await
-            .map(drop))?;
+        self.execute(
+            SqlStatement::new(SQL)
+                .bind(scope)
+                .bind(signature)
+                .bind(failure.category.as_str())
+                .bind(seen)
+                .bind(last_ms)
+                .bind(state)
+                .bind(row_digest),
+        )
+        .await?;
         Ok(())
     }
 
@@ -165,15 +159,15 @@ impl StoreTx {
         let (scope, signature) = (failure.scope.as_str(), failure.signature.as_str());
         let state = serde_json::json!(fix).to_string();
         let row_digest = fix_digest(scope, signature, &fix.id, &state);
-        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-            .bind(scope)
-            .bind(signature)
-            .bind(fix.id.as_str())
-            .bind(state)
-            .bind(row_digest)
-            .execute(conn)
-            .await
-            .map(drop))?;
+        self.execute(
+            SqlStatement::new(SQL)
+                .bind(scope)
+                .bind(signature)
+                .bind(fix.id.as_str())
+                .bind(state)
+                .bind(row_digest),
+        )
+        .await?;
         Ok(())
     }
 
@@ -192,12 +186,7 @@ impl StoreTx {
         // Failures come last, so that their number is returned.
         let mut gone = 0;
         for one in ALL {
-            gone = on!(self, (conn, sql = one, one) => sqlx::query(sql)
-                .bind(scope)
-                .bind(signature)
-                .execute(conn)
-                .await?
-                .rows_affected());
+            gone = self.execute(SqlStatement::new(one).bind(scope).bind(signature)).await?;
         }
         Ok(gone)
     }
@@ -211,12 +200,10 @@ impl JournalStore {
     ) -> Result<FailureKnowledge, StoreFault> {
         self.require_complete(CheckedTable::Failure).await?;
         self.require_complete(CheckedTable::Fix).await?;
-        let failure: Option<FailureRow> = on!(self, (conn, sql = FAILURE, FAILURE) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).complete_optional(conn).await?
-        });
-        let fixes: Vec<FixRow> = on!(self, (conn, sql = FIXES, FIXES) => {
-            sqlx::query_as(sql).bind(scope).bind(signature).complete_all(conn).await?
-        });
+        let failure: Option<FailureRow> =
+            self.fetch_optional(SqlStatement::new(FAILURE).bind(scope).bind(signature)).await?;
+        let fixes: Vec<FixRow> =
+            self.fetch_all(SqlStatement::new(FIXES).bind(scope).bind(signature)).await?;
         decode_knowledge(failure, fixes)
     }
 
@@ -227,22 +214,19 @@ impl JournalStore {
         limit: u32,
     ) -> Result<Vec<KnownFailure>, StoreFault> {
         const SQL: &str = "SELECT scope, signature, category, seen, last_ms, state, row_digest \
-            FROM failure WHERE scope = ";
+            FROM failure WHERE scope = $1";
         self.require_complete(CheckedTable::Failure).await?;
-        let rows: Vec<FailureRow> = on!(self, (conn, sql = SQL, SQL) => {
-            let mut query = QueryBuilder::new(sql);
-            query.push_bind(filter.scope.as_str());
-            if let Some(category) = &filter.category {
-                query.push(" AND category = ").push_bind(category.as_str());
-            }
-            if let Some(start) = &filter.signature {
-                query.push(" AND substr(signature, 1, length(").push_bind(start.as_str());
-                query.push(")) = ").push_bind(start.as_str());
-            }
-            query.push(" ORDER BY seen DESC, signature LIMIT ").push_bind(i64::from(limit));
-            query.push(" OFFSET ").push_bind(to_signed(filter.after));
-            query.build_query_as().complete_all(conn).await?
-        });
+        let mut query = SqlStatement::new(SQL).bind(filter.scope.as_str());
+        if let Some(category) = &filter.category {
+            query.push(" AND category = ").push_bind(category.as_str());
+        }
+        if let Some(start) = &filter.signature {
+            query.push(" AND substr(signature, 1, length(").push_bind(start.as_str());
+            query.push(")) = ").push_bind(start.as_str());
+        }
+        query.push(" ORDER BY seen DESC, signature LIMIT ").push_bind(i64::from(limit));
+        query.push(" OFFSET ").push_bind(to_signed(filter.after));
+        let rows: Vec<FailureRow> = self.fetch_all(query).await?;
         rows.into_iter().map(decode_failure).collect()
     }
 
@@ -251,10 +235,8 @@ impl JournalStore {
         const SQL: &str = "SELECT scope, count(*) FROM failure GROUP BY scope \
             ORDER BY count(*) DESC, scope LIMIT $1";
         self.require_complete(CheckedTable::Failure).await?;
-        let rows: Vec<(String, i64)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(i64::from(limit))
-            .complete_all(conn)
-            .await?);
+        let rows: Vec<(String, i64)> =
+            self.fetch_all(SqlStatement::new(SQL).bind(i64::from(limit))).await?;
         Ok(rows.into_iter().map(|(scope, count)| (scope, to_unsigned(count))).collect())
     }
 
@@ -266,10 +248,7 @@ impl JournalStore {
         const SQL: &str =
             "SELECT DISTINCT signature FROM memory WHERE scope = $1 ORDER BY signature";
         self.require_complete(CheckedTable::Memory).await?;
-        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(scope)
-            .complete_all(conn)
-            .await?);
+        let rows: Vec<(String,)> = self.fetch_all(SqlStatement::new(SQL).bind(scope)).await?;
         Ok(rows.into_iter().map(|(signature,)| signature).collect())
     }
 
@@ -284,13 +263,15 @@ impl JournalStore {
         const SQL: &str = "SELECT id, at_ms, run, body, row_digest FROM memory \
             WHERE scope = $1 AND signature = $2 AND id > $3 ORDER BY id LIMIT $4";
         self.require_complete(CheckedTable::Memory).await?;
-        let rows: Vec<ObservationRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(scope)
-            .bind(signature)
-            .bind(after)
-            .bind(i64::from(limit))
-            .complete_all(conn)
-            .await?);
+        let rows: Vec<ObservationRow> = self
+            .fetch_all(
+                SqlStatement::new(SQL)
+                    .bind(scope)
+                    .bind(signature)
+                    .bind(after)
+                    .bind(i64::from(limit)),
+            )
+            .await?;
         let decode = |(id, at_ms, run, body, row_digest): ObservationRow| {
             let digest = observation_digest(scope, signature, at_ms, run.as_deref(), &body);
             require_fit(digest == row_digest, || {

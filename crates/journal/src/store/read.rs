@@ -2,18 +2,17 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, ColumnIndex, Decode, FromRow, QueryBuilder, Row, Type};
 
-use super::complete_query::CompleteAnswer;
 use super::row_digest::{
     EventColumns, NO_PREDECESSOR, RowDigest, event_digest, request_digest, run_digest, step_digest,
 };
-use super::tx::{self, to_signed};
-use super::{CheckedTable, JournalStore, StoreFault, on};
+use super::sql::{FromSqlRow, SqlRow, SqlStatement};
+use super::tx::{candidate_statement, duration_millis, to_signed};
+use super::{CheckedTable, JournalStore, StoreFault};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::journal::{EventCursor, Filter};
-use crate::lease::{LeaseRow, StoreReach};
+use crate::lease::LeaseRow;
 use crate::limits::{LEASE_AHEAD_MAX, LEASES_MAX};
 use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, Step};
@@ -56,17 +55,10 @@ impl QueueColumns {
 }
 
 /// The start of every query for runs. Its columns are those of [`RunRow`]; `q` is the request.
-macro_rules! select_runs {
-    ($rest:expr) => {
-        concat!(
-            "SELECT r.number, r.id, r.state, r.head, r.row_digest, q.body, q.row_digest, r.status, \
-             r.seq, r.token, r.worker, r.not_before_ms, r.kind, r.name, r.workspace, r.labels, \
-             r.priority FROM run r",
-            $rest
-        )
-    };
-}
-pub(crate) use select_runs;
+pub(crate) const SELECT_RUNS: &str = "SELECT r.number, r.id, r.state, r.head, r.row_digest, \
+    q.body, q.row_digest, r.status, r.seq, r.token, r.worker, r.not_before_ms, r.kind, r.name, \
+    r.workspace, r.labels, r.priority FROM run r";
+pub(crate) const WITH_REQUEST: &str = " LEFT JOIN request q ON q.run = r.id";
 
 /// A run as stored, with its request.
 pub(crate) struct RunRow {
@@ -86,34 +78,27 @@ pub(crate) struct StoredRun {
     pub(crate) head: RowDigest,
 }
 
-impl<'r, R> FromRow<'r, R> for RunRow
-where
-    R: Row,
-    usize: ColumnIndex<R>,
-    i64: Decode<'r, R::Database> + Type<R::Database>,
-    String: Decode<'r, R::Database> + Type<R::Database>,
-    Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
-{
-    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+impl FromSqlRow for RunRow {
+    fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
         Ok(RunRow {
-            number: row.try_get(0)?,
-            id: row.try_get(1)?,
-            state: row.try_get(2)?,
-            head: row.try_get(3)?,
-            row_digest: row.try_get(4)?,
-            body: row.try_get(5)?,
-            body_digest: row.try_get(6)?,
+            number: row.take()?,
+            id: row.take()?,
+            state: row.take()?,
+            head: row.take()?,
+            row_digest: row.take()?,
+            body: row.take()?,
+            body_digest: row.take()?,
             columns: QueueColumns {
-                status: row.try_get(7)?,
-                seq: row.try_get(8)?,
-                token: row.try_get(9)?,
-                worker: row.try_get(10)?,
-                not_before_ms: row.try_get(11)?,
-                kind: row.try_get(12)?,
-                name: row.try_get(13)?,
-                workspace: row.try_get(14)?,
-                labels: row.try_get(15)?,
-                priority: row.try_get(16)?,
+                status: row.take()?,
+                seq: row.take()?,
+                token: row.take()?,
+                worker: row.take()?,
+                not_before_ms: row.take()?,
+                kind: row.take()?,
+                name: row.take()?,
+                workspace: row.take()?,
+                labels: row.take()?,
+                priority: row.take()?,
             },
         })
     }
@@ -158,28 +143,18 @@ pub(crate) struct EventRow {
     pub(crate) row_digest: RowDigest,
 }
 
-impl<'r, R> FromRow<'r, R> for EventRow
-where
-    R: Row,
-    usize: ColumnIndex<R>,
-    i64: Decode<'r, R::Database> + Type<R::Database>,
-    String: Decode<'r, R::Database> + Type<R::Database>,
-    Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
-{
-    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+impl FromSqlRow for EventRow {
+    fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
         Ok(EventRow {
-            place: EventCursor {
-                xact: to_unsigned(row.try_get(0)?),
-                id: to_unsigned(row.try_get(1)?),
-            },
-            run: row.try_get(2)?,
-            seq: row.try_get(3)?,
-            v: row.try_get(4)?,
-            at_ms: row.try_get(5)?,
-            name: row.try_get(6)?,
-            payload: row.try_get(7)?,
-            prev: row.try_get(8)?,
-            row_digest: row.try_get(9)?,
+            place: EventCursor { xact: to_unsigned(row.take()?), id: to_unsigned(row.take()?) },
+            run: row.take()?,
+            seq: row.take()?,
+            v: row.take()?,
+            at_ms: row.take()?,
+            name: row.take()?,
+            payload: row.take()?,
+            prev: row.take()?,
+            row_digest: row.take()?,
         })
     }
 }
@@ -275,30 +250,20 @@ impl JournalStore {
 
     /// Returns the row of a run without verifying it.
     pub(crate) async fn run_row(&self, id: &str) -> Result<Option<RunRow>, StoreFault> {
-        const SQL: &str = select_runs!(" LEFT JOIN request q ON q.run = r.id WHERE r.id = $1");
-        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id)
-            .complete_optional(conn)
-            .await?))
+        let sql = format!("{SELECT_RUNS}{WITH_REQUEST} WHERE r.id = $1");
+        self.fetch_optional(SqlStatement::new(sql).bind(id)).await
     }
 
     async fn has_request(&self, id: &str) -> Result<bool, StoreFault> {
         const SQL: &str = "SELECT count(*) FROM request WHERE run = $1";
-        let (count,): (i64,) = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id)
-            .complete_one(conn)
-            .await?);
+        let (count,): (i64,) = self.fetch_one(SqlStatement::new(SQL).bind(id)).await?;
         Ok(count > 0)
     }
 
     /// Returns true if there is a run with this id, and of this kind if one is given.
     pub(crate) async fn has_run(&self, id: &str, kind: Option<&str>) -> Result<bool, StoreFault> {
         const SQL: &str = "SELECT count(*) FROM run WHERE id = $1 AND kind = COALESCE($2, kind)";
-        let (count,): (i64,) = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id)
-            .bind(kind)
-            .complete_one(conn)
-            .await?);
+        let (count,): (i64,) = self.fetch_one(SqlStatement::new(SQL).bind(id).bind(kind)).await?;
         Ok(count > 0)
     }
 
@@ -306,8 +271,7 @@ impl JournalStore {
     pub(crate) async fn all_ids(&self) -> Result<Vec<String>, StoreFault> {
         const SQL: &str = "SELECT id FROM run ORDER BY number DESC";
         self.require_complete(CheckedTable::Run).await?;
-        let rows: Vec<(String,)> =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_all(conn).await?);
+        let rows: Vec<(String,)> = self.fetch_all(SqlStatement::new(SQL)).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
@@ -315,10 +279,7 @@ impl JournalStore {
         const SQL: &str =
             "SELECT id FROM run WHERE kind = COALESCE($1, kind) ORDER BY number DESC LIMIT 1";
         self.require_complete(CheckedTable::Run).await?;
-        let row: Option<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(kind)
-            .complete_optional(conn)
-            .await?);
+        let row: Option<(String,)> = self.fetch_optional(SqlStatement::new(SQL).bind(kind)).await?;
         Ok(row.map(|(id,)| id))
     }
 
@@ -331,12 +292,8 @@ impl JournalStore {
         const SQL: &str = "SELECT id FROM run WHERE name = $1 AND kind = COALESCE($3, kind) \
             ORDER BY number DESC LIMIT $2";
         self.require_complete(CheckedTable::Run).await?;
-        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(name)
-            .bind(limit)
-            .bind(kind)
-            .complete_all(conn)
-            .await?);
+        let rows: Vec<(String,)> =
+            self.fetch_all(SqlStatement::new(SQL).bind(name).bind(limit).bind(kind)).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
@@ -351,12 +308,8 @@ impl JournalStore {
             AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
             AND kind = COALESCE($3, kind) ORDER BY number DESC LIMIT $2";
         self.require_complete(CheckedTable::Run).await?;
-        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(part)
-            .bind(limit)
-            .bind(kind)
-            .complete_all(conn)
-            .await?);
+        let rows: Vec<(String,)> =
+            self.fetch_all(SqlStatement::new(SQL).bind(part).bind(limit).bind(kind)).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
@@ -366,28 +319,22 @@ impl JournalStore {
         filter: &Filter,
         limit: u32,
     ) -> Result<Vec<(i64, Run)>, StoreFault> {
-        const SQL: &str = select_runs!(" LEFT JOIN request q ON q.run = r.id WHERE r.number < ");
         self.require_complete(CheckedTable::Run).await?;
-        let rows: Vec<RunRow> = on!(self, (conn, sql = SQL, SQL) => {
-            let mut query = QueryBuilder::new(sql);
-            query.push_bind(filter.before.map_or(i64::MAX, to_signed));
-            if !filter.statuses.is_empty() {
-                query.push(" AND r.status IN (");
-                let mut words = query.separated(", ");
-                for status in &filter.statuses {
-                    words.push_bind(status.as_str());
-                }
-                query.push(")");
-            }
-            if let Some(kind) = &filter.kind {
-                query.push(" AND r.kind = ").push_bind(kind.as_str());
-            }
-            if let Some(workspace) = &filter.workspace {
-                query.push(" AND r.workspace = ").push_bind(workspace.as_str());
-            }
-            query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit));
-            query.build_query_as().complete_all(conn).await?
-        });
+        let sql = format!("{SELECT_RUNS}{WITH_REQUEST} WHERE r.number < $1");
+        let before = filter.before.map_or(i64::MAX, to_signed);
+        let mut query = SqlStatement::new(sql).bind(before);
+        if !filter.statuses.is_empty() {
+            let statuses = filter.statuses.iter().map(|status| status.as_str());
+            query.push(" AND r.status IN (").push_list(statuses).push(")");
+        }
+        if let Some(kind) = &filter.kind {
+            query.push(" AND r.kind = ").push_bind(kind.as_str());
+        }
+        if let Some(workspace) = &filter.workspace {
+            query.push(" AND r.workspace = ").push_bind(workspace.as_str());
+        }
+        query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<RunRow> = self.fetch_all(query).await?;
         rows.into_iter().map(|row| Ok((row.number, row.decode()?.run))).collect()
     }
 
@@ -400,10 +347,7 @@ impl JournalStore {
     pub(crate) async fn step_rows(&self, id: &RunId) -> Result<Vec<StepRow>, StoreFault> {
         const SQL: &str = "SELECT number, status, state, row_digest FROM step WHERE run = $1 \
             ORDER BY number";
-        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id.as_str())
-            .complete_all(conn)
-            .await?))
+        self.fetch_all(SqlStatement::new(SQL).bind(id.as_str())).await
     }
 
     /// Returns the events of a run after the one with this number, and fails if one of them is
@@ -445,21 +389,18 @@ impl JournalStore {
     ) -> Result<Vec<EventRow>, StoreFault> {
         const SQL: &str = "SELECT id, id, run, seq, v, at_ms, type, payload, prev, row_digest \
             FROM event WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+        let statement = SqlStatement::new(SQL)
             .bind(id.as_str())
             .bind(to_signed(after_seq))
-            .bind(i64::from(limit))
-            .complete_all(conn)
-            .await?))
+            .bind(i64::from(limit));
+        self.fetch_all(statement).await
     }
 
     /// Returns the number of the last event by the row of its run; 0 if there is no such run.
     async fn last_seq(&self, id: &RunId) -> Result<i64, StoreFault> {
         const SQL: &str = "SELECT seq FROM run WHERE id = $1";
-        let row: Option<(i64,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id.as_str())
-            .complete_optional(conn)
-            .await?);
+        let row: Option<(i64,)> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await?;
         Ok(row.map_or(0, |(seq,)| seq))
     }
 
@@ -467,10 +408,8 @@ impl JournalStore {
     pub(crate) async fn last_kind_seq(&self, id: &RunId) -> Result<u64, StoreFault> {
         const SQL: &str = "SELECT seq FROM event WHERE run = $1 AND type = 'KIND_EVENT' \
             ORDER BY seq DESC LIMIT 1";
-        let row: Option<(i64,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id.as_str())
-            .complete_optional(conn)
-            .await?);
+        let row: Option<(i64,)> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await?;
         Ok(row.map_or(0, |(seq,)| to_unsigned(seq)))
     }
 
@@ -482,17 +421,17 @@ impl JournalStore {
         limit: u32,
     ) -> Result<Vec<(EventCursor, Event)>, StoreFault> {
         self.require_complete(CheckedTable::Event).await?;
-        let rows: Vec<EventRow> = on!(self, (conn, sql =
-            "SELECT 0, id, run, seq, v, at_ms, type, payload, prev, row_digest FROM event \
-             WHERE $1 = $1 AND id > $2 ORDER BY id LIMIT $3",
-            "SELECT xact, id, run, seq, v, at_ms, type, payload, prev, row_digest FROM event \
-             WHERE (xact, id) > ($1, $2) AND xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint \
-             ORDER BY xact, id LIMIT $3") => sqlx::query_as(sql)
-                .bind(to_signed(after.xact))
-                .bind(to_signed(after.id))
-                .bind(i64::from(limit))
-                .complete_all(conn)
-                .await?);
+        let dialect = self.dialect();
+        let sql = format!(
+            "SELECT {}, id, run, seq, v, at_ms, type, payload, prev, row_digest FROM event \
+             WHERE {} ORDER BY {} LIMIT $3",
+            dialect.event_transaction, dialect.event_follows, dialect.event_order
+        );
+        let statement = SqlStatement::new(sql)
+            .bind(to_signed(after.xact))
+            .bind(to_signed(after.id))
+            .bind(i64::from(limit));
+        let rows: Vec<EventRow> = self.fetch_all(statement).await?;
         if !is_ascending(after, rows.iter().map(|row| row.place)) {
             return Err(StoreFault::Damage("the events of all runs are out of order".to_owned()));
         }
@@ -506,9 +445,8 @@ impl JournalStore {
 
     /// Returns the cursor after the last event that [`Store::tail`] would currently return.
     pub(crate) async fn tail_end(&self) -> Result<EventCursor, StoreFault> {
-        let (xact, id): (i64, i64) = on!(self, (conn, sql =
-            "SELECT 0, COALESCE(MAX(id), 0) FROM event",
-            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, 9223372036854775807") => sqlx::query_as(sql).complete_one(conn).await?);
+        let statement = SqlStatement::new(self.dialect().last_event);
+        let (xact, id): (i64, i64) = self.fetch_one(statement).await?;
         Ok(EventCursor { xact: to_unsigned(xact), id: to_unsigned(id) })
     }
 
@@ -518,49 +456,30 @@ impl JournalStore {
             WHERE status = 'running' AND worker IS NOT NULL \
             AND COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL ORDER BY number";
         self.require_complete(CheckedTable::Run).await?;
-        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_all(conn).await?))
+        self.fetch_all(SqlStatement::new(SQL)).await
     }
 
     pub(crate) async fn lease_until(&self, id: &RunId) -> Result<Option<i64>, StoreFault> {
         const SQL: &str = "SELECT COALESCE(lease_shown_until_ms, lease_until_ms) FROM run WHERE id = $1 \
             AND COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL";
-        let row: Option<(i64,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id.as_str())
-            .complete_optional(conn)
-            .await?);
+        let row: Option<(i64,)> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await?;
         Ok(row.map(|(until,)| until))
     }
 
     /// Returns the query plan for claiming the next run, one node per line.
     pub(crate) async fn claim_plan(&self, order: QueueOrder) -> Result<String, StoreFault> {
-        let lines: Vec<String> = match self {
-            JournalStore::Sqlite(store) => {
-                let sql = format!("EXPLAIN QUERY PLAN {}", tx::candidate_sqlite(order));
-                let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(sql))
-                    .bind(None::<&str>)
-                    .bind("[]")
-                    .bind("[]")
-                    .bind(Some(1_i64))
-                    .bind(0_i64)
-                    .bind("[]")
-                    .complete_all(store.connection())
-                    .await?;
-                rows.into_iter().map(|(_, _, _, line)| line).collect()
-            }
-            JournalStore::Postgres(store) => {
-                let sql = format!("EXPLAIN {}", tx::candidate_postgres(order));
-                let rows: Vec<(String,)> = sqlx::query_as(AssertSqlSafe(sql))
-                    .bind(None::<&str>)
-                    .bind("[]")
-                    .bind("[]")
-                    .bind(Some(1_i64))
-                    .bind(None::<i64>)
-                    .bind("[]")
-                    .complete_all(store.connection())
-                    .await?;
-                rows.into_iter().map(|(line,)| line).collect()
-            }
-        };
+        let dialect = self.dialect();
+        let sql = format!("{}{}", dialect.explain, candidate_statement(dialect, order));
+        let statement = SqlStatement::new(sql)
+            .bind(None::<&str>)
+            .bind("[]")
+            .bind("[]")
+            .bind(Some(1))
+            .bind(self.store.clock().map(|_| 0))
+            .bind("[]");
+        let rows = self.store.fetch(statement).await?.into_iter();
+        let lines: Vec<String> = rows.map(SqlRow::take_last).collect::<Result<_, _>>()?;
         Ok(lines.join("\n"))
     }
 
@@ -569,46 +488,26 @@ impl JournalStore {
     pub(crate) async fn has_queued(&self) -> Result<bool, StoreFault> {
         const SQL: &str = "SELECT number FROM run WHERE status = 'queued' \
             ORDER BY priority DESC, number LIMIT 1";
-        let row: Option<(i64,)> =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_optional(conn).await?);
+        let row: Option<(i64,)> = self.fetch_optional(SqlStatement::new(SQL)).await?;
         Ok(row.is_some())
-    }
-
-    /// Returns the machines this store can be used from.
-    pub(crate) fn reach(&self) -> StoreReach {
-        match self {
-            JournalStore::Sqlite(_) => StoreReach::OneMachine,
-            JournalStore::Postgres(_) => StoreReach::ManyMachines,
-        }
     }
 
     /// Returns all leases. A lease whose end is farther ahead than its length is also over by the
     /// wall clock: the clock was set back.
     pub(crate) async fn list_leases(&self) -> Result<Vec<LeaseRow>, StoreFault> {
-        macro_rules! leases {
-            ($now:expr) => {
-                concat!(
-                    "SELECT id, token, lease_beat, lease_length_ms, lease_boot, lease_boot_until_ms, \
-                     COALESCE(lease_shown_until_ms, lease_until_ms) AS shown_until_ms, \
-                     COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - ",
-                    $now,
-                    " NOT BETWEEN 1 AND COALESCE(lease_length_ms, $2), FALSE) AS is_over_by_wall_clock \
-                     FROM run WHERE status = 'running' ORDER BY number LIMIT $3"
-                )
-            };
-        }
-        let now_ms = match self {
-            JournalStore::Sqlite(store) => Some(store.now_ms()),
-            JournalStore::Postgres(_) => None,
-        };
-        let rows: Vec<LeaseColumns> = on!(self, (conn, sql =
-            leases!("$1"),
-            leases!(super::postgres_now!("$1"))) => sqlx::query_as(sql)
-                .bind(now_ms)
-                .bind(tx::duration_millis(LEASE_AHEAD_MAX))
-                .bind(i64::from(LEASES_MAX))
-                .complete_all(conn)
-                .await?);
+        let sql = format!(
+            "SELECT id, token, lease_beat, lease_length_ms, lease_boot, lease_boot_until_ms, \
+             COALESCE(lease_shown_until_ms, lease_until_ms) AS shown_until_ms, \
+             COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - {now} \
+             NOT BETWEEN 1 AND COALESCE(lease_length_ms, $2), FALSE) AS is_over_by_wall_clock \
+             FROM run WHERE status = 'running' ORDER BY number LIMIT $3",
+            now = (self.dialect().now)("$1")
+        );
+        let statement = SqlStatement::new(sql)
+            .bind(self.store.clock().map(|clock| to_signed(clock())))
+            .bind(duration_millis(LEASE_AHEAD_MAX))
+            .bind(i64::from(LEASES_MAX));
+        let rows: Vec<LeaseColumns> = self.fetch_all(statement).await?;
         Ok(rows.into_iter().map(decode_lease).collect())
     }
 }
