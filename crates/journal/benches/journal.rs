@@ -35,8 +35,8 @@ const FINISHED: &str = "INSERT INTO run (id, kind, name, workspace, labels, prio
     SELECT 'done-' || i, kind, name, workspace, labels, 0, 'completed', 1, 1, 0, state FROM n CROSS JOIN run";
 const REQUESTS: &str =
     "INSERT INTO request (run, body) SELECT id, '{}' FROM run WHERE id LIKE 'done-%'";
-const EVENTS: &str = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) \
-    SELECT id, 1, 1, 0, 'RUN_CREATED', state, '' FROM run WHERE id LIKE 'done-%'";
+const EVENTS: &str = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch, prev, row_digest) \
+    SELECT id, 1, 1, 0, 'RUN_CREATED', state, '', '', '' FROM run WHERE id LIKE 'done-%'";
 
 fn main() {
     let runtime =
@@ -218,9 +218,10 @@ macro_rules! bare {
                 let update = update.bind(run).bind(1_i64).bind(i64::from(step)).bind(written.state);
                 update.execute(&mut *tx).await.unwrap();
                 for (seq, name, payload) in written.events {
-                    let insert = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) \
-                        VALUES ($1, $2, 1, 1000000, $3, $4, '0199a0a0-0000-7000-8000-000000000000')";
+                    let insert = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch, prev, row_digest) \
+                        VALUES ($1, $2, 1, 1000000, $3, $4, '0199a0a0-0000-7000-8000-000000000000', $5, $5)";
                     let insert = sqlx::query(insert).bind(run).bind(seq).bind(name).bind(payload);
+                    let insert = insert.bind(vec![0_u8; 32]);
                     insert.execute(&mut *tx).await.unwrap();
                 }
                 let [end, begin] = written.steps;

@@ -42,7 +42,41 @@ impl Journal {
     /// If a value is too large or invalid, or the store cannot be used.
     pub async fn create(&self, new: NewRun) -> Result<Run, JournalError> {
         sanitise::check_id(&new.id)?;
-        self.perform_write(&CreateRunOperation { new }).await
+        self.perform_write(&CreateRunOperation { new, attended: None }).await
+    }
+
+    /// Creates a run that this process carries out itself, with its first events. The run is never
+    /// queued and has no lease.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Exists`] if there is a run with this id, or as [`Journal::create`].
+    pub async fn create_attended(
+        &self,
+        new: NewRun,
+        payloads: Vec<Payload>,
+    ) -> Result<Run, JournalError> {
+        sanitise::check_id(&new.id)?;
+        check_batch(&new.id, &payloads)?;
+        self.perform_write(&CreateRunOperation { new, attended: Some(payloads) }).await
+    }
+
+    /// Appends events to an attended run whose last event has the number `after_seq`, all or none.
+    /// Whoever has read the run up to its last event may continue it: of two processes that try to
+    /// do so at the same time, one gets [`JournalError::Conflict`].
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Conflict`] if the run has other events by now, [`JournalError::Fold`] if an
+    /// event cannot follow the events before it. No event is stored in either case.
+    pub async fn append_attended(
+        &self,
+        id: &RunId,
+        after_seq: u64,
+        payloads: Vec<Payload>,
+    ) -> Result<Run, JournalError> {
+        check_batch(id, &payloads)?;
+        self.perform_write(&AppendAttendedOperation { id, after_seq, payloads: &payloads }).await
     }
 
     /// Appends events to a run, all or none. If an event stops the run, the lease ends as well, and
@@ -57,21 +91,30 @@ impl Journal {
         lease: &RunLease,
         payloads: Vec<Payload>,
     ) -> Result<Run, JournalError> {
-        if payloads.len() > BATCH_EVENTS_MAX {
-            let what = "the list of events".to_owned();
-            let (size, limit) = (payloads.len(), BATCH_EVENTS_MAX);
-            return Err(JournalError::TooLarge { what, size, limit });
-        }
-        if let Some(payload) = payloads.iter().find(|payload| is_journal_event(payload)) {
-            let why = format!("{} is written by the journal itself", payload.name());
-            return Err(JournalError::refused(&lease.run, why));
-        }
+        check_batch(&lease.run, &payloads)?;
         self.perform_write(&AppendEventsOperation { lease, payloads: &payloads }).await
+    }
+}
+
+fn check_batch(run: &RunId, payloads: &[Payload]) -> Result<(), JournalError> {
+    if payloads.len() > BATCH_EVENTS_MAX {
+        let what = "the list of events".to_owned();
+        let (size, limit) = (payloads.len(), BATCH_EVENTS_MAX);
+        return Err(JournalError::TooLarge { what, size, limit });
+    }
+    match payloads.iter().find(|payload| is_journal_event(payload)) {
+        Some(payload) => {
+            let why = format!("{} is written by the journal itself", payload.name());
+            Err(JournalError::refused(run, why))
+        }
+        None => Ok(()),
     }
 }
 
 struct CreateRunOperation {
     new: NewRun,
+    /// The first events of an attended run; `None` for a run that is queued.
+    attended: Option<Vec<Payload>>,
 }
 
 impl StoreOperation for CreateRunOperation {
@@ -91,8 +134,53 @@ impl StoreOperation for CreateRunOperation {
             priority: new.priority,
             limits: new.limits,
             request: new.request,
+            attended: self.attended.is_some(),
         };
-        EventDraft::for_new_run(&new.id, payload, work.clock)?.store_new(tx, work).await
+        let mut draft = EventDraft::for_new_run(&new.id, payload, work.clock)?;
+        for payload in self.attended.iter().flatten() {
+            draft.add_event(payload.clone())?;
+        }
+        let done = draft.store_new(tx, work).await?;
+        // Without a receipt nothing was written: another process has created a run with this id.
+        if self.attended.is_some() && done.receipt.is_none() {
+            return Err(JournalError::Exists { run: new.id }.into());
+        }
+        Ok(done)
+    }
+}
+
+struct AppendAttendedOperation<'a> {
+    id: &'a RunId,
+    after_seq: u64,
+    payloads: &'a [Payload],
+}
+
+impl StoreOperation for AppendAttendedOperation<'_> {
+    type Out = Run;
+
+    async fn perform(
+        &self,
+        tx: &mut StoreTx,
+        work: &OperationContext<'_>,
+    ) -> Result<OperationResult<Run>, StoreFault> {
+        let stored = lock_run(tx, self.id).await?;
+        let run = &stored.run;
+        if !run.attended {
+            let why = "workers carry it out, so it needs a lease";
+            return Err(JournalError::refused(self.id, why).into());
+        }
+        if run.seq != self.after_seq {
+            let (expected, found) = (self.after_seq, run.seq);
+            return Err(JournalError::Conflict { run: self.id.clone(), expected, found }.into());
+        }
+        let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
+        for payload in self.payloads {
+            if is_stopping(payload) {
+                draft.interrupt_step(&format!("the run stopped: {}", payload.name()))?;
+            }
+            draft.add_event(payload.clone())?;
+        }
+        draft.store_events(tx, work, LeaseChange::Keep).await
     }
 }
 
@@ -109,9 +197,9 @@ impl StoreOperation for AppendEventsOperation<'_> {
         tx: &mut StoreTx,
         work: &OperationContext<'_>,
     ) -> Result<OperationResult<Run>, StoreFault> {
-        let run = lock_run(tx, &self.lease.run).await?;
-        self.lease.check_holder(&run)?;
-        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        let stored = lock_run(tx, &self.lease.run).await?;
+        self.lease.check_holder(&stored.run)?;
+        let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
         for payload in self.payloads {
             if is_stopping(payload) {
                 draft.interrupt_step(&format!("the run stopped: {}", payload.name()))?;

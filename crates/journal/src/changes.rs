@@ -11,10 +11,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::limits::{CHANGE_POLL, LISTEN_AGAIN};
+use crate::limits::LISTEN_AGAIN;
 use crate::store::JournalStore;
-use crate::store::postgres::PostgresStore;
-use crate::store::sqlite::SqliteStore;
 
 /// A subscription to the changes of a journal.
 pub struct ChangeSubscription {
@@ -56,7 +54,7 @@ impl ChangeNotifier {
         ChangeSubscription { heard: self.rung.subscribe() }
     }
 
-    fn has_subscribers(&self) -> bool {
+    pub(crate) fn has_subscribers(&self) -> bool {
         self.rung.receiver_count() > 0
     }
 }
@@ -70,12 +68,9 @@ impl ChangeWatcher {
     pub(crate) fn start(store: Arc<JournalStore>, bell: ChangeNotifier) -> Self {
         let task = tokio::spawn(async move {
             loop {
-                // Both return only when the connection is lost. Notify, because changes may have
-                // been missed in the meantime.
-                let _ = match &*store {
-                    JournalStore::Sqlite(store) => poll_sqlite(store, &bell).await,
-                    JournalStore::Postgres(store) => listen_postgres(store, &bell).await,
-                };
+                // The connection is lost. Notify, because changes may have been missed in the
+                // meantime.
+                let _ = store.watch_changes(&bell).await;
                 bell.notify_all();
                 tokio::time::sleep(LISTEN_AGAIN).await;
             }
@@ -92,31 +87,6 @@ impl Drop for ChangeWatcher {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-async fn poll_sqlite(store: &SqliteStore, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
-    let mut connection = store.open_watcher().await?;
-    let mut last: Option<i64> = None;
-    loop {
-        if bell.has_subscribers() {
-            let version =
-                sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut connection).await?;
-            if last.replace(version) != Some(version) {
-                bell.notify_all();
-            }
-        }
-        tokio::time::sleep(CHANGE_POLL).await;
-    }
-}
-
-async fn listen_postgres(store: &PostgresStore, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
-    let mut listener = store.open_listener().await?;
-    bell.notify_all();
-    // `None` means that the connection was lost; the listener has already reconnected.
-    while listener.try_recv().await?.is_some() {
-        bell.notify_all();
-    }
-    Ok(())
 }
 
 #[cfg(test)]

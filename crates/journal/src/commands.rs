@@ -70,14 +70,15 @@ impl StoreOperation for JournalCommandOperation<'_> {
         tx: &mut StoreTx,
         work: &OperationContext<'_>,
     ) -> Result<OperationResult<Run>, StoreFault> {
-        let run = lock_run(tx, self.id).await?;
+        let stored = lock_run(tx, self.id).await?;
+        let run = &stored.run;
         // The run may be queued because its worker disappeared, which the caller could not know.
-        if is_claimable(&run) && matches!(self.order, Command::Resume { limits: None, .. }) {
-            return Ok(OperationResult::without_receipt(run));
+        if is_claimable(run) && matches!(self.order, Command::Resume { limits: None, .. }) {
+            return Ok(OperationResult::without_receipt(stored.run));
         }
-        let payload = command_event(&run, self.order)
+        let payload = command_event(run, self.order)
             .map_err(|why| JournalError::Refused { run: run.id.clone(), why })?;
-        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
         draft.add_event(payload)?;
         draft.store_events(tx, work, LeaseChange::Keep).await
     }
@@ -90,6 +91,9 @@ fn is_claimable(run: &Run) -> bool {
 
 /// Converts a command to the event it results in, or returns the reason it is refused.
 fn command_event(run: &Run, order: &Command) -> Result<Payload, String> {
+    if run.attended && !matches!(order, Command::Event(_)) {
+        return Err(format!("it is a {}, which the program that started it carries out", run.kind));
+    }
     match order {
         Command::Pause { by } => pause_event(run, by),
         Command::Resume { by, limits } => resume_event(run, by, *limits),

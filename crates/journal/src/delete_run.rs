@@ -37,10 +37,12 @@ impl StoreOperation for DeleteRunOperation<'_> {
         tx: &mut StoreTx,
         _: &OperationContext<'_>,
     ) -> Result<OperationResult<()>, StoreFault> {
-        let Some(run) = tx.run(self.id).await? else {
+        let Some(stored) = tx.run(self.id).await? else {
             return Ok(OperationResult::without_receipt(()));
         };
-        if !run.status.is_over() {
+        let run = stored.run;
+        // Nothing but its files shows whether an attended run is in progress; the caller knows those.
+        if !run.status.is_over() && !run.attended {
             let why = format!("it is {}, so it is still needed; cancel it first", run.status);
             return Err(JournalError::refused(self.id, why).into());
         }

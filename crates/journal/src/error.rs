@@ -28,6 +28,12 @@ pub enum JournalError {
         /// The reason, and what can be done.
         why: String,
     },
+    /// Another process has appended events to the run in the meantime: read it again.
+    #[error("run {run} has {found} events by now, not {expected}: another process continued it")]
+    Conflict { run: RunId, expected: u64, found: u64 },
+    /// The id is already in use.
+    #[error("there is a run `{run}` already")]
+    Exists { run: RunId },
     /// No run matches.
     #[error("there is no run `{text}`: {hint}")]
     NotFound {
@@ -86,7 +92,16 @@ pub enum JournalError {
     )]
     Damaged {
         place: String,
-        /// The first problem found, in SQLite's words.
+        /// The first problem found, in SQLite's words, or the row that does not fit its digest.
+        what: String,
+    },
+    /// A row of a database server does not fit its digest: it was changed by something else than
+    /// the journal.
+    #[error(
+        "the journal was altered: {what}. Restore a copy of the database; other runs can still be used"
+    )]
+    Altered {
+        /// The row that does not fit its digest.
         what: String,
     },
     /// The thread that reads or writes the SQLite file panicked or ended, so the answer is

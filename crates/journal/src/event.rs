@@ -52,6 +52,9 @@ pub enum Payload {
         limits: Limits,
         /// The request, in the driver's own format.
         request: Value,
+        /// True if the process that created the run also carries it out, so that it is never queued.
+        #[serde(default, skip_serializing_if = "is_false")]
+        attended: bool,
     },
     /// A worker claimed the run from the queue.
     LeaseTaken {
@@ -366,6 +369,13 @@ pub enum Payload {
         /// The evidence for the outcome.
         reason: String,
     },
+    /// An event of the run's kind, in the format of the crate that carries out runs of that kind.
+    KindEvent {
+        /// The name of the event within its kind.
+        name: String,
+        /// The data of the event.
+        data: Value,
+    },
     /// A driver event that has no type of its own.
     Note {
         /// The driver's name for the event.
@@ -373,6 +383,10 @@ pub enum Payload {
         /// The data of the event.
         data: Value,
     },
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A reference to a task of a plan.
@@ -460,6 +474,7 @@ impl Payload {
             Payload::Learned { .. } => "LEARNED",
             Payload::FailureSeen { .. } => "FAILURE_SEEN",
             Payload::FixTried { .. } => "FIX_TRIED",
+            Payload::KindEvent { .. } => "KIND_EVENT",
             Payload::Note { .. } => "NOTE",
         }
     }

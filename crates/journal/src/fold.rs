@@ -82,7 +82,7 @@ fn misplaced_creation(event: &Event) -> FoldError {
 }
 
 fn create_from_event(event: &Event) -> Option<Run> {
-    let Payload::RunCreated { kind, name, workspace, labels, priority, limits, request } =
+    let Payload::RunCreated { kind, name, workspace, labels, priority, limits, request, attended } =
         &event.payload
     else {
         return None;
@@ -94,7 +94,7 @@ fn create_from_event(event: &Event) -> Option<Run> {
         workspace: workspace.clone(),
         labels: labels.clone(),
         priority: *priority,
-        status: RunStatus::Queued,
+        status: if *attended { RunStatus::Running } else { RunStatus::Queued },
         reason: None,
         choices: Vec::new(),
         wish: None,
@@ -112,6 +112,7 @@ fn create_from_event(event: &Event) -> Option<Run> {
         ended_ms: None,
         updated_ms: event.at_ms,
         request: request.clone(),
+        attended: *attended,
     })
 }
 
@@ -272,13 +273,10 @@ fn end_run(run: &mut Run, status: RunStatus, reason: &String, at_ms: u64) {
 }
 
 /// Puts a run back into the queue. If a worker holds it and it is running, it stays with that
-/// worker.
+/// worker. An attended run continues at once.
 fn requeue_run(run: &mut Run, limits: Option<Limits>) {
-    let status = if run.worker.is_some() && run.status == RunStatus::Running {
-        RunStatus::Running
-    } else {
-        RunStatus::Queued
-    };
+    let stays = run.worker.is_some() && run.status == RunStatus::Running;
+    let status = if stays || run.attended { RunStatus::Running } else { RunStatus::Queued };
     set_status(run, status, None);
     run.wish = None;
     run.ended_ms = None;
@@ -305,6 +303,7 @@ mod tests {
             priority: 0,
             limits: Limits::default(),
             request: Value::Null,
+            attended: false,
         }
     }
 

@@ -4,21 +4,19 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 use crate::boot_clock::BootClock;
 use crate::changes::{ChangeNotifier, ChangeSubscription, ChangeWatcher};
 use crate::error::JournalError;
-use crate::event::Event;
+use crate::event::{Event, Payload};
 use crate::lease::{LeaseObserver, LeaseRow, LeaseState};
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::QueueOrder;
-use crate::run::{Run, RunId, RunStatus, Step};
+use crate::run::{Run, RunId, RunKind, RunStatus, Step};
 use crate::sanitise;
-use crate::store::postgres::PostgresStore;
 use crate::store::read::to_unsigned;
-use crate::store::sqlite::SqliteStore;
-use crate::store::{JournalClock, JournalStore};
+use crate::store::{JournalClock, JournalStore, StoreFault};
 
 /// The location of a journal.
 #[derive(Clone, PartialEq, Eq)]
@@ -129,10 +127,8 @@ impl Journal {
         boot_clock: BootClock,
     ) -> Result<Self, JournalError> {
         let store = match target {
-            Target::File(path) => {
-                JournalStore::Sqlite(SqliteStore::open(path, clock.clone()).await?)
-            }
-            Target::Url(url) => open_url(url, &clock).await?,
+            Target::File(path) => JournalStore::open_file(path, clock.clone()).await?,
+            Target::Url(url) => JournalStore::open_url(url, clock.clone()).await?,
         };
         let inner = JournalInner {
             store: Arc::new(store),
@@ -153,10 +149,7 @@ impl Journal {
     /// [`JournalError::Damaged`] with the problem found; nothing is written to the file from then
     /// on.
     pub async fn check_damage(&self) -> Result<(), JournalError> {
-        match self.store() {
-            JournalStore::Sqlite(store) => self.perform_read(|| store.check_damage()).await,
-            JournalStore::Postgres(_) => Ok(()),
-        }
+        self.perform_read(|| self.store().check_damage()).await
     }
 
     /// Closes the journal, for all clones.
@@ -185,33 +178,72 @@ impl Journal {
     ///
     /// [`JournalError::NotFound`] or [`JournalError::Ambiguous`].
     pub async fn find_run(&self, text: &str) -> Result<Run, JournalError> {
+        self.find_among(text, None).await
+    }
+
+    /// Like [`Journal::find_run`], among the runs of one kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::find_run`].
+    pub async fn find_run_of_kind(&self, kind: RunKind, text: &str) -> Result<Run, JournalError> {
+        self.find_among(text, Some(kind)).await
+    }
+
+    /// Finds the id of a run like [`Journal::find_run`], without reading the run: it may be damaged.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::find_run`].
+    pub async fn find_run_id(&self, text: &str) -> Result<RunId, JournalError> {
+        Ok(RunId::known(self.find_id_among(text, None).await?))
+    }
+
+    /// Returns the ids of all runs, the newest first, without reading the runs.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn list_run_ids(&self) -> Result<Vec<RunId>, JournalError> {
+        let ids = self.perform_read(|| self.store().all_ids()).await?;
+        Ok(ids.into_iter().map(RunId::known).collect())
+    }
+
+    async fn find_among(&self, text: &str, kind: Option<RunKind>) -> Result<Run, JournalError> {
+        let id = self.find_id_among(text, kind).await?;
+        self.require_run(&id).await
+    }
+
+    async fn find_id_among(
+        &self,
+        text: &str,
+        kind: Option<RunKind>,
+    ) -> Result<String, JournalError> {
         let text = text.trim();
+        let kind = kind.map(RunKind::as_str);
         let not_found = |hint: &str| JournalError::NotFound {
             text: sanitise::name(text),
             hint: hint.to_owned(),
         };
         if text == "last" {
-            let id = self.perform_read(|| self.store().last_id()).await?;
-            let id = id.ok_or_else(|| not_found("this journal has no runs yet"))?;
-            return self.require_run(&id).await;
+            let id = self.perform_read(|| self.store().last_id(kind)).await?;
+            return id.ok_or_else(|| not_found("this journal has no runs yet"));
         }
-        if sanitise::is_id(text)
-            && let Some(run) = self.perform_read(|| self.store().run(text)).await?
-        {
-            return Ok(run);
+        if sanitise::is_id(text) && self.perform_read(|| self.store().has_run(text, kind)).await? {
+            return Ok(text.to_owned());
         }
         let most = i64::try_from(AMBIGUOUS_MAX + 1).unwrap_or(i64::MAX);
         let name = sanitise::name(text);
-        let mut ids = self.perform_read(|| self.store().ids_by_name(&name, most)).await?;
+        let mut ids = self.perform_read(|| self.store().ids_by_name(&name, kind, most)).await?;
         if ids.is_empty() && sanitise::is_id(text) {
             if text.len() < ID_PART_CHARS_MIN {
                 return Err(not_found("a part of an id has at least 4 characters"));
             }
-            ids = self.perform_read(|| self.store().ids_by_part(text, most)).await?;
+            ids = self.perform_read(|| self.store().ids_by_part(text, kind, most)).await?;
         }
         match ids.as_slice() {
             [] => Err(not_found("no run has this id or name; list them to see which there are")),
-            [id] => self.require_run(id).await,
+            [_] => Ok(ids.swap_remove(0)),
             _ => Err(ambiguous_error(name, ids)),
         }
     }
@@ -239,21 +271,29 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// If the store cannot be used.
+    /// If a step is damaged or missing, or the store cannot be used.
     pub async fn steps(&self, id: &RunId) -> Result<Vec<Step>, JournalError> {
         if !sanitise::is_id(id.as_str()) {
             return Ok(Vec::new());
         }
-        self.perform_read(|| self.store().steps(id)).await
+        // The run is read first: steps that other processes add meanwhile are more than it has.
+        let expected = self.run(id).await?.map_or(0, |run| run.steps as usize);
+        let steps = self.perform_read(|| self.store().steps(id)).await?;
+        let is_complete = (1..).zip(&steps).all(|(number, step)| step.number == number);
+        let is_complete = is_complete && steps.len() >= expected;
+        if !is_complete && self.run(id).await?.is_some() {
+            let what = format!("run {id} has {expected} steps, and not all of them can be found");
+            return Err(self.store().explain_fault(StoreFault::Damage(what)));
+        }
+        Ok(steps)
     }
 
-    /// Returns the events of a run after the one with this number. An event that is damaged, or was
-    /// written by a later version, is returned as a note whose name is `unknown:` followed by its
-    /// type.
+    /// Returns the events of a run after the one with this number. An event that was written by a
+    /// later version is returned as a note whose name is `unknown:` followed by its type.
     ///
     /// # Errors
     ///
-    /// If the store cannot be used.
+    /// If an event is damaged or missing, or the store cannot be used.
     pub async fn events(
         &self,
         id: &RunId,
@@ -264,6 +304,31 @@ impl Journal {
             return Ok(Vec::new());
         }
         self.perform_read(|| self.store().events(id, after_seq, page(limit))).await
+    }
+
+    /// Returns the last event of a run's kind, and `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn last_kind_event(&self, id: &RunId) -> Result<Option<Event>, JournalError> {
+        if !sanitise::is_id(id.as_str()) {
+            return Ok(None);
+        }
+        // Every event from there to the end is read and verified, so that damage to the last event of
+        // the kind does not bring back the one before it.
+        let seq = self.perform_read(|| self.store().last_kind_seq(id)).await?;
+        let (mut after, mut last) = (seq.saturating_sub(1), None);
+        loop {
+            let page = self.events(id, after, PAGE_MAX).await?;
+            let is_end = page.len() < PAGE_MAX as usize;
+            after += page.len() as u64;
+            let is_of_kind = |event: &Event| matches!(event.payload, Payload::KindEvent { .. });
+            last = page.into_iter().rfind(is_of_kind).or(last);
+            if is_end {
+                return Ok(last);
+            }
+        }
     }
 
     /// Returns events of all runs after a cursor, and the cursor to continue from. Continuing from
@@ -380,22 +445,6 @@ impl Journal {
         let run = self.perform_read(|| self.store().run(id)).await?;
         run.ok_or_else(|| JournalError::unknown_run(&RunId::known(id)))
     }
-}
-
-async fn open_url(url: &str, clock: &JournalClock) -> Result<JournalStore, JournalError> {
-    if let Some(path) = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")) {
-        let store = SqliteStore::open(Utf8Path::new(path), clock.clone()).await?;
-        return Ok(JournalStore::Sqlite(store));
-    }
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(JournalStore::Postgres(Box::new(PostgresStore::open(url).await?)));
-    }
-    // Show nothing but the scheme: the rest may contain a password.
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    let is_plain = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_lowercase());
-    let place = if is_plain { scheme } else { "?" };
-    let why = "its address begins with `postgres://` or `sqlite://`".to_owned();
-    Err(JournalError::Open { place: sanitise::name(place), why })
 }
 
 pub(crate) fn page(limit: u32) -> u32 {

@@ -1,7 +1,9 @@
 //! The journal: an append-only event log of everything runs do.
 //!
 //! Runs and steps are folds of their events ([`fold`]). The store keeps the result of that fold
-//! beside the events, for fast queries; replaying a run's events must yield the same result.
+//! beside the events, for fast queries; replaying a run's events must yield the same result. Every
+//! event carries a digest that is chained to the event before it, and every other row a digest of
+//! its own: what is read is verified, and content that changed in the store is an error.
 //!
 //! The journal is stored in a SQLite file, or in PostgreSQL when one machine is not enough; no
 //! other crate contains SQL. Workers claim runs from its queue under leases, and every write
@@ -68,9 +70,11 @@ mod queue;
 pub mod redact;
 mod replay;
 pub mod run;
+pub mod run_folder;
 mod sanitise;
 mod store;
 mod transaction;
+mod verify;
 
 pub use append::NewRun;
 pub use boot_clock::BootClock;
@@ -85,5 +89,7 @@ pub use memory_operations::{FailureFilter, MemoryLesson};
 pub use metrics::JournalMetrics;
 pub use queue::{ClaimRules, ClaimedRun, QueueOrder, QueueWorker, RunLease};
 pub use replay::{ReplayDifference, ReplayReport};
-pub use run::{Run, RunId, RunStatus, RunStopRequest, Step, StepStatus};
+pub use run::{Run, RunId, RunKind, RunStatus, RunStopRequest, Step, StepStatus};
+pub use run_folder::{RunFolder, RunFolderError, RunLock};
 pub use store::JournalClock;
+pub use verify::{DigestProblem, DigestReport};

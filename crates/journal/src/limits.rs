@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const TEXT_CHARS_MAX: usize = 8 * 1024;
 /// The maximum size of the payload of one event.
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// The maximum size of a request, and of the payload of an event of the run's kind.
+pub const KIND_PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The maximum number of names in one event.
 pub const NAMES_MAX: usize = 1_000;
 /// The maximum number of events in one batch.
@@ -42,8 +44,9 @@ pub const LEASE_WAIT_POLL: Duration = Duration::from_millis(500);
 /// The maximum number of leases read at once.
 pub const LEASES_MAX: u32 = 10_000;
 
-/// The maximum size of a SQLite file that is checked for damage before the first write of a
-/// process. Larger files are checked only by `rep doctor`.
+/// The maximum size of a SQLite file that is checked for damage: a table before its rows are first
+/// listed, and the whole file before the first write of a process. Larger files are checked only by
+/// `rep doctor`.
 pub const CHECKED_FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// The time another process may hold the SQLite lock before the file counts as busy.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

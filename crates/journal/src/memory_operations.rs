@@ -1,5 +1,7 @@
 //! The memory operations of a journal: failures that runs observed, and lessons that people teach.
 
+use std::collections::BTreeSet;
+
 use crate::error::JournalError;
 use crate::event::{Event, Payload};
 use crate::journal::{Journal, JournalPage, page};
@@ -159,25 +161,33 @@ impl Journal {
     /// If the store cannot be used.
     pub async fn replay_memory(&self, scope: &str) -> Result<Vec<ReplayDifference>, JournalError> {
         let mut differences = Vec::new();
+        for signature in self.signatures_of(scope).await? {
+            self.replay_failure(scope, &signature, &mut differences).await?;
+        }
+        Ok(differences)
+    }
+
+    /// Returns the signatures of all failures and of all observations of a repository.
+    async fn signatures_of(&self, scope: &str) -> Result<BTreeSet<String>, JournalError> {
+        let observed = self.perform_read(|| self.store().list_observed_signatures(scope)).await?;
+        let mut signatures: BTreeSet<String> = observed.into_iter().collect();
         let mut filter = FailureFilter { scope: scope.to_owned(), ..FailureFilter::default() };
         loop {
             let page = self.list_failures(&filter).await?;
-            for failure in &page.items {
-                self.replay_failure(failure, &mut differences).await?;
-            }
+            signatures.extend(page.items.into_iter().map(|failure| failure.signature));
             match page.next {
                 Some(next) => filter.after = next,
-                None => return Ok(differences),
+                None => return Ok(signatures),
             }
         }
     }
 
     async fn replay_failure(
         &self,
-        failure: &KnownFailure,
+        scope: &str,
+        signature: &str,
         differences: &mut Vec<ReplayDifference>,
     ) -> Result<(), JournalError> {
-        let (scope, signature) = (&failure.scope, &failure.signature);
         let mut folded = FailureKnowledge::default();
         let mut last = 0;
         loop {

@@ -15,7 +15,7 @@ use crate::lease::{LeaseRow, LeaseState};
 use crate::limits::{LABELS_MAX, LEASE_MAX, LEASE_WAIT_POLL};
 use crate::run::{Run, RunId, RunStopRequest};
 use crate::sanitise;
-use crate::store::read::{StoredRunRow, decode_run};
+use crate::store::read::{RunRow, StoredRun};
 use crate::store::{ClaimConditions, LeaseChange, StoreFault, StoreTx};
 use crate::transaction::{EventDraft, OperationContext, OperationResult, StoreOperation};
 
@@ -164,8 +164,8 @@ impl Journal {
     }
 
     /// Puts runs with expired leases back into the queue, and returns them. Any number of processes
-    /// may do this concurrently. A run that cannot be read, because it is damaged or was written by
-    /// a later version, is left alone.
+    /// may do this concurrently. A run that was written by a later version is left alone, and a
+    /// damaged one on a server.
     ///
     /// A lease whose worker may be on another machine expires when this journal has seen it
     /// unchanged for its whole length, so the first call cannot put it back yet.
@@ -262,11 +262,11 @@ impl StoreOperation for ClaimOperation<'_> {
         {
             return Ok(OperationResult::without_receipt(None));
         }
-        let Some(run) = self.next(tx).await? else {
+        let Some(stored) = self.next(tx).await? else {
             return Ok(OperationResult::without_receipt(None));
         };
-        let token = run.token + 1;
-        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        let token = stored.run.token + 1;
+        let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
         draft.add_event(Payload::LeaseTaken { worker: self.who.name.clone(), token })?;
         let OperationResult { out: run, receipt } = draft
             .store_events(tx, work, LeaseChange::From(work.lease_term(self.who.lease)))
@@ -282,9 +282,9 @@ impl StoreOperation for ClaimOperation<'_> {
 }
 
 impl ClaimOperation<'_> {
-    /// Returns the next run that can be decoded. A damaged run, or one written by a later version,
-    /// does not block the others.
-    async fn next(&self, tx: &mut StoreTx) -> Result<Option<Run>, StoreFault> {
+    /// Returns the next run that can be decoded. A run written by a later version does not block the
+    /// others, nor does a damaged one on a server.
+    async fn next(&self, tx: &mut StoreTx) -> Result<Option<StoredRun>, StoreFault> {
         let mut except = BTreeSet::new();
         loop {
             let wanted = ClaimConditions {
@@ -294,9 +294,12 @@ impl ClaimOperation<'_> {
                 except: &except,
             };
             let Some(row) = tx.next_candidate(&wanted).await? else { return Ok(None) };
-            match decode_run(&row) {
-                Err(_) if self.only.is_none() => drop(except.insert(row.0)),
-                run => return Ok(Some(run?)),
+            let id = row.id.clone();
+            match row.decode() {
+                Err(fault) if self.only.is_none() && tx.may_skip_run(&fault) => {
+                    except.insert(id);
+                }
+                stored => return Ok(Some(stored?)),
             }
         }
     }
@@ -314,7 +317,7 @@ impl StoreOperation for HeartbeatOperation<'_> {
         tx: &mut StoreTx,
         work: &OperationContext<'_>,
     ) -> Result<OperationResult<Self::Out>, StoreFault> {
-        let run = lock_run(tx, &self.lease.run).await?;
+        let run = lock_run(tx, &self.lease.run).await?.run;
         self.lease.check_holder(&run)?;
         tx.renew_lease(&self.lease.run, work.lease_term(self.lease.length)).await?;
         Ok(OperationResult::without_receipt(run.wish))
@@ -334,9 +337,9 @@ impl StoreOperation for ReleaseOperation<'_> {
         tx: &mut StoreTx,
         work: &OperationContext<'_>,
     ) -> Result<OperationResult<()>, StoreFault> {
-        let run = lock_run(tx, &self.lease.run).await?;
-        self.lease.check_holder(&run)?;
-        let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+        let stored = lock_run(tx, &self.lease.run).await?;
+        self.lease.check_holder(&stored.run)?;
+        let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
         draft.interrupt_step(self.reason)?;
         end_lease(&mut draft, self.lease, self.reason)?;
         let done = draft.store_events(tx, work, LeaseChange::End).await?;
@@ -360,27 +363,27 @@ impl StoreOperation for ReapOperation<'_> {
         let Some(row) = tx.lock_unchanged_lease(self.lease).await? else {
             return Ok(OperationResult::without_receipt(None));
         };
-        match requeue_run(&row, tx, work).await {
+        match requeue_run(row, tx, work).await {
             Ok(OperationResult { out, receipt }) => {
                 Ok(OperationResult { out: Some(out.id), receipt })
             }
-            Err(StoreFault::Journal(_)) => Ok(OperationResult::without_receipt(None)),
+            Err(fault) if tx.may_skip_run(&fault) => Ok(OperationResult::without_receipt(None)),
             Err(fault) => Err(fault),
         }
     }
 }
 
-/// Puts a run back into the queue after its lease expired. A [`Fault::Journal`] is returned before
-/// anything is written.
+/// Puts a run back into the queue after its lease expired. Faults of the run's content are returned
+/// before anything is written.
 async fn requeue_run(
-    row: &StoredRunRow,
+    row: RunRow,
     tx: &mut StoreTx,
     work: &OperationContext<'_>,
 ) -> Result<OperationResult<Run>, StoreFault> {
-    let run = decode_run(row)?;
-    let worker = run.worker.clone().unwrap_or_default();
-    let token = run.token;
-    let mut draft = EventDraft::for_run(run, tx, work.clock).await?;
+    let stored = row.decode()?;
+    let worker = stored.run.worker.clone().unwrap_or_default();
+    let token = stored.run.token;
+    let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;
     draft.interrupt_step(&format!("its worker `{worker}` was not heard of in time"))?;
     draft.add_event(Payload::LeaseExpired { worker, token })?;
     draft.apply_stop_request()?;
@@ -388,7 +391,7 @@ async fn requeue_run(
 }
 
 /// Loads and locks a run; a missing run is an error.
-pub(crate) async fn lock_run(tx: &mut StoreTx, id: &RunId) -> Result<Run, StoreFault> {
+pub(crate) async fn lock_run(tx: &mut StoreTx, id: &RunId) -> Result<StoredRun, StoreFault> {
     if !sanitise::is_id(id.as_str()) {
         return Err(JournalError::unknown_run(id).into());
     }

@@ -8,8 +8,7 @@ use crate::fold::FoldedRun;
 use crate::journal::Journal;
 use crate::limits::{PAGE_MAX, REPLAY_ATTEMPTS_MAX};
 use crate::run::{Run, RunId};
-use crate::store::read::{QueueColumns, UNKNOWN};
-use crate::store::tx::to_signed;
+use crate::store::read::UNKNOWN;
 
 /// The result of replaying a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +66,7 @@ impl Journal {
             return Ok(ReplayReport { events, steps, differences });
         }
         let there = self.steps(&stored.id).await?;
-        let columns = self.perform_read(|| self.store().load_queue_columns(&stored.id)).await?;
+        let has_lease = self.lease_until(&stored.id).await?.is_some();
         compare_values("run", &json!(stored), &json!(folded.run), &mut differences);
         for at in 0..there.len().max(folded.steps.len()) {
             let (there, here) = (there.get(at), folded.steps.get(at));
@@ -78,7 +77,7 @@ impl Journal {
                 &mut differences,
             );
         }
-        differences.extend(columns.and_then(|columns| queue_difference(&columns, stored)));
+        differences.extend(lease_difference(stored, has_lease));
         Ok(ReplayReport { events, steps, differences })
     }
 
@@ -125,28 +124,19 @@ fn fold_difference(event: &Event, why: String) -> ReplayDifference {
     }
 }
 
-/// Compares the columns that the queue uses with the state of the run.
-fn queue_difference(columns: &QueueColumns, run: &Run) -> Option<ReplayDifference> {
-    let expected = QueueColumns {
-        status: run.status.as_str().to_owned(),
-        seq: to_signed(run.seq),
-        token: to_signed(run.token),
-        worker: run.worker.clone(),
-        not_before_ms: to_signed(run.not_before_ms),
-        kind: run.kind.clone(),
-        name: run.name.clone(),
-        workspace: run.workspace.clone(),
-        labels: json!(run.labels).to_string(),
-        priority: run.priority.into(),
-        has_lease: run.worker.is_some(),
-    };
-    (*columns != expected).then(|| ReplayDifference {
-        what: "the run's place in the queue".to_owned(),
-        stored: format!("{columns:?}"),
-        replayed: format!("{expected:?}"),
+/// A run that a worker holds has a lease, and no other run has one.
+fn lease_difference(run: &Run, has_lease: bool) -> Option<ReplayDifference> {
+    let describe = |has_lease: bool| if has_lease { "a lease" } else { "no lease" }.to_owned();
+    let is_held = run.worker.is_some();
+    (is_held != has_lease).then(|| ReplayDifference {
+        what: "the run's lease".to_owned(),
+        stored: describe(has_lease),
+        replayed: describe(is_held),
     })
 }
 
+/// Compares two values, field by field if both are objects. A field that only one of them has
+/// differs from null.
 pub(crate) fn compare_values(
     what: &str,
     stored: &Value,
@@ -155,7 +145,9 @@ pub(crate) fn compare_values(
 ) {
     match (stored, replayed) {
         (Value::Object(stored), Value::Object(replayed)) => {
-            for (key, there) in stored {
+            let only_replayed = replayed.keys().filter(|key| !stored.contains_key(*key));
+            for key in stored.keys().chain(only_replayed) {
+                let there = stored.get(key).unwrap_or(&Value::Null);
                 let here = replayed.get(key).unwrap_or(&Value::Null);
                 if there != here {
                     differences.push(value_difference(&format!("{what}.{key}"), there, here));
@@ -172,5 +164,23 @@ fn value_difference(what: &str, stored: &Value, replayed: &Value) -> ReplayDiffe
         what: what.to_owned(),
         stored: stored.to_string(),
         replayed: replayed.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_only_the_replayed_value_has_is_a_difference() {
+        let mut differences = Vec::new();
+        let stored = json!({ "same": 1, "gone": 2, "null": null });
+        let replayed = json!({ "same": 1, "more": 3, "none": null });
+        compare_values("run", &stored, &replayed, &mut differences);
+        let told: Vec<_> = differences
+            .iter()
+            .map(|one| (one.what.as_str(), one.stored.as_str(), one.replayed.as_str()))
+            .collect();
+        assert_eq!(told, [("run.gone", "2", "null"), ("run.more", "null", "3")]);
     }
 }

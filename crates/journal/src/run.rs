@@ -45,6 +45,44 @@ impl fmt::Display for RunId {
     }
 }
 
+/// The kind of a run: which crate carries it out, and which events it has besides those of all runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunKind {
+    Conversation,
+    Workflow,
+    Review,
+    Plan,
+    /// A task that a GitHub event started.
+    Task,
+}
+
+impl RunKind {
+    pub const ALL: &[RunKind] =
+        &[RunKind::Conversation, RunKind::Workflow, RunKind::Review, RunKind::Plan, RunKind::Task];
+
+    /// The name used in events and in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunKind::Conversation => "conversation",
+            RunKind::Workflow => "workflow",
+            RunKind::Review => "review",
+            RunKind::Plan => "plan",
+            RunKind::Task => "task",
+        }
+    }
+
+    /// Returns the kind with this name.
+    pub fn parse(name: &str) -> Option<RunKind> {
+        RunKind::ALL.iter().copied().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for RunKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The status of a run.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -224,6 +262,10 @@ pub struct Run {
     pub updated_ms: u64,
     /// The request, in the driver's own format.
     pub request: Value,
+    /// True if the process that created the run also carries it out. Such a run is never queued and
+    /// has no lease: see [`Journal::append_attended`](crate::Journal::append_attended).
+    #[serde(default)]
+    pub attended: bool,
 }
 
 /// The worktree of a run.

@@ -5,8 +5,9 @@ use repertoire_text::secrets::{has_secret, redact};
 use crate::error::JournalError;
 use crate::event::Payload;
 use crate::limits::{
-    EVIDENCE_MAX, EXAMPLE_CHARS_MAX, FIX_BYTES_MAX, ID_CHARS_MAX, LABELS_MAX, NAME_CHARS_MAX,
-    NAMES_MAX, PAYLOAD_BYTES_MAX, PRECONDITIONS_MAX, TEXT_CHARS_MAX, WORKSPACE_CHARS_MAX,
+    EVIDENCE_MAX, EXAMPLE_CHARS_MAX, FIX_BYTES_MAX, ID_CHARS_MAX, KIND_PAYLOAD_BYTES_MAX,
+    LABELS_MAX, NAME_CHARS_MAX, NAMES_MAX, PAYLOAD_BYTES_MAX, PRECONDITIONS_MAX, TEXT_CHARS_MAX,
+    WORKSPACE_CHARS_MAX,
 };
 use crate::memory::{CONFIDENCE_START, FailureFix, FixRemedy, KnownFix};
 use crate::run::{Limits, RunId};
@@ -134,8 +135,18 @@ pub(crate) fn refuse_scope(scope: &mut String) -> Result<(), JournalError> {
 /// Serialises a payload for the store.
 pub(crate) fn serialise_payload(payload: &Payload) -> Result<String, JournalError> {
     let text = serde_json::json!(payload).to_string();
-    refuse_larger(&format!("{} (in bytes)", payload.name()), text.len(), PAYLOAD_BYTES_MAX)?;
+    let limit = payload_bytes_max(payload);
+    refuse_larger(&format!("{} (in bytes)", payload.name()), text.len(), limit)?;
     Ok(text)
+}
+
+fn payload_bytes_max(payload: &Payload) -> usize {
+    match payload {
+        Payload::KindEvent { .. } | Payload::RunCreated { attended: true, .. } => {
+            KIND_PAYLOAD_BYTES_MAX
+        }
+        _ => PAYLOAD_BYTES_MAX,
+    }
 }
 
 pub(crate) fn refuse_larger(what: &str, size: usize, limit: usize) -> Result<(), JournalError> {

@@ -1,105 +1,224 @@
-//! The storage of the journal: SQLite or PostgreSQL. Both run the same code: [`on`] expands an
-//! expression for each store, with SQL that differs side by side.
+//! The storage of the journal. All stores run the same statements ([`sql`]); a store is one file
+//! here that implements [`SqlStore`], with its migrations and a line in [`STORES`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use camino::Utf8Path;
+use sqlx::{Database, Transaction};
+
+use crate::changes::ChangeNotifier;
 use crate::error::JournalError;
 use crate::fold::FoldError;
+use crate::lease::StoreReach;
 use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
+use crate::sanitise;
 
-pub(crate) mod complete_query;
 pub(crate) mod letters;
 pub(crate) mod memory;
-pub(crate) mod migrate;
-pub(crate) mod postgres;
+mod migrate;
+mod postgres;
 pub(crate) mod read;
-pub(crate) mod sqlite;
+pub(crate) mod row_digest;
+mod seal;
+mod sql;
+mod sqlite;
 pub(crate) mod tx;
 
+use sql::{FromSqlRow, SqlConnection, SqlDialect, SqlRow, SqlStatement, StoreFuture};
 pub(crate) use tx::{ClaimConditions, LeaseChange, LeaseTerm, StoreTx};
 
 /// A clock that returns milliseconds since 1970.
 pub type JournalClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// Checks a SQLite file for damage, including its indexes, and stops at the first problem.
-pub(crate) const CHECK: &str = "PRAGMA integrity_check(1)";
-
-/// Expands an expression for each kind of store. The first SQL is for SQLite, the second for
-/// PostgreSQL.
-macro_rules! on {
-    ($store:expr, ($conn:ident, $sql:ident = $sqlite:expr, $postgres:expr) => $body:expr) => {
-        match $store {
-            Self::Sqlite(store) => {
-                let ($conn, $sql) = (store.connection(), $sqlite);
-                $body
-            }
-            Self::Postgres(store) => {
-                let ($conn, $sql) = (store.connection(), $postgres);
-                $body
-            }
-        }
-    };
+/// A kind of store, chosen by the start of its address.
+pub(crate) struct StoreKind {
+    schemes: &'static [&'static str],
+    open: for<'a> fn(&'a str, JournalClock) -> StoreFuture<'a, OpenedStore>,
 }
-pub(crate) use on;
 
-/// PostgreSQL's own clock in milliseconds since 1970, unless a time is given. The clocks of the
-/// hosts may be wrong.
-macro_rules! postgres_now {
-    ($parameter:literal) => {
-        concat!(
-            "COALESCE(",
-            $parameter,
-            "::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
-        )
-    };
+type OpenedStore = Result<Box<dyn SqlStore>, JournalError>;
+
+/// All kinds of stores.
+const STORES: &[StoreKind] = &[sqlite::KIND, postgres::KIND];
+
+/// An open store: its connections, its dialect, and everything else in which stores differ.
+pub(crate) trait SqlStore: Send + Sync {
+    fn dialect(&self) -> &'static SqlDialect;
+
+    /// Returns the rows of a query outside of a transaction.
+    fn fetch<'a>(
+        &'a self,
+        statement: SqlStatement<'a>,
+    ) -> StoreFuture<'a, Result<Vec<SqlRow>, sqlx::Error>>;
+
+    /// Begins a write transaction.
+    fn begin(&self) -> StoreFuture<'_, Result<Box<dyn SqlTransaction>, StoreFault>>;
+
+    fn close(&self) -> StoreFuture<'_, ()>;
+
+    /// Returns the clock that gives statements the time; `None` if the database has its own.
+    fn clock(&self) -> Option<&JournalClock>;
+
+    /// Returns the machines this store can be used from.
+    fn reach(&self) -> StoreReach;
+
+    /// Checks everything for damage that the database can detect, if it does not do so by itself.
+    fn check_damage(&self) -> StoreFuture<'_, Result<(), StoreFault>>;
+
+    /// Makes sure that no row of a table is missing, if damage to the store can hide rows: reading
+    /// rows does not show that others are missing.
+    fn require_complete(&self, table: CheckedTable) -> StoreFuture<'_, Result<(), StoreFault>>;
+
+    /// Returns the error for rows that do not fit their digests or each other.
+    fn damage_error(&self, what: String) -> JournalError;
+
+    /// Converts a permanent error of the database.
+    fn explain_error(&self, error: sqlx::Error) -> JournalError;
+
+    /// Returns true for a transient error: a lost connection, a conflict, a busy file.
+    fn is_transient(&self, error: &sqlx::Error) -> bool;
+
+    /// Returns true if it is certain that a commit with this error stored nothing.
+    fn was_rolled_back(&self, error: &sqlx::Error) -> bool;
+
+    /// Notifies of changes that other processes make. Returns only when the connection is lost.
+    fn watch_changes<'a>(
+        &'a self,
+        bell: &'a ChangeNotifier,
+    ) -> StoreFuture<'a, Result<(), sqlx::Error>>;
 }
-pub(crate) use postgres_now;
 
-/// An open store.
-pub(crate) enum JournalStore {
-    Sqlite(sqlite::SqliteStore),
-    Postgres(Box<postgres::PostgresStore>),
+/// A write transaction of a store.
+pub(crate) trait SqlTransaction: SqlConnection {
+    fn commit(self: Box<Self>) -> StoreFuture<'static, Result<(), sqlx::Error>>;
+
+    fn rollback(self: Box<Self>) -> StoreFuture<'static, Result<(), sqlx::Error>>;
+}
+
+impl<DB> SqlTransaction for Transaction<'static, DB>
+where
+    DB: Database,
+    DB::Connection: SqlConnection,
+{
+    fn commit(self: Box<Self>) -> StoreFuture<'static, Result<(), sqlx::Error>> {
+        Box::pin(Transaction::commit(*self))
+    }
+
+    fn rollback(self: Box<Self>) -> StoreFuture<'static, Result<(), sqlx::Error>> {
+        Box::pin(Transaction::rollback(*self))
+    }
+}
+
+/// A table whose rows are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CheckedTable {
+    Run,
+    Event,
+    Failure,
+    Fix,
+    Memory,
+    Letter,
+}
+
+/// The open store of a journal.
+pub(crate) struct JournalStore {
+    store: Box<dyn SqlStore>,
 }
 
 impl JournalStore {
+    /// Opens a SQLite file.
+    pub(crate) async fn open_file(
+        path: &Utf8Path,
+        clock: JournalClock,
+    ) -> Result<Self, JournalError> {
+        Ok(JournalStore { store: sqlite::open_file(path, clock).await? })
+    }
+
+    /// Opens the store with this address.
+    pub(crate) async fn open_url(url: &str, clock: JournalClock) -> Result<Self, JournalError> {
+        for kind in STORES {
+            for scheme in kind.schemes {
+                if url.starts_with(scheme) {
+                    return Ok(JournalStore { store: (kind.open)(url, clock).await? });
+                }
+            }
+        }
+        // Show nothing but the scheme: the rest may contain a password.
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        let is_plain = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_lowercase());
+        let place = if is_plain { scheme } else { "?" };
+        let why = "its address begins with `postgres://` or `sqlite://`".to_owned();
+        Err(JournalError::Open { place: sanitise::name(place), why })
+    }
+
     /// Begins a write transaction.
     pub(crate) async fn begin_write(&self) -> Result<StoreTx, StoreFault> {
-        Ok(match self {
-            JournalStore::Sqlite(store) => StoreTx::Sqlite(store.begin().await?),
-            JournalStore::Postgres(store) => StoreTx::Postgres(store.begin().await?),
-        })
+        let transaction = self.store.begin().await?;
+        let (dialect, reach) = (self.store.dialect(), self.store.reach());
+        Ok(StoreTx::new(transaction, dialect, self.store.clock().cloned(), reach))
     }
 
     pub(crate) async fn close(&self) {
-        match self {
-            JournalStore::Sqlite(store) => store.close().await,
-            JournalStore::Postgres(store) => store.close().await,
-        }
+        self.store.close().await;
     }
 
-    /// Returns the error for rows that contradict each other.
-    pub(crate) fn contradiction_error(&self, what: String) -> JournalError {
-        match self {
-            JournalStore::Sqlite(store) => store.found_damage(what),
-            JournalStore::Postgres(_) => JournalError::Store { source: what.into() },
-        }
+    pub(crate) fn reach(&self) -> StoreReach {
+        self.store.reach()
+    }
+
+    pub(crate) async fn check_damage(&self) -> Result<(), StoreFault> {
+        self.store.check_damage().await
+    }
+
+    pub(crate) fn is_transient(&self, error: &sqlx::Error) -> bool {
+        self.store.is_transient(error)
+    }
+
+    pub(crate) fn was_rolled_back(&self, error: &sqlx::Error) -> bool {
+        self.store.was_rolled_back(error)
+    }
+
+    pub(crate) async fn watch_changes(&self, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
+        self.store.watch_changes(bell).await
     }
 
     /// Converts a permanent fault to an error.
     pub(crate) fn explain_fault(&self, fault: StoreFault) -> JournalError {
         match fault {
             StoreFault::Journal(error) => error,
-            StoreFault::Sql(source) => match self {
-                JournalStore::Sqlite(store) if sqlite::is_damage(&source) => {
-                    store.found_damage(source.to_string())
-                }
-                JournalStore::Sqlite(store) if matches!(source, sqlx::Error::WorkerCrashed) => {
-                    store.crashed_error()
-                }
-                _ => JournalError::Store { source: source.into() },
-            },
+            StoreFault::Damage(what) => self.store.damage_error(what),
+            StoreFault::Sql(source) => self.store.explain_error(source),
         }
+    }
+
+    fn dialect(&self) -> &'static SqlDialect {
+        self.store.dialect()
+    }
+
+    async fn require_complete(&self, table: CheckedTable) -> Result<(), StoreFault> {
+        self.store.require_complete(table).await
+    }
+
+    async fn fetch_all<T: FromSqlRow>(
+        &self,
+        statement: SqlStatement<'_>,
+    ) -> Result<Vec<T>, StoreFault> {
+        let rows = self.store.fetch(statement).await?.into_iter();
+        Ok(rows.map(T::from_row).collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the first row, if there is one.
+    async fn fetch_optional<T: FromSqlRow>(
+        &self,
+        statement: SqlStatement<'_>,
+    ) -> Result<Option<T>, StoreFault> {
+        Ok(self.fetch_all(statement).await?.into_iter().next())
+    }
+
+    /// Returns the first row; no row is an error.
+    async fn fetch_one<T: FromSqlRow>(&self, statement: SqlStatement<'_>) -> Result<T, StoreFault> {
+        Ok(self.fetch_optional(statement).await?.ok_or(sqlx::Error::RowNotFound)?)
     }
 }
 
@@ -129,18 +248,25 @@ pub(crate) fn retry_delay(attempts: u32) -> Duration {
     ATTEMPT_WAIT.saturating_mul(1 << attempts.clamp(1, 16).saturating_sub(1)).min(ATTEMPT_WAIT_MAX)
 }
 
-/// The cause of a failed transaction: an error of the store, or a violation of the journal's rules.
+/// Returns true if the connection was lost, or none could be had in time.
+fn is_lost_connection(error: &sqlx::Error) -> bool {
+    matches!(
+        error,
+        sqlx::Error::Io(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::BeginFailed
+    )
+}
+
+/// The cause of a failed transaction: an error of the store, a violation of the journal's rules, or
+/// stored content that is not what was written.
 #[derive(Debug)]
 pub(crate) enum StoreFault {
     Sql(sqlx::Error),
     Journal(JournalError),
-}
-
-impl StoreFault {
-    /// Returns true for a transient error: a lost connection, a conflict, a busy file.
-    pub(crate) fn is_transient_sql(error: &sqlx::Error) -> bool {
-        sqlite::is_busy(error) || postgres::is_transient(error)
-    }
+    /// Names the row that does not fit its digest, or the rows that contradict each other.
+    Damage(String),
 }
 
 impl From<sqlx::Error> for StoreFault {

@@ -13,10 +13,10 @@ use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX, BATCH_BYTES_MAX};
 use crate::memory_operations::event_entry;
 use crate::run::{Run, RunId, RunStatus, RunStopRequest, Step};
 use crate::sanitise;
-use crate::store::tx::{SerialisedEvent, duration_millis};
-use crate::store::{
-    JournalClock, LeaseChange, LeaseTerm, StoreFault, StoreTx, postgres, retry_delay,
-};
+use crate::store::read::StoredRun;
+use crate::store::row_digest::{EventColumns, NO_PREDECESSOR, RowDigest, event_digest};
+use crate::store::tx::{SerialisedEvent, duration_millis, to_signed};
+use crate::store::{JournalClock, LeaseChange, LeaseTerm, StoreFault, StoreTx, retry_delay};
 
 /// An operation performed in one transaction. It may be performed again if the transaction failed.
 pub(crate) trait StoreOperation: Sync {
@@ -141,7 +141,7 @@ impl Journal {
             Err(fault) => {
                 // A fault of the store may be a lost connection: a rollback would only wait for its
                 // timeout.
-                if matches!(fault, StoreFault::Journal(_)) {
+                if !matches!(fault, StoreFault::Sql(_)) {
                     roll_back(tx).await;
                 }
                 return Err(fault);
@@ -151,7 +151,7 @@ impl Journal {
             Ok(()) => Ok(done),
             Err(fault) => {
                 let is_certain =
-                    matches!(&fault, StoreFault::Sql(error) if postgres::was_rolled_back(error));
+                    matches!(&fault, StoreFault::Sql(error) if self.store().was_rolled_back(error));
                 *sent = (!is_certain).then_some(done);
                 Err(fault)
             }
@@ -160,7 +160,7 @@ impl Journal {
 
     async fn wait_or_give_up(&self, fault: StoreFault, attempts: u32) -> Result<(), JournalError> {
         match fault {
-            StoreFault::Sql(source) if StoreFault::is_transient_sql(&source) => {
+            StoreFault::Sql(source) if self.store().is_transient(&source) => {
                 if attempts >= ATTEMPTS_MAX {
                     return Err(JournalError::Unreachable { attempts, source: source.into() });
                 }
@@ -192,6 +192,8 @@ pub(crate) struct EventDraft {
     folded: FoldedRun,
     open_before: Option<Step>,
     wish_before: Option<RunStopRequest>,
+    /// The digest of the run's last event, including the drafted ones.
+    head: RowDigest,
     lines: Vec<SerialisedEvent>,
     clock: JournalClock,
 }
@@ -204,24 +206,28 @@ impl EventDraft {
         clock: &JournalClock,
     ) -> Result<Self, JournalError> {
         let payload = sanitise::fit_payload(id, payload)?;
-        let line = serialise_event(id, 1, clock(), payload)?;
+        let event = Event { v: EVENT_VERSION, run: id.clone(), seq: 1, at_ms: clock(), payload };
+        let line = serialise_event(event, &NO_PREDECESSOR)?;
         let mut folded = FoldedRun::default();
         folded.apply(&line.event)?;
+        let head = line.row_digest.clone();
         let (lines, clock) = (vec![line], clock.clone());
-        Ok(EventDraft { folded, open_before: None, wish_before: None, lines, clock })
+        Ok(EventDraft { folded, open_before: None, wish_before: None, head, lines, clock })
     }
 
     /// Starts a draft of further events of a locked run.
     pub(crate) async fn for_run(
-        run: Run,
+        stored: StoredRun,
         tx: &mut StoreTx,
         clock: &JournalClock,
     ) -> Result<Self, StoreFault> {
+        let StoredRun { run, head } = stored;
         let open_before = tx.open_step(&run).await?;
         Ok(EventDraft {
             wish_before: run.wish,
             folded: FoldedRun { run: Some(run), steps: open_before.clone().into_iter().collect() },
             open_before,
+            head,
             lines: Vec::new(),
             clock: clock.clone(),
         })
@@ -236,8 +242,11 @@ impl EventDraft {
         let run = self.run();
         let payload = sanitise::fit_payload(&run.id, payload)?;
         let at_ms = (self.clock)().max(run.updated_ms);
-        let line = serialise_event(&run.id, run.seq + 1, at_ms, payload)?;
+        let (run, seq) = (run.id.clone(), run.seq + 1);
+        let event = Event { v: EVENT_VERSION, run, seq, at_ms, payload };
+        let line = serialise_event(event, &self.head)?;
         self.folded.apply(&line.event)?;
+        self.head.clone_from(&line.row_digest);
         self.lines.push(line);
         Ok(())
     }
@@ -273,7 +282,7 @@ impl EventDraft {
         work: &OperationContext<'_>,
         lease: LeaseChange<'_>,
     ) -> Result<OperationResult<Run>, StoreFault> {
-        let EventDraft { folded: FoldedRun { run, steps }, open_before, lines, .. } = self;
+        let EventDraft { folded: FoldedRun { run, steps }, open_before, head, lines, .. } = self;
         let mut run = run.expect("a draft begins with a run");
         if lines.is_empty() {
             return Ok(OperationResult::without_receipt(run));
@@ -284,7 +293,7 @@ impl EventDraft {
         for step in steps.iter().filter(|step| Some(*step) != open_before.as_ref()) {
             tx.put_step(step).await?;
         }
-        tx.update_run(&mut run, lease).await?;
+        tx.update_run(&mut run, &head, lease).await?;
         store_observations(tx, work, &lines).await?;
         Ok(result_with_receipt(run, &lines))
     }
@@ -296,15 +305,17 @@ impl EventDraft {
         work: &OperationContext<'_>,
     ) -> Result<OperationResult<Run>, StoreFault> {
         let mut run = self.folded.run.expect("a draft begins with a run");
-        if tx.insert_run(&mut run).await? {
+        if tx.insert_run(&mut run, &self.head).await? {
             tx.insert_events(&self.lines, work.batch).await?;
+            for step in &self.folded.steps {
+                tx.put_step(step).await?;
+            }
             tx.notify_new_run(&run.id).await?;
             return Ok(result_with_receipt(run, &self.lines));
         }
         let there = tx.run(&run.id).await?;
-        Ok(OperationResult::without_receipt(
-            there.ok_or_else(|| JournalError::unknown_run(&run.id))?,
-        ))
+        let there = there.ok_or_else(|| JournalError::unknown_run(&run.id))?;
+        Ok(OperationResult::without_receipt(there.run))
     }
 }
 
@@ -330,13 +341,16 @@ fn result_with_receipt(run: Run, lines: &[SerialisedEvent]) -> OperationResult<R
     OperationResult { out: run, receipt: Some(receipt) }
 }
 
-fn serialise_event(
-    run: &RunId,
-    seq: u64,
-    at_ms: u64,
-    payload: Payload,
-) -> Result<SerialisedEvent, JournalError> {
-    let text = sanitise::serialise_payload(&payload)?;
-    let event = Event { v: EVENT_VERSION, run: run.clone(), seq, at_ms, payload };
-    Ok(SerialisedEvent { event, payload: text })
+fn serialise_event(event: Event, prev: &[u8]) -> Result<SerialisedEvent, JournalError> {
+    let payload = sanitise::serialise_payload(&event.payload)?;
+    let columns = EventColumns {
+        run: event.run.as_str(),
+        seq: to_signed(event.seq),
+        v: i64::from(event.v),
+        at_ms: to_signed(event.at_ms),
+        name: event.payload.name(),
+        payload: &payload,
+    };
+    let row_digest = event_digest(prev, &columns);
+    Ok(SerialisedEvent { event, payload, prev: prev.to_vec(), row_digest })
 }

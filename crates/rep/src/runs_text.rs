@@ -301,6 +301,7 @@ pub(crate) fn event_style(payload: &Payload) -> Style {
         | Payload::PostmortemStart { .. }
         | Payload::PostmortemEnd { .. }
         | Payload::SkillsDiscovered { .. }
+        | Payload::KindEvent { .. }
         | Payload::Note { .. } => ui::FAINT,
         Payload::RunCreated { .. }
         | Payload::RunStarted { .. }

@@ -543,6 +543,7 @@ pub fn all_schemas() -> Vec<(&'static str, Schema)> {
         ("runs-prune.json", schema_for!(runs::PruneJson)),
         ("run-event.json", schema_for!(repertoire_journal::Event)),
         ("replay.json", schema_for!(runs::ReplayJson)),
+        ("replay-verify.json", schema_for!(runs::VerifiedRunsJson)),
         ("memory.json", schema_for!(improve::MemoryJson)),
         ("memory-show.json", schema_for!(improve::FailureJson)),
         ("memory-export.json", schema_for!(improve::MemoryFile)),

@@ -1,40 +1,33 @@
 //! The table of dead letters.
 
-use sqlx::QueryBuilder;
-
-use super::complete_query::CompleteAnswer;
-use super::read::decode_json;
+use super::read::{decode_json, require_fit};
+use super::row_digest::{RowDigest, RowHasher};
+use super::sql::SqlStatement;
 use super::tx::to_signed;
-use super::{JournalStore, StoreFault, StoreTx, on};
+use super::{CheckedTable, JournalStore, StoreFault, StoreTx};
 use crate::letter::{DeadLetter, LetterFilter, LetterPriority};
+use crate::sanitise;
 
 /// The key of the advisory lock: an arbitrary number that is used for nothing else.
 const LETTER_LOCK: i64 = 0x7265_705f_6465_6164;
 
-/// The id, the state, and the batch that wrote it last.
-type LetterRow = (String, String, String);
+/// The id, scope, status, priority, state and digest, and the batch that wrote it last.
+type LetterRow = (String, String, String, i64, String, RowDigest, String);
 
 impl StoreTx {
-    /// Locks the dead letters. Without the lock, two transactions could add the same letter. SQLite
-    /// needs none, since it has a single writer.
+    /// Locks the dead letters. Without the lock, two transactions could add the same letter.
     pub(crate) async fn lock_letters(&mut self) -> Result<(), StoreFault> {
-        if let StoreTx::Postgres(tx) = self {
-            let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LETTER_LOCK);
-            lock.execute(tx.connection()).await?;
-        }
-        Ok(())
+        self.lock_name(LETTER_LOCK).await
     }
 
     pub(crate) async fn load_letter(
         &mut self,
         id: &str,
     ) -> Result<Option<(DeadLetter, String)>, StoreFault> {
-        const SQL: &str = "SELECT id, state, batch FROM letter WHERE id = $1";
-        let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id)
-            .complete_optional(conn)
-            .await?);
-        decode_letter(row)
+        const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
+            WHERE id = $1";
+        let row: Option<LetterRow> = self.fetch_optional(SqlStatement::new(SQL).bind(id)).await?;
+        row.map(decode_letter).transpose()
     }
 
     /// Returns the open letter with this digest.
@@ -43,14 +36,12 @@ impl StoreTx {
         scope: &str,
         digest: &str,
     ) -> Result<Option<(DeadLetter, String)>, StoreFault> {
-        const SQL: &str = "SELECT id, state, batch FROM letter WHERE scope = $1 AND digest = $2 \
+        const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
+            WHERE scope = $1 AND digest = $2 \
             AND status IN ('queued', 'retrying') ORDER BY number LIMIT 1";
-        let row: Option<LetterRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(scope)
-            .bind(digest)
-            .complete_optional(conn)
-            .await?);
-        decode_letter(row)
+        let row: Option<LetterRow> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(scope).bind(digest)).await?;
+        row.map(decode_letter).transpose()
     }
 
     pub(crate) async fn insert_letter(
@@ -59,19 +50,23 @@ impl StoreTx {
         digest: &str,
         batch: &str,
     ) -> Result<(), StoreFault> {
-        const SQL: &str = "INSERT INTO letter (id, scope, status, priority, digest, state, batch) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-            .bind(letter.id.as_str())
-            .bind(letter.scope.as_str())
-            .bind(letter.status.as_str())
-            .bind(priority_rank(letter.priority))
-            .bind(digest)
-            .bind(serde_json::json!(letter).to_string())
-            .bind(batch)
-            .execute(conn)
-            .await
-            .map(drop))?;
+        const SQL: &str = "INSERT INTO letter \
+            (id, scope, status, priority, digest, state, batch, row_digest) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        let state = serde_json::json!(letter).to_string();
+        let row_digest = digest_of_letter(letter, &state);
+        self.execute(
+            SqlStatement::new(SQL)
+                .bind(letter.id.as_str())
+                .bind(letter.scope.as_str())
+                .bind(letter.status.as_str())
+                .bind(priority_rank(letter.priority))
+                .bind(digest)
+                .bind(state)
+                .bind(batch)
+                .bind(row_digest),
+        )
+        .await?;
         Ok(())
     }
 
@@ -80,15 +75,19 @@ impl StoreTx {
         letter: &DeadLetter,
         batch: &str,
     ) -> Result<(), StoreFault> {
-        const SQL: &str = "UPDATE letter SET status = $2, state = $3, batch = $4 WHERE id = $1";
-        on!(self, (conn, sql = SQL, SQL) => sqlx::query(sql)
-            .bind(letter.id.as_str())
-            .bind(letter.status.as_str())
-            .bind(serde_json::json!(letter).to_string())
-            .bind(batch)
-            .execute(conn)
-            .await
-            .map(drop))?;
+        const SQL: &str = "UPDATE letter SET status = $2, state = $3, batch = $4, row_digest = $5 \
+            WHERE id = $1";
+        let state = serde_json::json!(letter).to_string();
+        let row_digest = digest_of_letter(letter, &state);
+        self.execute(
+            SqlStatement::new(SQL)
+                .bind(letter.id.as_str())
+                .bind(letter.status.as_str())
+                .bind(state)
+                .bind(batch)
+                .bind(row_digest),
+        )
+        .await?;
         Ok(())
     }
 }
@@ -100,15 +99,14 @@ impl JournalStore {
         part: &str,
         limit: i64,
     ) -> Result<Vec<DeadLetter>, StoreFault> {
-        const SQL: &str = "SELECT id, state FROM letter WHERE length(id) >= length($1) \
+        const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
+            WHERE length(id) >= length($1) \
             AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
             ORDER BY number DESC LIMIT $2";
-        let rows: Vec<(String, String)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(part)
-            .bind(limit)
-            .complete_all(conn)
-            .await?);
-        rows.iter().map(|(id, state)| Ok(decode_json(id, "a dead letter", state)?)).collect()
+        self.require_complete(CheckedTable::Letter).await?;
+        let rows: Vec<LetterRow> =
+            self.fetch_all(SqlStatement::new(SQL).bind(part).bind(limit)).await?;
+        rows.into_iter().map(|row| Ok(decode_letter(row)?.0)).collect()
     }
 
     /// Returns letters by descending priority, then the oldest first.
@@ -117,32 +115,42 @@ impl JournalStore {
         filter: &LetterFilter,
         limit: u32,
     ) -> Result<Vec<DeadLetter>, StoreFault> {
-        const SQL: &str = "SELECT id, state FROM letter WHERE number > ";
-        let rows: Vec<(String, String)> = on!(self, (conn, sql = SQL, SQL) => {
-            let mut query = QueryBuilder::new(sql);
-            query.push_bind(0_i64);
-            if let Some(scope) = &filter.scope {
-                query.push(" AND scope = ").push_bind(scope.as_str());
-            }
-            if !filter.statuses.is_empty() {
-                query.push(" AND status IN (");
-                let mut words = query.separated(", ");
-                for status in &filter.statuses {
-                    words.push_bind(status.as_str());
-                }
-                query.push(")");
-            }
-            query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit));
-            query.push(" OFFSET ").push_bind(to_signed(filter.after));
-            query.build_query_as().complete_all(conn).await?
-        });
-        rows.iter().map(|(id, state)| Ok(decode_json(id, "a dead letter", state)?)).collect()
+        const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
+            WHERE number > 0";
+        self.require_complete(CheckedTable::Letter).await?;
+        let mut query = SqlStatement::new(SQL);
+        if let Some(scope) = &filter.scope {
+            query.push(" AND scope = ").push_bind(scope.as_str());
+        }
+        if !filter.statuses.is_empty() {
+            let statuses = filter.statuses.iter().map(|status| status.as_str());
+            query.push(" AND status IN (").push_list(statuses).push(")");
+        }
+        query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit));
+        query.push(" OFFSET ").push_bind(to_signed(filter.after));
+        let rows: Vec<LetterRow> = self.fetch_all(query).await?;
+        rows.into_iter().map(|row| Ok(decode_letter(row)?.0)).collect()
     }
 }
 
-fn decode_letter(row: Option<LetterRow>) -> Result<Option<(DeadLetter, String)>, StoreFault> {
-    row.map(|(id, state, batch)| Ok((decode_json(&id, "a dead letter", &state)?, batch)))
-        .transpose()
+/// Verifies a letter and decodes it. Returns it with the batch that wrote it last.
+fn decode_letter(row: LetterRow) -> Result<(DeadLetter, String), StoreFault> {
+    let (id, scope, status, priority, state, row_digest, batch) = row;
+    let digest = letter_digest((&id, &scope, &status), priority, &state);
+    let id = sanitise::name(&id);
+    require_fit(digest == row_digest, || format!("dead letter {id} does not fit its digest"))?;
+    Ok((decode_json(&id, "a dead letter", &state)?, batch))
+}
+
+fn digest_of_letter(letter: &DeadLetter, state: &str) -> RowDigest {
+    let key = (letter.id.as_str(), letter.scope.as_str(), letter.status.as_str());
+    letter_digest(key, priority_rank(letter.priority), state)
+}
+
+/// `key` is the id, the scope and the status.
+pub(crate) fn letter_digest(key: (&str, &str, &str), priority: i64, state: &str) -> RowDigest {
+    let hasher = RowHasher::for_table("letter").text(key.0).text(key.1).text(key.2);
+    hasher.number(priority).text(state).finish()
 }
 
 fn priority_rank(priority: LetterPriority) -> i64 {

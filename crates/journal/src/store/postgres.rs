@@ -5,15 +5,86 @@ use std::borrow::Cow;
 use std::io;
 use std::str::FromStr;
 
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, Executor, PgConnection, Postgres, Transaction};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgRow};
+use sqlx::{
+    Arguments, ConnectOptions, Connection, PgConnection, Postgres, Row, TypeInfo, ValueRef,
+};
 
-use super::{StoreFault, migrate, retry_open};
+use super::migrate::{SqlMigration, apply_migrations};
+use super::sql::{
+    SqlCell, SqlConnection, SqlDialect, SqlRow, SqlStatement, SqlValue, StoreDatabase, StoreFuture,
+    execute_statement, fetch_one, fetch_rows, foreign_type,
+};
+use super::{
+    CheckedTable, JournalClock, OpenedStore, SqlStore, SqlTransaction, StoreFault, StoreKind,
+    is_lost_connection, retry_open,
+};
+use crate::changes::ChangeNotifier;
 use crate::error::JournalError;
+use crate::lease::StoreReach;
 use crate::limits::{ACQUIRE_TIMEOUT, POSTGRES_CONNECTIONS_MAX};
 
+pub(super) const KIND: StoreKind = StoreKind {
+    schemes: &["postgres://", "postgresql://"],
+    open: |address, _| Box::pin(open_database(address)),
+};
+
+async fn open_database(url: &str) -> OpenedStore {
+    Ok(Box::new(PostgresStore::open(url).await?))
+}
+
+const DIALECT: SqlDialect = SqlDialect {
+    // The server's own clock, unless a time is given. The clocks of the hosts may be wrong.
+    now: |parameter| {
+        format!(
+            "COALESCE({parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
+        )
+    },
+    use_index: |_| String::new(),
+    json_texts: |array| format!("SELECT jsonb_array_elements_text({array}::jsonb)"),
+    json_within: |inner, outer| format!("{inner}::jsonb <@ {outer}::jsonb"),
+    lock_run: " FOR UPDATE OF r",
+    lock_free_run: " FOR UPDATE OF r SKIP LOCKED",
+    lock_name: Some("SELECT pg_advisory_xact_lock($1)"),
+    notify_run: Some("SELECT pg_notify('rep_journal', $1)"),
+    and_notify: " RETURNING pg_notify('rep_journal', id)",
+    event_transaction: "xact",
+    event_follows: "(xact, id) > ($1, $2) \
+        AND xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+    event_order: "xact, id",
+    last_event: "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, \
+        9223372036854775807",
+    explain: "EXPLAIN ",
+};
+
+const MIGRATIONS: &[SqlMigration] = &[
+    include_str!("../../migrations/postgres/0001_journal.sql"),
+    include_str!("../../migrations/postgres/0002_memory.sql"),
+    include_str!("../../migrations/postgres/0003_leases.sql"),
+    include_str!("../../migrations/postgres/0004_digests.sql"),
+];
+
+/// The key of the advisory lock of a migration: an arbitrary number that is used for nothing else.
+const MIGRATION_LOCK: i64 = 0x7265_705f_6a6e_6c00;
+
+/// Counts the tables that the first migration creates.
+const OURS: &str = "SELECT count(*) FROM unnest(ARRAY['run', 'request', 'step', 'event']) AS t \
+    WHERE to_regclass(quote_ident(current_schema()) || '.' || t) IS NOT NULL";
+
+/// Counts the table of versions.
+const VERSIONS: &str =
+    "SELECT count(to_regclass(quote_ident(current_schema()) || '.journal_version'))";
+
+/// Resets foreign transaction numbers. The server numbers transactions, so the events of a dump
+/// restored from another server may have numbers this server has not reached, and would stay
+/// invisible until it does. In that case the numbers of all events are meaningless here; with 0
+/// they are ordered by id.
+const FROM_ELSEWHERE: &str = "UPDATE event SET xact = 0 WHERE xact > 0 AND EXISTS (SELECT 1 FROM event \
+    WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
+
 /// The channel on which every change is notified.
-pub(crate) const CHANNEL: &str = "rep_journal";
+const CHANNEL: &str = "rep_journal";
 
 /// SQLSTATE codes of transient errors: conflicts, too many connections, a server that is starting
 /// or stopping, and a connection that was lost or that the server closed because it was idle.
@@ -35,17 +106,13 @@ const SESSION: &str = "SET lock_timeout = '10s'; SET statement_timeout = '60s'; 
     WHERE current_setting('synchronous_commit') = 'off'";
 
 /// An open PostgreSQL database.
-pub(crate) struct PostgresStore {
+struct PostgresStore {
     pool: PgPool,
     options: PgConnectOptions,
 }
 
-pub(crate) struct PostgresTx {
-    transaction: Transaction<'static, Postgres>,
-}
-
 impl PostgresStore {
-    pub(crate) async fn open(url: &str) -> Result<Self, JournalError> {
+    async fn open(url: &str) -> Result<Self, JournalError> {
         let place = display_url(url);
         let failed = |error: sqlx::Error| open_error(&place, url, &error);
         let options = PgConnectOptions::from_str(url).map_err(failed)?;
@@ -55,32 +122,31 @@ impl PostgresStore {
         let opened = retry_open(is_transient_response, || async {
             let connected = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect()).await;
             let mut first = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-            migrate::migrate_postgres(&mut first, &place).await?;
+            migrate(&mut first, &place).await?;
             Ok(first.close().await?)
         });
         match opened.await {
             Ok(()) => {}
             Err(StoreFault::Sql(error)) => return Err(failed(error)),
             Err(StoreFault::Journal(error)) => return Err(error),
+            Err(StoreFault::Damage(what)) => return Err(JournalError::Altered { what }),
         }
         let pool = pool_options().max_connections(POSTGRES_CONNECTIONS_MAX);
         Ok(PostgresStore { pool: pool.connect_lazy_with(options.clone()), options })
     }
 
-    pub(crate) fn connection(&self) -> &PgPool {
-        &self.pool
-    }
-
-    pub(crate) async fn begin(&self) -> Result<PostgresTx, StoreFault> {
-        Ok(PostgresTx { transaction: self.pool.begin().await? })
-    }
-
-    pub(crate) async fn close(&self) {
-        self.pool.close().await;
+    async fn listen_for_changes(&self, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
+        let mut listener = self.open_listener().await?;
+        bell.notify_all();
+        // `None` means that the connection was lost; the listener has already reconnected.
+        while listener.try_recv().await?.is_some() {
+            bell.notify_all();
+        }
+        Ok(())
     }
 
     /// Opens a separate connection that listens for changes.
-    pub(crate) async fn open_listener(&self) -> Result<PgListener, sqlx::Error> {
+    async fn open_listener(&self) -> Result<PgListener, sqlx::Error> {
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -93,27 +159,128 @@ impl PostgresStore {
     }
 }
 
-impl PostgresTx {
-    pub(crate) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.transaction
+impl SqlStore for PostgresStore {
+    fn dialect(&self) -> &'static SqlDialect {
+        &DIALECT
     }
 
-    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
-        self.transaction.commit().await
+    fn fetch<'a>(
+        &'a self,
+        statement: SqlStatement<'a>,
+    ) -> StoreFuture<'a, Result<Vec<SqlRow>, sqlx::Error>> {
+        Box::pin(fetch_rows(statement, &self.pool))
     }
 
-    pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
-        self.transaction.rollback().await
+    fn begin(&self) -> StoreFuture<'_, Result<Box<dyn SqlTransaction>, StoreFault>> {
+        Box::pin(async { Ok(Box::new(self.pool.begin().await?) as Box<dyn SqlTransaction>) })
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.pool.close())
+    }
+
+    fn clock(&self) -> Option<&JournalClock> {
+        None
+    }
+
+    fn reach(&self) -> StoreReach {
+        StoreReach::ManyMachines
+    }
+
+    fn check_damage(&self) -> StoreFuture<'_, Result<(), StoreFault>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn require_complete(&self, _: CheckedTable) -> StoreFuture<'_, Result<(), StoreFault>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn damage_error(&self, what: String) -> JournalError {
+        JournalError::Altered { what }
+    }
+
+    fn explain_error(&self, error: sqlx::Error) -> JournalError {
+        JournalError::Store { source: error.into() }
+    }
+
+    fn is_transient(&self, error: &sqlx::Error) -> bool {
+        is_lost_connection(error) || is_transient_response(error)
+    }
+
+    /// A lost acknowledgement of a commit leaves open whether it was stored.
+    fn was_rolled_back(&self, error: &sqlx::Error) -> bool {
+        error_code(error).is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
+    }
+
+    fn watch_changes<'a>(
+        &'a self,
+        bell: &'a ChangeNotifier,
+    ) -> StoreFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(self.listen_for_changes(bell))
     }
 }
 
-/// Returns true if the error is transient.
-pub(crate) fn is_transient(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::BeginFailed => true,
-        error => is_transient_response(error),
+impl StoreDatabase for Postgres {
+    fn add_value(arguments: &mut PgArguments, value: SqlValue<'_>) -> Result<(), BoxDynError> {
+        match value {
+            SqlValue::Text(text) => arguments.add(text.as_deref()),
+            SqlValue::Number(number) => arguments.add(number),
+            SqlValue::Bytes(bytes) => arguments.add(&*bytes),
+        }
     }
+
+    fn read_cells(row: &PgRow) -> Result<Vec<SqlCell>, sqlx::Error> {
+        (0..row.len()).map(|at| read_cell(row, at)).collect()
+    }
+}
+
+fn read_cell(row: &PgRow, at: usize) -> Result<SqlCell, sqlx::Error> {
+    let value = row.try_get_raw(at)?;
+    if value.is_null() {
+        return Ok(SqlCell::Null);
+    }
+    Ok(match value.type_info().name() {
+        "TEXT" => SqlCell::Text(row.try_get(at)?),
+        "INT8" => SqlCell::Number(row.try_get(at)?),
+        "BOOL" => SqlCell::Number(row.try_get::<bool, _>(at)?.into()),
+        "BYTEA" => SqlCell::Bytes(row.try_get(at)?),
+        name => return Err(foreign_type(at, name)),
+    })
+}
+
+impl SqlConnection for PgConnection {
+    fn fetch<'a>(
+        &'a mut self,
+        statement: SqlStatement<'a>,
+    ) -> StoreFuture<'a, Result<Vec<SqlRow>, sqlx::Error>> {
+        Box::pin(fetch_rows(statement, self))
+    }
+
+    fn execute<'a>(
+        &'a mut self,
+        statement: SqlStatement<'a>,
+    ) -> StoreFuture<'a, Result<u64, sqlx::Error>> {
+        Box::pin(async { Ok(execute_statement(statement, self).await?.rows_affected()) })
+    }
+
+    fn run_script(&mut self, sql: &'static str) -> StoreFuture<'_, Result<(), sqlx::Error>> {
+        Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop) })
+    }
+}
+
+/// Migrates the schema to the current version. Concurrent callers wait for the lock.
+async fn migrate(connection: &mut PgConnection, place: &str) -> Result<(), StoreFault> {
+    let mut tx = connection.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK).execute(&mut *tx).await?;
+    let (tables,): (i64,) = fetch_one(&mut *tx, SqlStatement::new(OURS)).await?;
+    let (versions,): (i64,) = fetch_one(&mut *tx, SqlStatement::new(VERSIONS)).await?;
+    if tables > 0 && versions == 0 {
+        return Err(JournalError::NotAJournal { place: place.to_owned() }.into());
+    }
+    apply_migrations(&mut *tx, MIGRATIONS, place, None).await?;
+    sqlx::query(FROM_ELSEWHERE).execute(&mut *tx).await?;
+    tx.commit().await?;
+    Ok(())
 }
 
 /// Returns true if a server responded with a transient error. A server that cannot be reached is
@@ -126,19 +293,13 @@ fn error_code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
     error.as_database_error().and_then(|database| database.code())
 }
 
-/// Returns true if it is certain that nothing was stored. A lost acknowledgement of a commit leaves
-/// that open.
-pub(crate) fn was_rolled_back(error: &sqlx::Error) -> bool {
-    error_code(error).is_some_and(|code| ROLLED_BACK.contains(&code.as_ref()))
-}
-
 fn pool_options() -> PgPoolOptions {
     PgPoolOptions::new()
         .acquire_timeout(ACQUIRE_TIMEOUT)
         // A connection that died in the meantime fails at its first query, which is then retried.
         .test_before_acquire(false)
         .after_connect(|connection, _| {
-            Box::pin(async move { connection.execute(sqlx::raw_sql(SESSION)).await.map(drop) })
+            Box::pin(async move { sqlx::raw_sql(SESSION).execute(connection).await.map(drop) })
         })
 }
 

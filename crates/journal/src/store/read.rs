@@ -1,74 +1,299 @@
 //! Reads outside of transactions, and the conversion of rows to runs, steps and events.
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use sqlx::{AssertSqlSafe, QueryBuilder};
+use serde_json::{Value, json};
 
-use super::complete_query::CompleteAnswer;
-use super::tx::{self, to_signed};
-use super::{JournalStore, StoreFault, on};
+use super::row_digest::{
+    EventColumns, NO_PREDECESSOR, RowDigest, event_digest, request_digest, run_digest, step_digest,
+};
+use super::sql::{FromSqlRow, SqlRow, SqlStatement};
+use super::tx::{candidate_statement, duration_millis, to_signed};
+use super::{CheckedTable, JournalStore, StoreFault};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
 use crate::journal::{EventCursor, Filter};
-use crate::lease::{LeaseRow, StoreReach};
+use crate::lease::LeaseRow;
 use crate::limits::{LEASE_AHEAD_MAX, LEASES_MAX};
 use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, Step};
+use crate::sanitise;
 
 /// The prefix of the name of a note that stands in for an event this version cannot read.
 pub(crate) const UNKNOWN: &str = "unknown:";
 
 /// The columns of a run that the queue uses. They repeat parts of its state.
 #[derive(Debug, PartialEq)]
-pub(crate) struct QueueColumns {
-    pub(crate) status: String,
-    pub(crate) seq: i64,
-    pub(crate) token: i64,
-    pub(crate) worker: Option<String>,
-    pub(crate) not_before_ms: i64,
-    pub(crate) kind: String,
-    pub(crate) name: String,
-    pub(crate) workspace: String,
-    pub(crate) labels: String,
-    pub(crate) priority: i64,
-    pub(crate) has_lease: bool,
+struct QueueColumns {
+    status: String,
+    seq: i64,
+    token: i64,
+    worker: Option<String>,
+    not_before_ms: i64,
+    kind: String,
+    name: String,
+    workspace: String,
+    labels: String,
+    priority: i64,
 }
 
-/// The id, state and request of a run.
-pub(crate) type StoredRunRow = (String, String, String);
-type ColumnsRow =
-    (String, i64, i64, Option<String>, i64, String, String, String, String, i64, bool);
+impl QueueColumns {
+    /// Returns the columns that a run with this state must have.
+    fn of_run(run: &Run) -> Self {
+        QueueColumns {
+            status: run.status.as_str().to_owned(),
+            seq: to_signed(run.seq),
+            token: to_signed(run.token),
+            worker: run.worker.clone(),
+            not_before_ms: to_signed(run.not_before_ms),
+            kind: run.kind.clone(),
+            name: run.name.clone(),
+            workspace: run.workspace.clone(),
+            labels: json!(run.labels).to_string(),
+            priority: run.priority.into(),
+        }
+    }
+}
+
+/// The start of every query for runs. Its columns are those of [`RunRow`]; `q` is the request.
+pub(crate) const SELECT_RUNS: &str = "SELECT r.number, r.id, r.state, r.head, r.row_digest, \
+    q.body, q.row_digest, r.status, r.seq, r.token, r.worker, r.not_before_ms, r.kind, r.name, \
+    r.workspace, r.labels, r.priority FROM run r";
+pub(crate) const WITH_REQUEST: &str = " LEFT JOIN request q ON q.run = r.id";
+
+/// A run as stored, with its request.
+pub(crate) struct RunRow {
+    pub(crate) number: i64,
+    pub(crate) id: String,
+    state: String,
+    head: RowDigest,
+    row_digest: RowDigest,
+    body: Option<String>,
+    body_digest: Option<RowDigest>,
+    columns: QueueColumns,
+}
+
+/// A run that was read and verified, and the digest of its last event.
+pub(crate) struct StoredRun {
+    pub(crate) run: Run,
+    pub(crate) head: RowDigest,
+}
+
+impl FromSqlRow for RunRow {
+    fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
+        Ok(RunRow {
+            number: row.take()?,
+            id: row.take()?,
+            state: row.take()?,
+            head: row.take()?,
+            row_digest: row.take()?,
+            body: row.take()?,
+            body_digest: row.take()?,
+            columns: QueueColumns {
+                status: row.take()?,
+                seq: row.take()?,
+                token: row.take()?,
+                worker: row.take()?,
+                not_before_ms: row.take()?,
+                kind: row.take()?,
+                name: row.take()?,
+                workspace: row.take()?,
+                labels: row.take()?,
+                priority: row.take()?,
+            },
+        })
+    }
+}
+
+impl RunRow {
+    /// Verifies the row and decodes the run.
+    pub(crate) fn decode(self) -> Result<StoredRun, StoreFault> {
+        let id = sanitise::name(&self.id);
+        require_fit(run_digest(&self.id, &self.state, &self.head) == self.row_digest, || {
+            format!("the state of run {id} does not fit its digest")
+        })?;
+        let body = self.body.unwrap_or_default();
+        require_fit(Some(request_digest(&self.id, &body)) == self.body_digest, || {
+            format!("the request of run {id} does not fit its digest")
+        })?;
+        let mut run: Run = decode_json(&id, "its state", &self.state)?;
+        require_fit(
+            run.id.as_str() == self.id && QueueColumns::of_run(&run) == self.columns,
+            || format!("the columns of run {id} do not fit its state"),
+        )?;
+        run.request = decode_json(&id, "its request", &body)?;
+        Ok(StoredRun { run, head: self.head })
+    }
+
+    /// Returns the number of the run's events and the digest of the last one, unverified.
+    pub(crate) fn chain_end(&self) -> (u64, &[u8]) {
+        (to_unsigned(self.columns.seq), &self.head)
+    }
+}
+
+/// An event as stored.
+pub(crate) struct EventRow {
+    place: EventCursor,
+    run: String,
+    pub(crate) seq: i64,
+    v: i64,
+    at_ms: i64,
+    name: String,
+    payload: String,
+    prev: RowDigest,
+    pub(crate) row_digest: RowDigest,
+}
+
+impl FromSqlRow for EventRow {
+    fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
+        Ok(EventRow {
+            place: EventCursor { xact: to_unsigned(row.take()?), id: to_unsigned(row.take()?) },
+            run: row.take()?,
+            seq: row.take()?,
+            v: row.take()?,
+            at_ms: row.take()?,
+            name: row.take()?,
+            payload: row.take()?,
+            prev: row.take()?,
+            row_digest: row.take()?,
+        })
+    }
+}
+
+impl EventRow {
+    fn columns(&self) -> EventColumns<'_> {
+        EventColumns {
+            run: &self.run,
+            seq: self.seq,
+            v: self.v,
+            at_ms: self.at_ms,
+            name: &self.name,
+            payload: &self.payload,
+        }
+    }
+
+    pub(crate) fn fits_digest(&self) -> bool {
+        event_digest(&self.prev, &self.columns()) == self.row_digest
+    }
+
+    /// Decodes an event that was verified. An event written by a later version becomes a note, so
+    /// that it can be shown and the events after it can be read.
+    fn decode(self) -> Event {
+        let known = if self.v <= i64::from(EVENT_VERSION) {
+            serde_json::from_str::<Payload>(&self.payload).ok()
+        } else {
+            None
+        };
+        let unknown = || Payload::Note {
+            name: format!("{UNKNOWN}{}", self.name),
+            data: serde_json::from_str(&self.payload).unwrap_or(Value::String(self.payload)),
+        };
+        Event {
+            v: u32::try_from(self.v).unwrap_or(u32::MAX),
+            run: RunId::known(self.run),
+            seq: to_unsigned(self.seq),
+            at_ms: to_unsigned(self.at_ms),
+            payload: known.unwrap_or_else(unknown),
+        }
+    }
+}
+
+/// The first event of a run that is damaged or missing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ChainBreak {
+    pub(crate) seq: u64,
+    pub(crate) problem: &'static str,
+}
+
+pub(crate) const MISSING_EVENT: &str = "is missing";
+
+/// Returns the first event that does not continue the chain after event `after_seq`. `before` is the
+/// digest of that event, if it is known.
+pub(crate) fn find_chain_break(
+    after_seq: u64,
+    before: Option<&[u8]>,
+    rows: &[EventRow],
+) -> Option<ChainBreak> {
+    let mut before = before.or((after_seq == 0).then_some(&NO_PREDECESSOR[..]));
+    for (seq, row) in (after_seq + 1..).zip(rows) {
+        if to_unsigned(row.seq) != seq {
+            return Some(ChainBreak { seq, problem: MISSING_EVENT });
+        }
+        if !row.fits_digest() {
+            return Some(ChainBreak { seq, problem: "does not fit its digest" });
+        }
+        if before.is_some_and(|before| before != row.prev) {
+            return Some(ChainBreak { seq, problem: "does not follow the event before it" });
+        }
+        before = Some(&row.row_digest);
+    }
+    None
+}
+
+/// A step as stored: its number, status, state and digest.
+pub(crate) type StepRow = (i64, String, String, RowDigest);
 type LeaseColumns = (String, i64, i64, Option<i64>, Option<String>, Option<i64>, Option<i64>, bool);
-type EventRow = (i64, i64, String, i64, i64, i64, String, String);
 
 impl JournalStore {
     pub(crate) async fn run(&self, id: &str) -> Result<Option<Run>, StoreFault> {
-        const SQL: &str = "SELECT r.id, r.state, q.body FROM run r JOIN request q ON q.run = r.id WHERE r.id = $1";
-        let row = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id)
-            .complete_optional(conn)
-            .await?);
-        Ok(row.map(|row| decode_run(&row)).transpose()?)
+        if let Some(row) = self.run_row(id).await? {
+            return Ok(Some(row.decode()?.run));
+        }
+        // The request is in a table of its own, so damage that hides the run does not hide it.
+        if !self.has_request(id).await? {
+            return Ok(None);
+        }
+        // Another process may have created the run since.
+        let row = self.run_row(id).await?;
+        let row = row.ok_or_else(|| StoreFault::Damage(format!("run {id} cannot be found")))?;
+        Ok(Some(row.decode()?.run))
     }
 
-    pub(crate) async fn last_id(&self) -> Result<Option<String>, StoreFault> {
-        const SQL: &str = "SELECT id FROM run ORDER BY number DESC LIMIT 1";
-        let row: Option<(String,)> =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_optional(conn).await?);
+    /// Returns the row of a run without verifying it.
+    pub(crate) async fn run_row(&self, id: &str) -> Result<Option<RunRow>, StoreFault> {
+        let sql = format!("{SELECT_RUNS}{WITH_REQUEST} WHERE r.id = $1");
+        self.fetch_optional(SqlStatement::new(sql).bind(id)).await
+    }
+
+    async fn has_request(&self, id: &str) -> Result<bool, StoreFault> {
+        const SQL: &str = "SELECT count(*) FROM request WHERE run = $1";
+        let (count,): (i64,) = self.fetch_one(SqlStatement::new(SQL).bind(id)).await?;
+        Ok(count > 0)
+    }
+
+    /// Returns true if there is a run with this id, and of this kind if one is given.
+    pub(crate) async fn has_run(&self, id: &str, kind: Option<&str>) -> Result<bool, StoreFault> {
+        const SQL: &str = "SELECT count(*) FROM run WHERE id = $1 AND kind = COALESCE($2, kind)";
+        let (count,): (i64,) = self.fetch_one(SqlStatement::new(SQL).bind(id).bind(kind)).await?;
+        Ok(count > 0)
+    }
+
+    /// Returns the ids of all runs, the newest first.
+    pub(crate) async fn all_ids(&self) -> Result<Vec<String>, StoreFault> {
+        const SQL: &str = "SELECT id FROM run ORDER BY number DESC";
+        self.require_complete(CheckedTable::Run).await?;
+        let rows: Vec<(String,)> = self.fetch_all(SqlStatement::new(SQL)).await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    pub(crate) async fn last_id(&self, kind: Option<&str>) -> Result<Option<String>, StoreFault> {
+        const SQL: &str =
+            "SELECT id FROM run WHERE kind = COALESCE($1, kind) ORDER BY number DESC LIMIT 1";
+        self.require_complete(CheckedTable::Run).await?;
+        let row: Option<(String,)> = self.fetch_optional(SqlStatement::new(SQL).bind(kind)).await?;
         Ok(row.map(|(id,)| id))
     }
 
     pub(crate) async fn ids_by_name(
         &self,
         name: &str,
+        kind: Option<&str>,
         limit: i64,
     ) -> Result<Vec<String>, StoreFault> {
-        const SQL: &str = "SELECT id FROM run WHERE name = $1 ORDER BY number DESC LIMIT $2";
-        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(name)
-            .bind(limit)
-            .complete_all(conn)
-            .await?);
+        const SQL: &str = "SELECT id FROM run WHERE name = $1 AND kind = COALESCE($3, kind) \
+            ORDER BY number DESC LIMIT $2";
+        self.require_complete(CheckedTable::Run).await?;
+        let rows: Vec<(String,)> =
+            self.fetch_all(SqlStatement::new(SQL).bind(name).bind(limit).bind(kind)).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
@@ -76,16 +301,15 @@ impl JournalStore {
     pub(crate) async fn ids_by_part(
         &self,
         part: &str,
+        kind: Option<&str>,
         limit: i64,
     ) -> Result<Vec<String>, StoreFault> {
         const SQL: &str = "SELECT id FROM run WHERE length(id) >= length($1) \
             AND (substr(id, 1, length($1)) = $1 OR substr(id, length(id) - length($1) + 1) = $1) \
-            ORDER BY number DESC LIMIT $2";
-        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(part)
-            .bind(limit)
-            .complete_all(conn)
-            .await?);
+            AND kind = COALESCE($3, kind) ORDER BY number DESC LIMIT $2";
+        self.require_complete(CheckedTable::Run).await?;
+        let rows: Vec<(String,)> =
+            self.fetch_all(SqlStatement::new(SQL).bind(part).bind(limit).bind(kind)).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
@@ -95,93 +319,98 @@ impl JournalStore {
         filter: &Filter,
         limit: u32,
     ) -> Result<Vec<(i64, Run)>, StoreFault> {
-        const SQL: &str = "SELECT r.number, r.id, r.state, q.body FROM run r \
-            JOIN request q ON q.run = r.id WHERE r.number < ";
-        let rows: Vec<(i64, String, String, String)> = on!(self, (conn, sql = SQL, SQL) => {
-            let mut query = QueryBuilder::new(sql);
-            query.push_bind(filter.before.map_or(i64::MAX, to_signed));
-            if !filter.statuses.is_empty() {
-                query.push(" AND r.status IN (");
-                let mut words = query.separated(", ");
-                for status in &filter.statuses {
-                    words.push_bind(status.as_str());
-                }
-                query.push(")");
-            }
-            if let Some(kind) = &filter.kind {
-                query.push(" AND r.kind = ").push_bind(kind.as_str());
-            }
-            if let Some(workspace) = &filter.workspace {
-                query.push(" AND r.workspace = ").push_bind(workspace.as_str());
-            }
-            query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit));
-            query.build_query_as().complete_all(conn).await?
-        });
-        rows.into_iter()
-            .map(|(number, id, state, body)| Ok((number, decode_run(&(id, state, body))?)))
-            .collect()
+        self.require_complete(CheckedTable::Run).await?;
+        let sql = format!("{SELECT_RUNS}{WITH_REQUEST} WHERE r.number < $1");
+        let before = filter.before.map_or(i64::MAX, to_signed);
+        let mut query = SqlStatement::new(sql).bind(before);
+        if !filter.statuses.is_empty() {
+            let statuses = filter.statuses.iter().map(|status| status.as_str());
+            query.push(" AND r.status IN (").push_list(statuses).push(")");
+        }
+        if let Some(kind) = &filter.kind {
+            query.push(" AND r.kind = ").push_bind(kind.as_str());
+        }
+        if let Some(workspace) = &filter.workspace {
+            query.push(" AND r.workspace = ").push_bind(workspace.as_str());
+        }
+        query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<RunRow> = self.fetch_all(query).await?;
+        rows.into_iter().map(|row| Ok((row.number, row.decode()?.run))).collect()
     }
 
     pub(crate) async fn steps(&self, id: &RunId) -> Result<Vec<Step>, StoreFault> {
-        const SQL: &str = "SELECT state FROM step WHERE run = $1 ORDER BY number";
-        let rows: Vec<(String,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id.as_str())
-            .complete_all(conn)
-            .await?);
-        rows.iter().map(|(state,)| Ok(decode_json(id.as_str(), "a step", state)?)).collect()
+        let rows = self.step_rows(id).await?.into_iter();
+        rows.map(|row| decode_step(id, row)).collect()
     }
 
-    pub(crate) async fn load_queue_columns(
-        &self,
-        id: &RunId,
-    ) -> Result<Option<QueueColumns>, StoreFault> {
-        const SQL: &str = "SELECT status, seq, token, worker, not_before_ms, kind, name, workspace, \
-            labels, priority, \
-            COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL AS has_lease FROM run WHERE id = $1";
-        let row: Option<ColumnsRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id.as_str())
-            .complete_optional(conn)
-            .await?);
-        Ok(row.map(|row| {
-            let (status, seq, token, worker, not_before_ms, ..) = row;
-            let (.., kind, name, workspace, labels, priority, has_lease) = row;
-            QueueColumns {
-                status,
-                seq,
-                token,
-                worker,
-                not_before_ms,
-                kind,
-                name,
-                workspace,
-                labels,
-                priority,
-                has_lease,
-            }
-        }))
+    /// Returns the rows of a run's steps without verifying them.
+    pub(crate) async fn step_rows(&self, id: &RunId) -> Result<Vec<StepRow>, StoreFault> {
+        const SQL: &str = "SELECT number, status, state, row_digest FROM step WHERE run = $1 \
+            ORDER BY number";
+        self.fetch_all(SqlStatement::new(SQL).bind(id.as_str())).await
     }
 
+    /// Returns the events of a run after the one with this number, and fails if one of them is
+    /// damaged or missing.
     pub(crate) async fn events(
         &self,
         id: &RunId,
         after_seq: u64,
         limit: u32,
     ) -> Result<Vec<Event>, StoreFault> {
-        const SQL: &str = "SELECT id, id, run, seq, v, at_ms, type, payload FROM event \
-            WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-        let rows: Vec<EventRow> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
+        let mut rows = self.event_rows(id, after_seq, limit).await?;
+        if rows.len() < limit as usize {
+            let end = self.last_seq(id).await?;
+            let has_end =
+                |rows: &[EventRow]| rows.last().map_or(to_signed(after_seq), |row| row.seq) >= end;
+            if !has_end(&rows) {
+                // Other processes may have appended events since. They are there by now.
+                rows = self.event_rows(id, after_seq, limit).await?;
+            }
+            // A run that was deleted meanwhile has no events any more.
+            let is_short = !has_end(&rows) && rows.len() < limit as usize;
+            if is_short && self.last_seq(id).await? >= end {
+                let seq = after_seq + rows.len() as u64 + 1;
+                return Err(chain_fault(id, &ChainBreak { seq, problem: MISSING_EVENT }));
+            }
+        }
+        if let Some(broken) = find_chain_break(after_seq, None, &rows) {
+            return Err(chain_fault(id, &broken));
+        }
+        Ok(rows.into_iter().map(EventRow::decode).collect())
+    }
+
+    /// Returns the rows of a run's events without verifying them.
+    pub(crate) async fn event_rows(
+        &self,
+        id: &RunId,
+        after_seq: u64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, StoreFault> {
+        const SQL: &str = "SELECT id, id, run, seq, v, at_ms, type, payload, prev, row_digest \
+            FROM event WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+        let statement = SqlStatement::new(SQL)
             .bind(id.as_str())
             .bind(to_signed(after_seq))
-            .bind(i64::from(limit))
-            .complete_all(conn)
-            .await?);
-        // With a damaged index, a reader that continues after the last event could get the same
-        // events again and loop forever.
-        if !is_ascending(to_signed(after_seq), rows.iter().map(|row| row.3)) {
-            let what = format!("the events of run {id} are out of order");
-            return Err(self.contradiction_error(what).into());
-        }
-        Ok(rows.into_iter().map(decode_event).collect())
+            .bind(i64::from(limit));
+        self.fetch_all(statement).await
+    }
+
+    /// Returns the number of the last event by the row of its run; 0 if there is no such run.
+    async fn last_seq(&self, id: &RunId) -> Result<i64, StoreFault> {
+        const SQL: &str = "SELECT seq FROM run WHERE id = $1";
+        let row: Option<(i64,)> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await?;
+        Ok(row.map_or(0, |(seq,)| seq))
+    }
+
+    /// Returns the number of the last event of a run's kind; 0 if there is none.
+    pub(crate) async fn last_kind_seq(&self, id: &RunId) -> Result<u64, StoreFault> {
+        const SQL: &str = "SELECT seq FROM event WHERE run = $1 AND type = 'KIND_EVENT' \
+            ORDER BY seq DESC LIMIT 1";
+        let row: Option<(i64,)> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await?;
+        Ok(row.map_or(0, |(seq,)| to_unsigned(seq)))
     }
 
     /// Returns events of all runs. On PostgreSQL, transactions commit in a different order than
@@ -191,31 +420,33 @@ impl JournalStore {
         after: EventCursor,
         limit: u32,
     ) -> Result<Vec<(EventCursor, Event)>, StoreFault> {
-        let rows: Vec<EventRow> = on!(self, (conn, sql =
-            "SELECT 0, id, run, seq, v, at_ms, type, payload FROM event \
-             WHERE $1 = $1 AND id > $2 ORDER BY id LIMIT $3",
-            "SELECT xact, id, run, seq, v, at_ms, type, payload FROM event \
-             WHERE (xact, id) > ($1, $2) AND xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint \
-             ORDER BY xact, id LIMIT $3") => sqlx::query_as(sql)
-                .bind(to_signed(after.xact))
-                .bind(to_signed(after.id))
-                .bind(i64::from(limit))
-                .complete_all(conn)
-                .await?);
-        let place =
-            |row: &EventRow| EventCursor { xact: to_unsigned(row.0), id: to_unsigned(row.1) };
-        if !is_ascending(after, rows.iter().map(place)) {
-            let what = "the events of all runs are out of order".to_owned();
-            return Err(self.contradiction_error(what).into());
+        self.require_complete(CheckedTable::Event).await?;
+        let dialect = self.dialect();
+        let sql = format!(
+            "SELECT {}, id, run, seq, v, at_ms, type, payload, prev, row_digest FROM event \
+             WHERE {} ORDER BY {} LIMIT $3",
+            dialect.event_transaction, dialect.event_follows, dialect.event_order
+        );
+        let statement = SqlStatement::new(sql)
+            .bind(to_signed(after.xact))
+            .bind(to_signed(after.id))
+            .bind(i64::from(limit));
+        let rows: Vec<EventRow> = self.fetch_all(statement).await?;
+        if !is_ascending(after, rows.iter().map(|row| row.place)) {
+            return Err(StoreFault::Damage("the events of all runs are out of order".to_owned()));
         }
-        Ok(rows.into_iter().map(|row| (place(&row), decode_event(row))).collect())
+        if let Some(row) = rows.iter().find(|row| !row.fits_digest()) {
+            let broken =
+                ChainBreak { seq: to_unsigned(row.seq), problem: "does not fit its digest" };
+            return Err(chain_fault(&RunId::known(&row.run), &broken));
+        }
+        Ok(rows.into_iter().map(|row| (row.place, row.decode())).collect())
     }
 
     /// Returns the cursor after the last event that [`Store::tail`] would currently return.
     pub(crate) async fn tail_end(&self) -> Result<EventCursor, StoreFault> {
-        let (xact, id): (i64, i64) = on!(self, (conn, sql =
-            "SELECT 0, COALESCE(MAX(id), 0) FROM event",
-            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, 9223372036854775807") => sqlx::query_as(sql).complete_one(conn).await?);
+        let statement = SqlStatement::new(self.dialect().last_event);
+        let (xact, id): (i64, i64) = self.fetch_one(statement).await?;
         Ok(EventCursor { xact: to_unsigned(xact), id: to_unsigned(id) })
     }
 
@@ -224,49 +455,31 @@ impl JournalStore {
         const SQL: &str = "SELECT id, worker, COALESCE(lease_shown_until_ms, lease_until_ms) AS until FROM run \
             WHERE status = 'running' AND worker IS NOT NULL \
             AND COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL ORDER BY number";
-        Ok(on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_all(conn).await?))
+        self.require_complete(CheckedTable::Run).await?;
+        self.fetch_all(SqlStatement::new(SQL)).await
     }
 
     pub(crate) async fn lease_until(&self, id: &RunId) -> Result<Option<i64>, StoreFault> {
         const SQL: &str = "SELECT COALESCE(lease_shown_until_ms, lease_until_ms) FROM run WHERE id = $1 \
             AND COALESCE(lease_shown_until_ms, lease_until_ms) IS NOT NULL";
-        let row: Option<(i64,)> = on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql)
-            .bind(id.as_str())
-            .complete_optional(conn)
-            .await?);
+        let row: Option<(i64,)> =
+            self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await?;
         Ok(row.map(|(until,)| until))
     }
 
     /// Returns the query plan for claiming the next run, one node per line.
     pub(crate) async fn claim_plan(&self, order: QueueOrder) -> Result<String, StoreFault> {
-        let lines: Vec<String> = match self {
-            JournalStore::Sqlite(store) => {
-                let sql = format!("EXPLAIN QUERY PLAN {}", tx::candidate_sqlite(order));
-                let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(AssertSqlSafe(sql))
-                    .bind(None::<&str>)
-                    .bind("[]")
-                    .bind("[]")
-                    .bind(Some(1_i64))
-                    .bind(0_i64)
-                    .bind("[]")
-                    .complete_all(store.connection())
-                    .await?;
-                rows.into_iter().map(|(_, _, _, line)| line).collect()
-            }
-            JournalStore::Postgres(store) => {
-                let sql = format!("EXPLAIN {}", tx::candidate_postgres(order));
-                let rows: Vec<(String,)> = sqlx::query_as(AssertSqlSafe(sql))
-                    .bind(None::<&str>)
-                    .bind("[]")
-                    .bind("[]")
-                    .bind(Some(1_i64))
-                    .bind(None::<i64>)
-                    .bind("[]")
-                    .complete_all(store.connection())
-                    .await?;
-                rows.into_iter().map(|(line,)| line).collect()
-            }
-        };
+        let dialect = self.dialect();
+        let sql = format!("{}{}", dialect.explain, candidate_statement(dialect, order));
+        let statement = SqlStatement::new(sql)
+            .bind(None::<&str>)
+            .bind("[]")
+            .bind("[]")
+            .bind(Some(1))
+            .bind(self.store.clock().map(|_| 0))
+            .bind("[]");
+        let rows = self.store.fetch(statement).await?.into_iter();
+        let lines: Vec<String> = rows.map(SqlRow::take_last).collect::<Result<_, _>>()?;
         Ok(lines.join("\n"))
     }
 
@@ -275,46 +488,26 @@ impl JournalStore {
     pub(crate) async fn has_queued(&self) -> Result<bool, StoreFault> {
         const SQL: &str = "SELECT number FROM run WHERE status = 'queued' \
             ORDER BY priority DESC, number LIMIT 1";
-        let row: Option<(i64,)> =
-            on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_optional(conn).await?);
+        let row: Option<(i64,)> = self.fetch_optional(SqlStatement::new(SQL)).await?;
         Ok(row.is_some())
-    }
-
-    /// Returns the machines this store can be used from.
-    pub(crate) fn reach(&self) -> StoreReach {
-        match self {
-            JournalStore::Sqlite(_) => StoreReach::OneMachine,
-            JournalStore::Postgres(_) => StoreReach::ManyMachines,
-        }
     }
 
     /// Returns all leases. A lease whose end is farther ahead than its length is also over by the
     /// wall clock: the clock was set back.
     pub(crate) async fn list_leases(&self) -> Result<Vec<LeaseRow>, StoreFault> {
-        macro_rules! leases {
-            ($now:expr) => {
-                concat!(
-                    "SELECT id, token, lease_beat, lease_length_ms, lease_boot, lease_boot_until_ms, \
-                     COALESCE(lease_shown_until_ms, lease_until_ms) AS shown_until_ms, \
-                     COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - ",
-                    $now,
-                    " NOT BETWEEN 1 AND COALESCE(lease_length_ms, $2), FALSE) AS is_over_by_wall_clock \
-                     FROM run WHERE status = 'running' ORDER BY number LIMIT $3"
-                )
-            };
-        }
-        let now_ms = match self {
-            JournalStore::Sqlite(store) => Some(store.now_ms()),
-            JournalStore::Postgres(_) => None,
-        };
-        let rows: Vec<LeaseColumns> = on!(self, (conn, sql =
-            leases!("$1"),
-            leases!(super::postgres_now!("$1"))) => sqlx::query_as(sql)
-                .bind(now_ms)
-                .bind(tx::duration_millis(LEASE_AHEAD_MAX))
-                .bind(i64::from(LEASES_MAX))
-                .complete_all(conn)
-                .await?);
+        let sql = format!(
+            "SELECT id, token, lease_beat, lease_length_ms, lease_boot, lease_boot_until_ms, \
+             COALESCE(lease_shown_until_ms, lease_until_ms) AS shown_until_ms, \
+             COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - {now} \
+             NOT BETWEEN 1 AND COALESCE(lease_length_ms, $2), FALSE) AS is_over_by_wall_clock \
+             FROM run WHERE status = 'running' ORDER BY number LIMIT $3",
+            now = (self.dialect().now)("$1")
+        );
+        let statement = SqlStatement::new(sql)
+            .bind(self.store.clock().map(|clock| to_signed(clock())))
+            .bind(duration_millis(LEASE_AHEAD_MAX))
+            .bind(i64::from(LEASES_MAX));
+        let rows: Vec<LeaseColumns> = self.fetch_all(statement).await?;
         Ok(rows.into_iter().map(decode_lease).collect())
     }
 }
@@ -340,38 +533,25 @@ fn decode_lease(row: LeaseColumns) -> LeaseRow {
     }
 }
 
-/// Decodes a run from its row.
-pub(crate) fn decode_run((id, state, body): &StoredRunRow) -> Result<Run, JournalError> {
-    let mut run: Run = decode_json(id, "its state", state)?;
-    run.request = decode_json(id, "its request", body)?;
-    Ok(run)
+/// Verifies a step and decodes it.
+pub(crate) fn decode_step(
+    run: &RunId,
+    (number, status, state, row_digest): StepRow,
+) -> Result<Step, StoreFault> {
+    require_fit(step_digest(run.as_str(), number, &status, &state) == row_digest, || {
+        format!("step {number} of run {run} does not fit its digest")
+    })?;
+    Ok(decode_json(run.as_str(), &format!("step {number}"), &state)?)
 }
 
-/// Decodes a step from its row.
-pub(crate) fn decode_step(run: &Run, number: u32, state: &str) -> Result<Step, JournalError> {
-    decode_json(run.id.as_str(), &format!("step {number}"), state)
+fn chain_fault(run: &RunId, broken: &ChainBreak) -> StoreFault {
+    let run = sanitise::name(run.as_str());
+    StoreFault::Damage(format!("event {} of run {run} {}", broken.seq, broken.problem))
 }
 
-/// Decodes an event from its row. A damaged event, or one written by a later version, becomes a
-/// note, so that it can be shown and the events after it can be read.
-fn decode_event(row: EventRow) -> Event {
-    let (_, _, run, seq, v, at_ms, name, text) = row;
-    let known = if v <= i64::from(EVENT_VERSION) {
-        serde_json::from_str::<Payload>(&text).ok()
-    } else {
-        None
-    };
-    let unknown = || Payload::Note {
-        name: format!("{UNKNOWN}{name}"),
-        data: serde_json::from_str(&text).unwrap_or(Value::String(text)),
-    };
-    Event {
-        v: u32::try_from(v).unwrap_or(u32::MAX),
-        run: RunId::known(run),
-        seq: to_unsigned(seq),
-        at_ms: to_unsigned(at_ms),
-        payload: known.unwrap_or_else(unknown),
-    }
+/// Fails if a row does not fit its digest. `what` names the row.
+pub(crate) fn require_fit(fits: bool, what: impl FnOnce() -> String) -> Result<(), StoreFault> {
+    if fits { Ok(()) } else { Err(StoreFault::Damage(what())) }
 }
 
 pub(crate) fn decode_json<T: DeserializeOwned>(

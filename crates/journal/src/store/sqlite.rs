@@ -1,20 +1,84 @@
 //! The SQLite store: one file, used by many processes. Each process has one writing connection and
 //! several reading ones.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use sqlx::error::BoxDynError;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteRow, SqliteSynchronous,
 };
-use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
+use sqlx::{
+    Arguments, ConnectOptions, Connection, Row, Sqlite, SqliteConnection, Transaction, TypeInfo,
+    ValueRef,
+};
 
-use super::complete_query::CompleteAnswer;
-use super::{JournalClock, StoreFault, migrate, retry_open};
+use super::migrate::{SqlMigration, apply_migrations};
+use super::sql::{
+    SqlCell, SqlConnection, SqlDialect, SqlRow, SqlStatement, SqlValue, StoreDatabase, StoreFuture,
+    execute_statement, fetch_one, fetch_rows, foreign_type,
+};
+use super::{
+    CheckedTable, JournalClock, OpenedStore, SqlStore, SqlTransaction, StoreFault, StoreKind,
+    is_lost_connection, retry_open,
+};
+use crate::changes::ChangeNotifier;
 use crate::error::JournalError;
-use crate::limits::{ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX};
+use crate::lease::StoreReach;
+use crate::limits::{
+    ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHANGE_POLL, CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX,
+};
+
+pub(super) const KIND: StoreKind = StoreKind {
+    schemes: &["sqlite://", "sqlite:"],
+    open: |address, clock| {
+        let path = address.strip_prefix("sqlite:").unwrap_or(address);
+        let path = Utf8Path::new(path.strip_prefix("//").unwrap_or(path));
+        Box::pin(open_file(path, clock))
+    },
+};
+
+pub(super) async fn open_file(path: &Utf8Path, clock: JournalClock) -> OpenedStore {
+    Ok(Box::new(SqliteStore::open(path, clock).await?))
+}
+
+/// A file has a single writer, so nothing has to be locked, and ids are in the order of commits.
+const DIALECT: SqlDialect = SqlDialect {
+    now: str::to_owned,
+    // Forced, so that a query never falls back to scanning the table.
+    use_index: |index| format!(" INDEXED BY {index}"),
+    json_texts: |array| format!("SELECT value FROM json_each({array})"),
+    json_within: |inner, outer| {
+        format!(
+            "NOT EXISTS (SELECT 1 FROM json_each({inner}) AS l \
+             WHERE l.value NOT IN (SELECT value FROM json_each({outer})))"
+        )
+    },
+    lock_run: "",
+    lock_free_run: "",
+    lock_name: None,
+    notify_run: None,
+    and_notify: "",
+    event_transaction: "0",
+    event_follows: "$1 = $1 AND id > $2",
+    event_order: "id",
+    last_event: "SELECT 0, COALESCE(MAX(id), 0) FROM event",
+    explain: "EXPLAIN QUERY PLAN ",
+};
+
+const MIGRATIONS: &[SqlMigration] = &[
+    include_str!("../../migrations/sqlite/0001_journal.sql"),
+    include_str!("../../migrations/sqlite/0002_memory.sql"),
+    include_str!("../../migrations/sqlite/0003_leases.sql"),
+    include_str!("../../migrations/sqlite/0004_digests.sql"),
+];
+
+/// Checks the file for damage, including its indexes, and stops at the first problem.
+const CHECK: &str = "PRAGMA integrity_check(1)";
 
 /// SQLite's result codes for a corrupt file (`SQLITE_CORRUPT`) and for a file that is not a
 /// database (`SQLITE_NOTADB`).
@@ -25,13 +89,13 @@ const BUSY: [i64; 2] = [5, 6];
 
 /// Takes the write lock at once: a transaction that reads first could fail to upgrade its lock
 /// later.
-pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
+const BEGIN: &str = "BEGIN IMMEDIATE";
 /// The size the write-ahead log is truncated to after a checkpoint. A burst of writes can make it
 /// larger in between.
 const LOG_BYTES_KEPT: &str = "67108864";
 
 /// An open SQLite file.
-pub(crate) struct SqliteStore {
+struct SqliteStore {
     path: Utf8PathBuf,
     writer: SqlitePool,
     reader: SqlitePool,
@@ -39,23 +103,19 @@ pub(crate) struct SqliteStore {
     health: SqliteHealth,
 }
 
-/// The result of the damage check of the file.
+/// The results of the damage checks of the file.
 #[derive(Default)]
 struct SqliteHealth {
+    /// The tables that were checked before their rows were listed.
+    checked_tables: Mutex<BTreeSet<CheckedTable>>,
     /// Set once the file was checked, or is too large to be checked.
     is_checked: AtomicBool,
     /// The first problem found. It stays until the file is opened again.
     damage: OnceLock<String>,
 }
 
-/// A transaction that holds the file's only write lock.
-pub(crate) struct SqliteTx {
-    transaction: Transaction<'static, Sqlite>,
-    clock: JournalClock,
-}
-
 impl SqliteStore {
-    pub(crate) async fn open(path: &Utf8Path, clock: JournalClock) -> Result<Self, JournalError> {
+    async fn open(path: &Utf8Path, clock: JournalClock) -> Result<Self, JournalError> {
         create_private_file(path).map_err(|error| JournalError::Open {
             place: path.to_string(),
             why: error.to_string(),
@@ -63,13 +123,16 @@ impl SqliteStore {
         let place = path.as_str();
         let opened = retry_open(is_busy, || async {
             let writer = connect_writer(path).await?;
-            migrate::migrate_sqlite(&writer, place).await?;
+            migrate(&writer, place).await?;
             Ok(writer)
         });
         let writer = match opened.await {
             Ok(writer) => writer,
             Err(StoreFault::Sql(error)) => return Err(open_error(place, error)),
             Err(StoreFault::Journal(error)) => return Err(error),
+            Err(StoreFault::Damage(what)) => {
+                return Err(JournalError::Damaged { place: place.to_owned(), what });
+            }
         };
         let reader = SqlitePoolOptions::new()
             .max_connections(SQLITE_READERS_MAX)
@@ -86,27 +149,49 @@ impl SqliteStore {
     }
 
     /// Checks the whole file, whatever its size, for damage that SQLite can detect.
-    pub(crate) async fn check_damage(&self) -> Result<(), StoreFault> {
-        let found: Vec<(String,)> = sqlx::query_as(super::CHECK).complete_all(&self.reader).await?;
-        let damage = found.into_iter().map(|(line,)| line).find(|line| line != "ok");
-        match damage {
-            Some(what) => Err(self.found_damage(what).into()),
-            None => {
-                self.health.is_checked.store(true, Ordering::Relaxed);
-                Ok(())
+    async fn check_file(&self) -> Result<(), StoreFault> {
+        self.run_check(CHECK).await?;
+        self.health.is_checked.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Checks a table with its indexes once, unless the file is too large: rows that damage hides
+    /// would be missing from a list.
+    async fn check_table(&self, table: CheckedTable) -> Result<(), StoreFault> {
+        if self.health.is_checked.load(Ordering::Relaxed) || self.has_checked(table) {
+            return Ok(());
+        }
+        if self.file_bytes() <= CHECKED_FILE_BYTES_MAX {
+            self.run_check(table_check(table)).await?;
+        }
+        let mut checked = self.health.checked_tables.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.insert(table);
+        Ok(())
+    }
+
+    fn has_checked(&self, table: CheckedTable) -> bool {
+        let checked = self.health.checked_tables.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.contains(&table)
+    }
+
+    async fn run_check(&self, sql: &'static str) -> Result<(), StoreFault> {
+        for mut row in fetch_rows(SqlStatement::new(sql), &self.reader).await? {
+            let line: String = row.take()?;
+            if line != "ok" {
+                return Err(StoreFault::Damage(line));
             }
         }
+        Ok(())
+    }
+
+    fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
     /// Records that the file is damaged, so that nothing more is written to it.
-    pub(crate) fn found_damage(&self, what: String) -> JournalError {
-        let what = self.health.damage.get_or_init(|| what).clone();
+    fn found_damage(&self, what: String) -> JournalError {
+        self.health.damage.get_or_init(|| what.clone());
         JournalError::Damaged { place: self.path.to_string(), what }
-    }
-
-    /// Returns the error for a connection whose thread has ended unexpectedly.
-    pub(crate) fn crashed_error(&self) -> JournalError {
-        JournalError::WorkerCrashed { place: self.path.to_string() }
     }
 
     /// Refuses to write to a damaged file. Unless the file is too large, it is checked before the
@@ -118,73 +203,198 @@ impl SqliteStore {
         if self.health.is_checked.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
-        if bytes <= CHECKED_FILE_BYTES_MAX {
-            return self.check_damage().await;
+        if self.file_bytes() <= CHECKED_FILE_BYTES_MAX {
+            return self.check_file().await;
         }
         self.health.is_checked.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Returns the pool of reading connections.
-    pub(crate) fn connection(&self) -> &SqlitePool {
-        &self.reader
-    }
-
-    pub(crate) async fn begin(&self) -> Result<SqliteTx, StoreFault> {
+    async fn begin_transaction(&self) -> Result<Transaction<'static, Sqlite>, StoreFault> {
         self.require_sound().await?;
-        let transaction = match self.writer.begin_with(BEGIN).await {
+        match self.writer.begin_with(BEGIN).await {
             // SQLite rolled back the last transaction by itself, for instance because the disk was
             // full, but sqlx still counts it as open. A new connection does not have that state.
             Err(sqlx::Error::InvalidSavePointStatement) => {
                 self.writer.acquire().await?.close().await?;
-                self.writer.begin_with(BEGIN).await?
+                Ok(self.writer.begin_with(BEGIN).await?)
             }
-            begun => begun?,
-        };
-        Ok(SqliteTx { transaction, clock: self.clock.clone() })
+            begun => Ok(begun?),
+        }
     }
 
-    pub(crate) async fn close(&self) {
-        self.reader.close().await;
-        self.writer.close().await;
-    }
-
-    pub(crate) fn now_ms(&self) -> i64 {
-        i64::try_from((self.clock)()).unwrap_or(i64::MAX)
-    }
-
-    /// Opens a connection that only polls for changes of the file.
-    pub(crate) async fn open_watcher(&self) -> Result<SqliteConnection, sqlx::Error> {
-        connect_options(&self.path).pragma("query_only", "on").connect().await
-    }
-}
-
-impl SqliteTx {
-    pub(crate) fn connection(&mut self) -> &mut SqliteConnection {
-        &mut self.transaction
-    }
-
-    pub(crate) fn now_ms(&self) -> i64 {
-        i64::try_from((self.clock)()).unwrap_or(i64::MAX)
-    }
-
-    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
-        self.transaction.commit().await
-    }
-
-    pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
-        self.transaction.rollback().await
+    /// Polls the file with a cheap pragma, only while there are subscribers.
+    async fn poll_changes(&self, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
+        let mut connection =
+            connect_options(&self.path).pragma("query_only", "on").connect().await?;
+        let mut last: Option<i64> = None;
+        loop {
+            if bell.has_subscribers() {
+                let version =
+                    sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut connection).await?;
+                if last.replace(version) != Some(version) {
+                    bell.notify_all();
+                }
+            }
+            tokio::time::sleep(CHANGE_POLL).await;
+        }
     }
 }
 
-/// Returns true if the file is corrupt or not a database.
-pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
-    error_code(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+impl SqlStore for SqliteStore {
+    fn dialect(&self) -> &'static SqlDialect {
+        &DIALECT
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        statement: SqlStatement<'a>,
+    ) -> StoreFuture<'a, Result<Vec<SqlRow>, sqlx::Error>> {
+        Box::pin(fetch_rows(statement, &self.reader))
+    }
+
+    fn begin(&self) -> StoreFuture<'_, Result<Box<dyn SqlTransaction>, StoreFault>> {
+        Box::pin(async { Ok(Box::new(self.begin_transaction().await?) as Box<dyn SqlTransaction>) })
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async {
+            self.reader.close().await;
+            self.writer.close().await;
+        })
+    }
+
+    fn clock(&self) -> Option<&JournalClock> {
+        Some(&self.clock)
+    }
+
+    fn reach(&self) -> StoreReach {
+        StoreReach::OneMachine
+    }
+
+    fn check_damage(&self) -> StoreFuture<'_, Result<(), StoreFault>> {
+        Box::pin(self.check_file())
+    }
+
+    fn require_complete(&self, table: CheckedTable) -> StoreFuture<'_, Result<(), StoreFault>> {
+        Box::pin(self.check_table(table))
+    }
+
+    fn damage_error(&self, what: String) -> JournalError {
+        self.found_damage(what)
+    }
+
+    fn explain_error(&self, error: sqlx::Error) -> JournalError {
+        if is_damage(&error) {
+            return self.found_damage(error.to_string());
+        }
+        if matches!(error, sqlx::Error::WorkerCrashed) {
+            return JournalError::WorkerCrashed { place: self.path.to_string() };
+        }
+        JournalError::Store { source: error.into() }
+    }
+
+    fn is_transient(&self, error: &sqlx::Error) -> bool {
+        is_busy(error) || is_lost_connection(error)
+    }
+
+    fn was_rolled_back(&self, _: &sqlx::Error) -> bool {
+        false
+    }
+
+    fn watch_changes<'a>(
+        &'a self,
+        bell: &'a ChangeNotifier,
+    ) -> StoreFuture<'a, Result<(), sqlx::Error>> {
+        Box::pin(self.poll_changes(bell))
+    }
+}
+
+impl StoreDatabase for Sqlite {
+    fn add_value(arguments: &mut SqliteArguments, value: SqlValue<'_>) -> Result<(), BoxDynError> {
+        match value {
+            SqlValue::Text(text) => arguments.add(text.as_deref()),
+            SqlValue::Number(number) => arguments.add(number),
+            SqlValue::Bytes(bytes) => arguments.add(&*bytes),
+        }
+    }
+
+    fn read_cells(row: &SqliteRow) -> Result<Vec<SqlCell>, sqlx::Error> {
+        (0..row.len()).map(|at| read_cell(row, at)).collect()
+    }
+}
+
+/// SQLite stores a type with every value.
+fn read_cell(row: &SqliteRow, at: usize) -> Result<SqlCell, sqlx::Error> {
+    let value = row.try_get_raw(at)?;
+    if value.is_null() {
+        return Ok(SqlCell::Null);
+    }
+    Ok(match value.type_info().name() {
+        "TEXT" => SqlCell::Text(row.try_get(at)?),
+        "INTEGER" => SqlCell::Number(row.try_get(at)?),
+        "BLOB" => SqlCell::Bytes(row.try_get(at)?),
+        name => return Err(foreign_type(at, name)),
+    })
+}
+
+impl SqlConnection for SqliteConnection {
+    fn fetch<'a>(
+        &'a mut self,
+        statement: SqlStatement<'a>,
+    ) -> StoreFuture<'a, Result<Vec<SqlRow>, sqlx::Error>> {
+        Box::pin(fetch_rows(statement, self))
+    }
+
+    fn execute<'a>(
+        &'a mut self,
+        statement: SqlStatement<'a>,
+    ) -> StoreFuture<'a, Result<u64, sqlx::Error>> {
+        Box::pin(async { Ok(execute_statement(statement, self).await?.rows_affected()) })
+    }
+
+    fn run_script(&mut self, sql: &'static str) -> StoreFuture<'_, Result<(), sqlx::Error>> {
+        Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop) })
+    }
+}
+
+/// Migrates the file to the current schema.
+async fn migrate(writer: &SqlitePool, place: &str) -> Result<(), StoreFault> {
+    const TABLES: &str =
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    const OURS: &str =
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'journal_version'";
+    let mut tx = writer.begin_with(BEGIN).await?;
+    let (tables,): (i64,) = fetch_one(&mut *tx, SqlStatement::new(TABLES)).await?;
+    let (ours,): (i64,) = fetch_one(&mut *tx, SqlStatement::new(OURS)).await?;
+    if tables > 0 && ours == 0 {
+        return Err(JournalError::NotAJournal { place: place.to_owned() }.into());
+    }
+    apply_migrations(&mut *tx, MIGRATIONS, place, Some(CHECK)).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Returns true if the file is corrupt or not a database, or a value has a type that the journal
+/// never writes.
+fn is_damage(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::ColumnDecode { .. })
+        || error_code(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+}
+
+fn table_check(table: CheckedTable) -> &'static str {
+    match table {
+        CheckedTable::Run => "PRAGMA integrity_check(run)",
+        CheckedTable::Event => "PRAGMA integrity_check(event)",
+        CheckedTable::Failure => "PRAGMA integrity_check(failure)",
+        CheckedTable::Fix => "PRAGMA integrity_check(fix)",
+        CheckedTable::Memory => "PRAGMA integrity_check(memory)",
+        CheckedTable::Letter => "PRAGMA integrity_check(letter)",
+    }
 }
 
 /// Returns true if another process holds the lock.
-pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+fn is_busy(error: &sqlx::Error) -> bool {
     error_code(error).is_some_and(|code| BUSY.contains(&(code & 0xff)))
 }
 

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use repertoire_journal::{Event, EventCursor, Journal, JournalError, RunStatus, Target};
+use repertoire_journal::{
+    Command, Event, EventCursor, Journal, JournalError, Payload, RunStatus, Target,
+};
 use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use crate::every_test;
@@ -145,12 +147,17 @@ async fn what_commits_late_is_not_missed_by_a_tail() {
     let Some(url) = database().await else { return };
     let journal = open(&url).await.unwrap();
     let first = journal.create(new_run("first")).await.unwrap().id;
+    let note = Payload::Note { name: "late".into(), data: Default::default() };
+    journal.order(&first, Command::Event(note)).await.unwrap();
+    let aside =
+        "CREATE TABLE late AS SELECT * FROM event WHERE seq = 2; DELETE FROM event WHERE seq = 2";
+    tamper(&Target::Url(url.clone()), aside).await;
     let (_, start) = tail(&journal, EventCursor::default(), 1).await;
     // An event of a transaction that is still open has the lower number.
     let mut slow = connect(&url).await;
     let mut open = slow.begin().await.unwrap();
-    let late = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) \
-        SELECT run, 2, v, at_ms, 'NOTE', '{\"type\":\"NOTE\",\"name\":\"late\",\"data\":null}', 'b' FROM event";
+    let late = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch, prev, row_digest) \
+        SELECT run, seq, v, at_ms, type, payload, batch, prev, row_digest FROM late";
     sqlx::raw_sql(late).execute(&mut *open).await.unwrap();
     let second = journal.create(new_run("second")).await.unwrap().id;
     assert_eq!(journal.events(&second, 0, 0).await.unwrap().len(), 1);

@@ -9,6 +9,8 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use crate::every_test;
 use crate::suite::{self, BoxFuture, Place, new_run};
 
+mod flips;
+
 macro_rules! on_sqlite {
     ($($module:ident: $name:ident,)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -250,7 +252,7 @@ async fn a_damaged_database_of_an_older_version_is_not_migrated() {
     }
     journal.close().await;
     let older =
-        "ALTER TABLE run DROP COLUMN lease_beat; DELETE FROM journal_version WHERE version = 3";
+        "ALTER TABLE run DROP COLUMN lease_beat; DELETE FROM journal_version WHERE version >= 3";
     tamper(&Target::File(path.clone()), older).await;
     let damaged = damage(&path, "letter_by_digest").await;
     let refused = open(&path).await.err().unwrap();
@@ -279,4 +281,37 @@ async fn events_that_are_out_of_order_are_damage() {
     assert!(matches!(read, Err(JournalError::Damaged { .. })), "{read:?}");
     let written = journal.renew_lease(&lease).await;
     assert!(matches!(written, Err(JournalError::Damaged { .. })), "{written:?}");
+}
+
+/// A program that was started before the migration would write events without digests.
+#[tokio::test]
+async fn an_older_version_cannot_write_after_the_migration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let id = open(&path).await.unwrap().create(new_run("r")).await.unwrap().id;
+    let mut older = connect(&path).await;
+    let insert = "INSERT INTO event (run, seq, v, at_ms, type, payload, batch) \
+        VALUES ($1, 2, 1, 1000, 'NOTE', '{}', 'b')";
+    let refused = sqlx::query(insert).bind(id.as_str()).execute(&mut older).await.unwrap_err();
+    assert!(refused.to_string().contains("NOT NULL constraint failed: event."), "{refused}");
+}
+
+/// Damage to the index of runs hides a run, but not its request.
+#[tokio::test]
+async fn a_run_that_damage_hides_is_not_reported_as_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    let id = journal.create(new_run("r")).await.unwrap().id;
+    journal.close().await;
+    let page = (root_page(&path, "sqlite_autoindex_run_1").await - 1) * 4096;
+    let mut bytes = bytes_of(&path);
+    let at = bytes[page..page + 4096].windows(36).position(|part| part == id.as_str().as_bytes());
+    bytes[page + at.unwrap() + 35] ^= 1;
+    repertoire_text::fs::write_atomic(&path, &bytes).unwrap();
+    let journal = open(&path).await.unwrap();
+    let read = journal.run(&id).await;
+    assert!(matches!(read, Err(JournalError::Damaged { .. })), "{read:?}");
+    let found = open(&path).await.unwrap().find_run(id.as_str()).await;
+    assert!(matches!(found, Err(JournalError::Damaged { .. })), "{found:?}");
 }

@@ -12,6 +12,8 @@ use repertoire_journal::{
 use serde_json::Value;
 
 pub(crate) mod append;
+pub(crate) mod attended;
+pub(crate) mod digests;
 pub(crate) mod leases;
 pub(crate) mod letters;
 pub(crate) mod memory;
@@ -30,6 +32,15 @@ pub(crate) struct Place {
 
 pub(crate) type BoxFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// Takes away what the migration to digests added.
+pub(crate) const WITHOUT_DIGESTS: &str = "DROP INDEX run_by_kind; DROP INDEX run_by_workspace; \
+    DROP INDEX failure_by_category; ALTER TABLE event DROP COLUMN prev; \
+    ALTER TABLE event DROP COLUMN row_digest; ALTER TABLE memory DROP COLUMN row_digest; \
+    ALTER TABLE letter DROP COLUMN row_digest; ALTER TABLE run DROP COLUMN head; \
+    ALTER TABLE run DROP COLUMN row_digest; ALTER TABLE request DROP COLUMN row_digest; \
+    ALTER TABLE step DROP COLUMN row_digest; ALTER TABLE failure DROP COLUMN row_digest; \
+    ALTER TABLE fix DROP COLUMN row_digest; DELETE FROM journal_version WHERE version = 4";
+
 /// Longer than any test.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
@@ -43,6 +54,12 @@ impl Place {
         let ticks = self.ticks.clone();
         let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
         Journal::open(&self.target, clock).await.unwrap()
+    }
+
+    /// Opens the journal as if an older version without digests had written what it holds by now.
+    pub(crate) async fn reopen_without_digests(&self) -> Journal {
+        (self.tamper)(&self.target, WITHOUT_DIGESTS).await;
+        self.open().await
     }
 }
 

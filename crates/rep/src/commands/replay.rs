@@ -1,15 +1,16 @@
-//! `rep replay`: rebuilds runs from their events and reports differences from the stored state.
+//! `rep replay` and `rep runs replay`: rebuild runs from their events and report differences from the
+//! stored state, or verify their digests.
 
-use repertoire_journal::{Event, Filter, Journal, Run};
+use repertoire_journal::{Event, Filter, Journal, Run, RunId};
 
-use super::runs::{NO_RUNS, RunArg, events_of, journal_failure, show};
+use super::runs::{NO_RUNS, RunArg, events_of, journal_failure, no_runs_failure, show};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::schema::runs::{ReplayJson, ReplayedJson};
+use crate::schema::runs::{ReplayJson, ReplayedJson, VerifiedRunJson, VerifiedRunsJson};
 use crate::ui::{self, TerminalUi};
 
-/// Arguments of `rep replay`
+/// Arguments of `rep replay` and `rep runs replay`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
     /// Id of the run, the start or end of the id, its name, or `last`
@@ -21,10 +22,16 @@ pub(crate) struct ReplayArgs {
     /// Show the state of the run after this event
     #[arg(long, value_name = "SEQ", conflicts_with = "all", value_parser = clap::value_parser!(u64).range(1..))]
     at: Option<u64>,
+    /// Verify the digests of the stored events, states and steps, and name the first bad event
+    #[arg(long, conflicts_with = "at")]
+    verify: bool,
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &ReplayArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let runtime = build_runtime()?;
+    if args.verify {
+        return runtime.block_on(verify_runs(ctx, args.run.as_deref(), ui));
+    }
     let Some(named) = &args.run else { return runtime.block_on(replay_all(ctx, ui)) };
     runtime.block_on(async {
         let journal = ctx.require_journal().await?;
@@ -69,6 +76,75 @@ async fn replay_all(ctx: &CliContext<'_>, ui: &mut TerminalUi<'_>) -> CliResult 
         writeln!(ui.out, "{runs}, {} events: {how}", ui::format_thousands(events))?;
     }
     finish_replay(done, ui)
+}
+
+/// Verifies the digests of one run, or of all runs of the journal.
+async fn verify_runs(
+    ctx: &CliContext<'_>,
+    named: Option<&str>,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let Some(journal) = ctx.open_journal_as_it_is().await? else {
+        if named.is_some() {
+            return Err(no_runs_failure());
+        }
+        if !ui.json {
+            writeln!(ui.out, "{NO_RUNS}")?;
+        }
+        return finish_verify(Vec::new(), ui);
+    };
+    let ids = match named {
+        Some(text) => journal.find_run_id(text).await.map(|id| vec![id]),
+        None => journal.list_run_ids().await,
+    };
+    let ids = ids.map_err(journal_failure)?;
+    let mut done = Vec::new();
+    for id in ids {
+        let verified = verify_run(&journal, id).await?;
+        print_verified(&verified, ui)?;
+        done.push(verified);
+    }
+    if named.is_none() && !ui.json {
+        let events: u64 = done.iter().map(|one| one.events).sum();
+        let damaged = done.iter().filter(|one| !one.intact).count();
+        let runs = ui::format_count(done.len(), "run");
+        let how = if damaged == 0 { "all intact".to_owned() } else { format!("{damaged} damaged") };
+        writeln!(ui.out, "{runs}, {} events: {how}", ui::format_thousands(events))?;
+    }
+    finish_verify(done, ui)
+}
+
+async fn verify_run(journal: &Journal, id: RunId) -> Result<VerifiedRunJson, CliFailure> {
+    let report = journal.verify_run(&id).await.map_err(journal_failure)?;
+    Ok(VerifiedRunJson::new(id, report))
+}
+
+fn print_verified(verified: &VerifiedRunJson, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    if ui.json {
+        return Ok(());
+    }
+    let id = verified.run.short();
+    let Some(problem) = &verified.problem else {
+        let counted = format!(
+            "{}, {}",
+            format_event_count(verified.events),
+            ui::format_count(verified.steps as usize, "step")
+        );
+        return writeln!(ui.out, "{id}  {}: {counted}", ui.paint(ui::GOOD, "intact"));
+    };
+    let before = match problem.event {
+        Some(_) => format!(" ({} before it fit)", format_event_count(verified.events)),
+        None => format!(" ({} fit)", format_event_count(verified.events)),
+    };
+    writeln!(ui.out, "{id}  {}: {}{before}", ui.paint(ui::BAD, "damaged"), problem.what)
+}
+
+fn finish_verify(runs: Vec<VerifiedRunJson>, ui: &mut TerminalUi<'_>) -> CliResult {
+    let intact = runs.iter().all(|one| one.intact);
+    if ui.json {
+        ui.print_json(&VerifiedRunsJson { intact, runs })?;
+    }
+    Ok(if intact { CliExit::Done } else { CliExit::No })
 }
 
 async fn replay_run(journal: &Journal, run: &Run) -> Result<ReplayedJson, CliFailure> {

@@ -2,6 +2,7 @@
 
 use repertoire_journal::{Event, Journal, JournalError, Run, Target};
 
+use super::replay;
 use crate::cli::CliContext;
 use crate::failure::{CliFailure, CliResult};
 use crate::ui::TerminalUi;
@@ -56,6 +57,8 @@ enum RunsAction {
     Merge(merge::RunsMergeArgs),
     /// Remove worktrees whose work is merged
     Prune(prune::RunsPruneArgs),
+    /// Rebuild runs from their events and report differences, or verify their digests
+    Replay(replay::ReplayArgs),
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
@@ -71,6 +74,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsArgs, ui: &mut TerminalUi<'_>
         Some(RunsAction::Diff(args)) => diff::run(ctx, args, ui),
         Some(RunsAction::Merge(args)) => merge::run(ctx, args, ui),
         Some(RunsAction::Prune(args)) => prune::run(ctx, args, ui),
+        Some(RunsAction::Replay(args)) => replay::run(ctx, args, ui),
     }
 }
 
@@ -80,24 +84,25 @@ pub(crate) const NO_RUNS: &str = "There are no runs yet. `rep plan run` begins o
 impl CliContext<'_> {
     /// Opens the journal if it exists. Commands that only read don't create one.
     pub(crate) async fn open_existing_journal(&self) -> Result<Option<Journal>, CliFailure> {
+        let journal = self.open_journal_as_it_is().await?;
+        if let Some(journal) = &journal {
+            // Release expired leases, so that a run whose worker is gone is not shown as running.
+            journal.requeue_expired().await.map_err(journal_failure)?;
+        }
+        Ok(journal)
+    }
+
+    /// Opens the journal if it exists, and changes nothing in it.
+    pub(crate) async fn open_journal_as_it_is(&self) -> Result<Option<Journal>, CliFailure> {
         match self.journal_target(None) {
             Target::File(path) if !path.exists() => Ok(None),
-            _ => {
-                let journal = self.journal(None).await?;
-                // Release expired leases, so that a run whose worker is gone is not shown as
-                // running.
-                journal.requeue_expired().await.map_err(journal_failure)?;
-                Ok(Some(journal))
-            }
+            _ => Ok(Some(self.journal(None).await?)),
         }
     }
 
     /// Opens the journal for a command that names a run, and fails if there is none.
     pub(crate) async fn require_journal(&self) -> Result<Journal, CliFailure> {
-        let none = || {
-            CliFailure::negative_answer("there are no runs yet").hint("`rep plan run` begins one.")
-        };
-        self.open_existing_journal().await?.ok_or_else(none)
+        self.open_existing_journal().await?.ok_or_else(no_runs_failure)
     }
 
     /// Returns the user's name for the record of commands given to a run.
@@ -110,6 +115,10 @@ impl RunArg {
     pub(crate) async fn find_run(&self, journal: &Journal) -> Result<Run, CliFailure> {
         journal.find_run(&self.run).await.map_err(journal_failure)
     }
+}
+
+pub(crate) fn no_runs_failure() -> CliFailure {
+    CliFailure::negative_answer("there are no runs yet").hint("`rep plan run` begins one.")
 }
 
 /// Converts a journal error to a failure: a negative answer, or a journal that cannot be used.

@@ -5,7 +5,7 @@ pub use repertoire::runs::{
     DeliveredJson, RunChangedFile, RunCommand, RunDiffJson, RunFile, RunJson, RunListRow, RunTask,
     SignalJson, TasksDone,
 };
-use repertoire_journal::{ReplayDifference, ReplayReport, RunId};
+use repertoire_journal::{DigestReport, ReplayDifference, ReplayReport, RunId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -97,6 +97,53 @@ pub struct DifferenceJson {
     pub stored: String,
     /// The value rebuilt from the events.
     pub replayed: String,
+}
+
+/// The output of `rep replay --verify --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VerifiedRunsJson {
+    /// True if everything fits its digest.
+    pub intact: bool,
+    /// The runs that were verified.
+    pub runs: Vec<VerifiedRunJson>,
+}
+
+/// A run whose digests were verified.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VerifiedRunJson {
+    /// The run.
+    pub run: RunId,
+    /// True if everything of the run fits its digest.
+    pub intact: bool,
+    /// Number of events that fit, up to the first bad one.
+    pub events: u64,
+    /// Number of steps that fit, up to the first bad one.
+    pub steps: u64,
+    /// The first problem.
+    pub problem: Option<DigestProblemJson>,
+}
+
+/// The first thing of a run that does not fit its digest.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DigestProblemJson {
+    /// The number of the bad event; null if the events fit, and the run or a step does not.
+    pub event: Option<u64>,
+    /// The problem.
+    pub what: String,
+}
+
+impl VerifiedRunJson {
+    pub(crate) fn new(run: RunId, report: DigestReport) -> Self {
+        let problem = report.problem;
+        VerifiedRunJson {
+            run,
+            intact: problem.is_none(),
+            events: report.events,
+            steps: report.steps,
+            problem: problem
+                .map(|found| DigestProblemJson { event: found.event, what: found.what }),
+        }
+    }
 }
 
 impl ReplayedJson {

@@ -209,6 +209,7 @@ pub(crate) async fn a_run_that_cannot_be_read_keeps_no_other_waiting(place: Plac
         "UPDATE run SET state = replace(state, '\"running\"', '\"dreaming\"')",
     )
     .await;
+    let journal = place.reopen_without_digests().await;
     let lost = journal.create(new_run("lost")).await.unwrap().id;
     journal.claim_run(&lost, &doomed("w"), &ClaimRules::default()).await.unwrap().unwrap();
     assert_eq!(journal.requeue_expired().await.unwrap(), std::slice::from_ref(&lost));

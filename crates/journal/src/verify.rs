@@ -1,0 +1,147 @@
+//! Verifying the digests of a run. Reading a damaged run fails; this names the first bad event.
+
+use crate::error::JournalError;
+use crate::journal::Journal;
+use crate::limits::{PAGE_MAX, REPLAY_ATTEMPTS_MAX};
+use crate::run::RunId;
+use crate::sanitise;
+use crate::store::StoreFault;
+use crate::store::read::{
+    ChainBreak, MISSING_EVENT, RunRow, decode_step, find_chain_break, to_unsigned,
+};
+use crate::store::row_digest::NO_PREDECESSOR;
+
+/// The result of verifying the digests of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DigestReport {
+    /// The number of events that fit, up to the first bad one.
+    pub events: u64,
+    /// The number of steps that fit, up to the first bad one.
+    pub steps: u64,
+    /// The first problem; `None` if everything fits.
+    pub problem: Option<DigestProblem>,
+}
+
+/// The first thing of a run that does not fit its digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DigestProblem {
+    /// The number of the bad event; `None` if the events fit, and the run or a step does not.
+    pub event: Option<u64>,
+    /// A sentence that names the problem.
+    pub what: String,
+}
+
+impl Journal {
+    /// Verifies the digests of a run: the chain of its events, then its state and its steps.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such run, or the store cannot be used.
+    pub async fn verify_run(&self, id: &RunId) -> Result<DigestReport, JournalError> {
+        if !sanitise::is_id(id.as_str()) {
+            return Err(JournalError::unknown_run(id));
+        }
+        for _ in 0..REPLAY_ATTEMPTS_MAX {
+            let row = self.require_run_row(id).await?;
+            let (end, head) = (row.chain_end().0, row.chain_end().1.to_vec());
+            let report = self.verify_once(id, row).await?;
+            // If the run changed in the meantime, the parts that were read are not one consistent
+            // state.
+            if self.require_run_row(id).await?.chain_end() == (end, &head) {
+                return Ok(report);
+            }
+        }
+        Err(JournalError::refused(id, "it goes on too fast to be verified; pause it first"))
+    }
+
+    async fn require_run_row(&self, id: &RunId) -> Result<RunRow, JournalError> {
+        let row = self.perform_read(|| self.store().run_row(id.as_str())).await?;
+        row.ok_or_else(|| JournalError::unknown_run(id))
+    }
+
+    async fn verify_once(&self, id: &RunId, row: RunRow) -> Result<DigestReport, JournalError> {
+        let (end, head) = row.chain_end();
+        let (events, broken) = self.verify_events(id, end, head).await?;
+        if let Some((seq, problem)) = broken {
+            let what = format!("event {seq} {problem}");
+            let problem = Some(DigestProblem { event: Some(seq), what });
+            return Ok(DigestReport { events, steps: 0, problem });
+        }
+        let expected = match row.decode() {
+            Ok(stored) => u64::from(stored.run.steps),
+            Err(fault) => {
+                let problem = Some(self.state_problem(fault)?);
+                return Ok(DigestReport { events, steps: 0, problem });
+            }
+        };
+        let (steps, problem) = self.verify_steps(id, expected).await?;
+        Ok(DigestReport { events, steps, problem })
+    }
+
+    /// Returns the number of events that fit, and the number of the first bad event with its
+    /// problem. `end` and `head` are the number and the digest of the last event by the run's row.
+    async fn verify_events(
+        &self,
+        id: &RunId,
+        end: u64,
+        head: &[u8],
+    ) -> Result<(u64, Option<(u64, String)>), JournalError> {
+        let (mut seq, mut before, mut page) = (0, NO_PREDECESSOR.to_vec(), PAGE_MAX);
+        loop {
+            let rows = match self.perform_read(|| self.store().event_rows(id, seq, page)).await {
+                Ok(rows) => rows,
+                // Read one event at a time to find the one that cannot be read.
+                Err(JournalError::Damaged { .. }) if page > 1 => {
+                    page = 1;
+                    continue;
+                }
+                Err(JournalError::Damaged { what, .. }) => {
+                    return Ok((seq, Some((seq + 1, format!("cannot be read: {what}")))));
+                }
+                Err(error) => return Err(error),
+            };
+            if let Some(ChainBreak { seq, problem }) = find_chain_break(seq, Some(&before), &rows) {
+                return Ok((seq - 1, Some((seq, problem.to_owned()))));
+            }
+            let Some(last) = rows.into_iter().next_back() else { break };
+            (seq, before) = (to_unsigned(last.seq), last.row_digest);
+        }
+        if seq < end {
+            return Ok((seq, Some((seq + 1, MISSING_EVENT.to_owned()))));
+        }
+        if before != head {
+            let problem = "is not the last one that the run has recorded".to_owned();
+            return Ok((seq.saturating_sub(1), Some((seq, problem))));
+        }
+        Ok((seq, None))
+    }
+
+    async fn verify_steps(
+        &self,
+        id: &RunId,
+        expected: u64,
+    ) -> Result<(u64, Option<DigestProblem>), JournalError> {
+        let rows = self.perform_read(|| self.store().step_rows(id)).await?;
+        let mut steps = 0;
+        for row in rows {
+            match decode_step(id, row) {
+                Ok(step) if u64::from(step.number) == steps + 1 => steps += 1,
+                Ok(_) => break,
+                Err(fault) => return Ok((steps, Some(self.state_problem(fault)?))),
+            }
+        }
+        let missing = || {
+            let what = format!("step {} of run {id} is missing", steps + 1);
+            DigestProblem { event: None, what }
+        };
+        Ok((steps, (steps < expected).then(missing)))
+    }
+
+    /// Returns the problem of a row that does not fit, and every other fault as an error.
+    fn state_problem(&self, fault: StoreFault) -> Result<DigestProblem, JournalError> {
+        match fault {
+            StoreFault::Damage(what) => Ok(DigestProblem { event: None, what }),
+            fault => Err(self.store().explain_fault(fault)),
+        }
+    }
+}
