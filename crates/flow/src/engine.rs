@@ -137,36 +137,46 @@ pub fn advance_run(
     state: &WorkflowRunState,
     input: &EngineInput,
 ) -> Result<WorkflowRunState, EngineRefusal> {
+    let mut state = state.clone();
+    advance_in_place(checked, &mut state, input)?;
+    Ok(state)
+}
+
+/// Like [`advance_run`], without a copy: a replay applies many inputs to a state that may be large. After a refusal the
+/// state must be dropped, because it may have changed in part.
+pub(crate) fn advance_in_place(
+    checked: &CheckedWorkflow,
+    state: &mut WorkflowRunState,
+    input: &EngineInput,
+) -> Result<(), EngineRefusal> {
     if state.fingerprint != *checked.fingerprint() {
         return Err(EngineRefusal::OtherWorkflow);
     }
     if let Some(at) = input.at {
         if is_repeated(state, at, &input.action) {
-            return Ok(state.clone());
+            return Ok(());
         }
         if at != state.turn {
             return Err(EngineRefusal::OtherTurn { at, now: state.turn, step: state.step.clone() });
         }
     }
-    let mut state = state.clone();
     match &input.action {
         EngineAction::Leave(report) => {
-            leave::leave_step(checked, &mut state, report, digest_action(&input.action))?
+            leave::leave_step(checked, state, report, digest_action(&input.action))
         }
         EngineAction::Error { message } => {
-            leave::fail_step(checked, &mut state, message, digest_action(&input.action))?;
+            leave::fail_step(checked, state, message, digest_action(&input.action))
         }
         EngineAction::Record { gate, items, checks } => {
-            review::record_review(checked, &mut state, gate.as_ref(), items, checks)?;
+            review::record_review(checked, state, gate.as_ref(), items, checks)
         }
-        EngineAction::Ask { questions } => person::ask_user(&mut state, questions)?,
-        EngineAction::AskAcceptance => person::ask_acceptance(checked, &mut state)?,
-        EngineAction::Answer { answers } => person::take_answers(&mut state, answers)?,
+        EngineAction::Ask { questions } => person::ask_user(state, questions),
+        EngineAction::AskAcceptance => person::ask_acceptance(checked, state),
+        EngineAction::Answer { answers } => person::take_answers(state, answers),
         EngineAction::Choose { choice, note } => {
-            person::apply_choice(checked, &mut state, choice, note, digest_action(&input.action))?;
+            person::apply_choice(checked, state, choice, note, digest_action(&input.action))
         }
     }
-    Ok(state)
 }
 
 /// Returns true if this same report already ended the turn, or made the run wait in it, so that it must have no

@@ -57,20 +57,14 @@ pub const TAG_WORDS_MAX: usize = 200;
 /// Maximum number of statements in a template.
 pub const STATEMENTS_MAX: usize = 200;
 
-/// Maximum size of a workflow run's state file.
-pub const RUN_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Maximum size of the state of a workflow run.
+pub const RUN_STATE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Maximum size of the workflow stored with a run, including all injected content.
-pub const WORKFLOW_FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
-
-/// Timeout for the lock of a workflow run.
+/// Time for which a change of a workflow run waits for other changes of the same run.
 pub const RUN_LOCK_WAIT: Duration = Duration::from_secs(20);
 
 /// Interval between attempts to take the lock of a workflow run.
 pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);
-
-/// Age after which a run that was never fully created is considered abandoned.
-pub const NEW_RUN_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Timeout of a workflow's declared check.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);

@@ -152,6 +152,13 @@ impl Journal {
         self.perform_read(|| self.store().check_damage()).await
     }
 
+    /// Leaves the journal open until the process ends, for commands that end soon. Closing the last
+    /// connection copies the write-ahead log of a SQLite file into the file, which waits for the
+    /// disk several times. The log is as durable as the file, and the next process reads it.
+    pub fn leave_open(&self) {
+        std::mem::forget(self.clone());
+    }
+
     /// Closes the journal, for all clones.
     pub async fn close(self) {
         if let Some(watch) = self.inner.watch.get() {
@@ -246,6 +253,26 @@ impl Journal {
             [_] => Ok(ids.swap_remove(0)),
             _ => Err(ambiguous_error(name, ids)),
         }
+    }
+
+    /// Returns the ids of the runs of one kind that start with a text, in order, at most
+    /// [`PAGE_MAX`].
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn ids_with_prefix(
+        &self,
+        kind: RunKind,
+        prefix: &str,
+    ) -> Result<Vec<RunId>, JournalError> {
+        if !sanitise::is_id(prefix) {
+            return Ok(Vec::new());
+        }
+        let most = i64::from(PAGE_MAX);
+        let ids =
+            self.perform_read(|| self.store().ids_by_prefix(kind.as_str(), prefix, most)).await?;
+        Ok(ids.into_iter().map(RunId::known).collect())
     }
 
     /// Lists runs, newest first.

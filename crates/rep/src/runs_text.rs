@@ -236,6 +236,7 @@ fn describe_other_event(payload: &Payload) -> String {
             let (kind, told) = (fix.remedy.kind(), fix_word(*outcome));
             append_reason(&format!("a {kind} for {signature} {told}"), Some(reason), usize::MAX)
         }
+        Payload::KindEvent { name, .. } => name.clone(),
         Payload::Note { name, data } if data.is_null() => name.clone(),
         Payload::Note { name, data } if name == "hooks_left_out" => {
             format!("the engine's own commits run no hooks; left out: {}", join_list(data, "hooks"))

@@ -7,8 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
 use repertoire_agent::form::AnswerForms;
 use repertoire_agent::system::{RunPreview, SelectorFactory};
-use repertoire_flow::driver::WorkflowRunStore;
 use repertoire_flow::driver::operations::{WorkflowOperations, WorkplaceFactory};
+use repertoire_flow::driver::{WorkflowRunError, WorkflowRunStore};
 use repertoire_git::repo::GitClient;
 use repertoire_journal::{Journal, JournalError, RunId};
 use repertoire_review::store::ReviewStore;
@@ -255,22 +255,30 @@ impl ServeState {
     }
 
     /// The stored workflow runs.
-    pub fn workflow_runs(&self) -> WorkflowRunStore {
-        WorkflowRunStore::new(self.inner.parts.data.join("workflows"))
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be opened.
+    pub async fn workflow_runs(&self) -> Result<WorkflowRunStore, WorkflowRunError> {
+        let journal = self.journal().await?.clone();
+        Ok(WorkflowRunStore::new(journal, self.data_dir().join("runs")))
     }
 
     /// The service that starts workflows, and records their results and decisions.
-    pub fn workflow_desk(&self) -> WorkflowOperations {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be opened.
+    pub async fn workflow_desk(&self) -> Result<WorkflowOperations, WorkflowRunError> {
         let library = Arc::clone(&self.inner.parts.library);
-        WorkflowOperations {
-            runs: self.workflow_runs(),
+        Ok(WorkflowOperations {
+            runs: self.workflow_runs().await?,
             // Reload first: whether a workflow may be executed depends on the current files, not on
             // a snapshot.
             catalog: Arc::new(move || library.reload().catalog),
             folder: self.inner.parts.project.clone(),
             workplace: Arc::clone(&self.inner.parts.workplace),
-            now_ms: Arc::clone(&self.inner.parts.clock),
-        }
+        })
     }
 
     /// The forms for structured answers: `review_finding`, `plan_verdict` and `hand_in` fill them

@@ -11,12 +11,14 @@ use crate::state::{
 };
 use crate::step::NextStep;
 use crate::workflow::{Gate, StepDef, StepId, Workflow, WorkflowParameter};
+use repertoire_journal::{Run, RunStatus};
 use repertoire_skill::catalog::CatalogEntry;
 use repertoire_skill::skill::Scope;
 use repertoire_skill::trust::TrustLevel;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::events::ReachedState;
 use super::find::script_of;
 use super::{ScriptRun, StoredWorkflowRun, WorkflowRunMetadata};
 
@@ -154,6 +156,28 @@ impl StatusJson {
 }
 
 impl WorkflowRunListRow {
+    /// Creates the row of a run in the journal.
+    pub(super) fn from_journal(run: Run, reached: ReachedState) -> Self {
+        let parent = run.request["parent"].as_str().map(str::to_owned);
+        WorkflowRunListRow {
+            state: match run.status {
+                RunStatus::Queued | RunStatus::Running | RunStatus::Paused => "active",
+                RunStatus::Waiting => "waiting",
+                RunStatus::Completed => "done",
+                RunStatus::Failed | RunStatus::Cancelled => "aborted",
+            },
+            waiting_for: run.reason.filter(|_| run.status == RunStatus::Waiting),
+            run: run.id.to_string(),
+            workflow: run.name,
+            step: reached.step,
+            turn: reached.turn,
+            folder: run.workspace,
+            parent,
+            begun_ms: run.created_ms,
+            updated_ms: run.updated_ms,
+        }
+    }
+
     /// Creates the row of a script run.
     pub fn of_script(run: &ScriptRun) -> Self {
         let view = run.view();

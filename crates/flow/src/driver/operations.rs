@@ -9,7 +9,6 @@ use crate::engine::{
 };
 use crate::file::{self, LoadedWorkflow};
 use crate::state::{CheckProof, GateCheckResult, GateReview, ItemStatus, WorkflowRunStatus};
-use crate::step::{StepAddressing, StepView, ViewError, build_view};
 use crate::workflow::StepId;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_sandbox::workplace::RunWorkplace;
@@ -19,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::find::{self, FindError, find_workflow};
 use super::{
-    NewScriptRun, NewWorkflowRun, ProgramError, ScriptEnvironment, ScriptError, ScriptReport,
-    ScriptRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunMetadata, WorkflowRunStore,
-    check_command, is_built_in_check, run_check,
+    AnyWorkflowRun, NewScriptRun, NewWorkflowRun, ProgramError, ScriptDecision, ScriptEnvironment,
+    ScriptError, ScriptReport, ScriptRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunRequest,
+    WorkflowRunStore, check_command, is_built_in_check, run_check,
 };
 use crate::limits::CHECK_TIMEOUT;
 
@@ -37,8 +36,6 @@ pub struct WorkflowOperations {
     /// The folder that new runs belong to.
     pub folder: Utf8PathBuf,
     pub workplace: WorkplaceFactory,
-    /// Returns milliseconds since 1970.
-    pub now_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// The parameters of a run to start.
@@ -69,26 +66,12 @@ pub struct WithheldCommands {
     pub trust: TrustLevel,
 }
 
-/// The state of a run.
-pub enum AnyWorkflowRun {
-    Workflow(Box<StoredWorkflowRun>),
-    Script(Box<ScriptRun>),
-}
-
-impl AnyWorkflowRun {
-    /// Renders the current step for an agent.
-    ///
-    /// # Errors
-    ///
-    /// If a template of the step cannot be filled.
-    pub fn render_step(&self) -> Result<StepView, ViewError> {
-        match self {
-            AnyWorkflowRun::Workflow(run) => {
-                build_view(&run.workflow, &run.state, &StepAddressing::Run)
-            }
-            AnyWorkflowRun::Script(run) => Ok(run.view()),
-        }
-    }
+/// The run after the work at a gate was verified.
+enum GateProof {
+    /// The step may be left, if the engine agrees.
+    Leave(StoredWorkflowRun),
+    /// A person has to accept the gate first.
+    Wait(StoredWorkflowRun),
 }
 
 /// The result of a step, as an agent reports it.
@@ -172,34 +155,31 @@ impl WorkflowOperations {
         start: WorkflowStartRequest,
         cancel: &CancellationToken,
     ) -> Result<StartedWorkflow, WorkflowOperationError> {
-        let parent = start.parent.map(|wanted| self.runs.resolve_id(&wanted)).transpose()?;
+        let parent = match &start.parent {
+            Some(wanted) => Some(self.runs.resolve_id(wanted).await?),
+            None => None,
+        };
         let catalog = (self.catalog)();
         let entry = find::find_owner(&catalog, &start.workflow)?;
         let trusted = entry.trust == TrustLevel::Trusted;
-        let now_ms = (self.now_ms)();
-        let folder = self.folder.clone();
-        let head =
-            WorkflowRunMetadata { begun_ms: now_ms, updated_ms: now_ms, folder, parent, trusted };
         let id = start.id.unwrap_or_else(|| new_id(&start.workflow));
         if !is_id(&id) {
             return Err(WorkflowOperationError::BadId(id));
         }
+        let request = WorkflowRunRequest { parameters: start.parameters, parent, trusted };
+        let begin = NewWorkflowRun { id, folder: self.folder.clone(), request };
         if !file::is_workflow(&entry.skill)
             && let Some(script) = find::script_of(entry)
         {
-            let begin = NewScriptRun {
-                id,
-                head,
+            let new = NewScriptRun {
+                begin,
                 workflow: entry.id.clone(),
                 skill_dir: entry.skill.origin.dir(),
                 script,
-                arguments: start.parameters,
             };
             let folder = self.folder.clone();
             let run = self
-                .run_staged(&folder, cancel, async |stage| {
-                    self.runs.start_script(begin, stage).await
-                })
+                .run_staged(&folder, cancel, async |stage| self.runs.start_script(new, stage).await)
                 .await?;
             return Ok(StartedWorkflow {
                 standing: AnyWorkflowRun::Script(Box::new(run)),
@@ -214,8 +194,7 @@ impl WorkflowOperations {
             workflow.workflow().checks.values().any(|check| !check.command.is_empty());
         let withheld = (!trusted && runs_commands)
             .then(|| WithheldCommands { skill: entry.id.clone(), trust: entry.trust });
-        let begin = NewWorkflowRun { id, head, parameters: start.parameters };
-        let run = self.runs.start(workflow, &begin)?;
+        let run = self.runs.start(workflow, &begin).await?;
         Ok(StartedWorkflow { standing: AnyWorkflowRun::Workflow(Box::new(run)), withheld })
     }
 
@@ -234,87 +213,84 @@ impl WorkflowOperations {
         said: Option<StepResultReport>,
         cancel: &CancellationToken,
     ) -> Result<AnyWorkflowRun, WorkflowOperationError> {
-        if self.runs.is_script(wanted)? {
-            let report = script_report(at, said)?;
-            return self.step_script(wanted, report, cancel).await;
-        }
-        let action = match (said, at) {
-            (Some(StepResultReport::Failed(message)), _) => Some(EngineAction::Error { message }),
-            (Some(StepResultReport::Done(report)), _) => Some(EngineAction::Leave(report)),
-            (None, Some(_)) => Some(EngineAction::Leave(StepReport::default())),
-            (None, None) => None,
-        };
-        if matches!(action, Some(EngineAction::Leave(_)))
-            && let Some(waiting) = self.prove_gate(wanted, at, cancel).await?
-        {
-            return Ok(AnyWorkflowRun::Workflow(Box::new(waiting)));
-        }
-        let run = match action {
-            Some(action) => {
-                self.runs.apply_input(wanted, &EngineInput { at, action }, (self.now_ms)())?
+        let run = match self.runs.open_any(wanted).await? {
+            AnyWorkflowRun::Script(run) => {
+                let report = script_report(at, said)?;
+                return self.step_script(*run, report, cancel).await;
             }
-            None => self.runs.open_run(wanted)?,
+            AnyWorkflowRun::Workflow(run) => *run,
         };
+        let action = match (said, at) {
+            (Some(StepResultReport::Failed(message)), _) => EngineAction::Error { message },
+            (Some(StepResultReport::Done(report)), _) => EngineAction::Leave(report),
+            (None, Some(_)) => EngineAction::Leave(StepReport::default()),
+            (None, None) => return Ok(AnyWorkflowRun::Workflow(Box::new(run))),
+        };
+        let run = if matches!(action, EngineAction::Leave(_)) {
+            match self.prove_gate(run, at, cancel).await? {
+                GateProof::Leave(run) => run,
+                GateProof::Wait(run) => return Ok(AnyWorkflowRun::Workflow(Box::new(run))),
+            }
+        } else {
+            run
+        };
+        let run = self.runs.continue_run(run, &EngineInput { at, action }).await?;
         Ok(AnyWorkflowRun::Workflow(Box::new(run)))
     }
 
     /// Verifies the work before a gate is left. Built-in checks are run now, whatever was recorded
-    /// before. A gate that would pass by its items alone needs the acceptance of a person; then the
-    /// waiting run is returned.
+    /// before. A gate that would pass by its items alone needs the acceptance of a person.
     async fn prove_gate(
         &self,
-        wanted: &str,
+        mut run: StoredWorkflowRun,
         at: Option<u32>,
         cancel: &CancellationToken,
-    ) -> Result<Option<StoredWorkflowRun>, WorkflowOperationError> {
-        let run = self.runs.open_run(wanted)?;
+    ) -> Result<GateProof, WorkflowOperationError> {
         let is_current = run.state.status == WorkflowRunStatus::Active
             && at.is_none_or(|at| at == run.state.turn);
         let step = run.workflow.find_step(&run.state.step);
         let gate = step.and_then(|step| step.decide.as_gate()).filter(|_| is_current);
-        let Some(gate) = gate.cloned() else { return Ok(None) };
+        let Some(gate) = gate.cloned() else { return Ok(GateProof::Leave(run)) };
         let id = run.state.step.clone();
         let known: Vec<String> =
             gate.checks.iter().filter(|name| is_built_in_check(&run, name)).cloned().collect();
-        let mut run = run;
         if !known.is_empty() {
             let checks = known.into_iter().map(CheckToRecord::Run).collect();
             let record = GateReviewRecord { gate: Some(id.clone()), items: Vec::new(), checks };
-            run = self.record_review(wanted, record, cancel, |_, _| {}).await?;
+            run = self.record_review(run.state.run.as_str(), record, cancel, |_, _| {}).await?;
         }
         let none = GateReview::default();
         let review = run.state.reviews.get(&id).unwrap_or(&none);
         let is_passed = matches!(compute_verdict(&gate, review), GateVerdict::Pass { .. });
         if !is_passed || is_proven(&gate, review) {
-            return Ok(None);
+            return Ok(GateProof::Leave(run));
         }
         match gate_acceptance(&run.workflow, &run.state) {
-            Some(true) => Ok(None),
+            Some(true) => Ok(GateProof::Leave(run)),
             Some(false) => Err(WorkflowOperationError::NotAccepted {
                 gate: id,
                 run: run.state.run.to_string(),
             }),
             None => {
-                let input =
-                    EngineInput { at: Some(run.state.turn), action: EngineAction::AskAcceptance };
-                Ok(Some(self.runs.apply_input(wanted, &input, (self.now_ms)())?))
+                let at = Some(run.state.turn);
+                let input = EngineInput { at, action: EngineAction::AskAcceptance };
+                Ok(GateProof::Wait(self.runs.continue_run(run, &input).await?))
             }
         }
     }
 
     async fn step_script(
         &self,
-        wanted: &str,
+        mut run: ScriptRun,
         report: Option<(Option<u32>, ScriptReport)>,
         cancel: &CancellationToken,
     ) -> Result<AnyWorkflowRun, WorkflowOperationError> {
-        let mut run = self.runs.open_script(wanted)?;
         if let Some((at, report)) = report {
             self.expect_trusted(&run)?;
             let folder = run.head.folder.clone();
             run = self
                 .run_staged(&folder, cancel, async |stage| {
-                    self.runs.step_script(wanted, at, report, stage).await
+                    self.runs.step_script(&run.run, at, report, stage).await
                 })
                 .await?;
         }
@@ -342,7 +318,7 @@ impl WorkflowOperations {
             match check {
                 CheckToRecord::Claimed(record) => checks.push(record),
                 CheckToRecord::Run(name) => {
-                    let run = self.runs.open_run(wanted)?;
+                    let run = self.runs.open_run(wanted).await?;
                     at = at.or(Some(run.state.turn));
                     checks
                         .push(self.run_check(run, gate.as_ref(), &name, cancel, &mut told).await?);
@@ -350,7 +326,7 @@ impl WorkflowOperations {
             }
         }
         let action = EngineAction::Record { gate, items, checks };
-        Ok(self.runs.apply_input(wanted, &EngineInput { at, action }, (self.now_ms)())?)
+        Ok(self.runs.apply_input(wanted, &EngineInput { at, action }).await?)
     }
 
     /// Runs a check. No lock is held in the meantime, so others may record. The engine compares the
@@ -404,26 +380,27 @@ impl WorkflowOperations {
         cancel: &CancellationToken,
     ) -> Result<AnyWorkflowRun, WorkflowOperationError> {
         let none = |script| WorkflowOperationError::NoChoice { word: word.to_owned(), script };
-        if !self.runs.is_script(wanted)? {
-            let choice = PersonChoice::parse(word).ok_or_else(|| none(false))?;
-            let input =
-                EngineInput::about_now(EngineAction::Choose { choice, note: note.to_owned() });
-            let run = self.runs.apply_input(wanted, &input, (self.now_ms)())?;
-            return Ok(AnyWorkflowRun::Workflow(Box::new(run)));
-        }
-        let go_on = match word {
-            "continue" => true,
-            "abort" => false,
+        let run = match self.runs.open_any(wanted).await? {
+            AnyWorkflowRun::Workflow(run) => {
+                let choice = PersonChoice::parse(word).ok_or_else(|| none(false))?;
+                let input =
+                    EngineInput::about_now(EngineAction::Choose { choice, note: note.to_owned() });
+                let run = self.runs.continue_run(*run, &input).await?;
+                return Ok(AnyWorkflowRun::Workflow(Box::new(run)));
+            }
+            AnyWorkflowRun::Script(run) => run,
+        };
+        let decision = match word {
+            "continue" => ScriptDecision::Continue,
+            "abort" => ScriptDecision::Abort,
             _ => return Err(none(true)),
         };
-        let run = self.runs.open_script(wanted)?;
-        if go_on {
+        if decision == ScriptDecision::Continue {
             self.expect_trusted(&run)?;
         }
-        let folder = run.head.folder.clone();
         let run = self
-            .run_staged(&folder, cancel, async |stage| {
-                self.runs.decide_script(wanted, go_on, stage).await
+            .run_staged(&run.head.folder, cancel, async |stage| {
+                self.runs.decide_script(&run.run, decision, stage).await
             })
             .await?;
         Ok(AnyWorkflowRun::Script(Box::new(run)))
@@ -434,14 +411,13 @@ impl WorkflowOperations {
     /// # Errors
     ///
     /// [`WorkflowOperationError`]; the run is unchanged then.
-    pub fn answer(
+    pub async fn answer(
         &self,
         wanted: &str,
         answers: BTreeMap<String, String>,
-    ) -> Result<AnyWorkflowRun, WorkflowOperationError> {
+    ) -> Result<StoredWorkflowRun, WorkflowOperationError> {
         let input = EngineInput::about_now(EngineAction::Answer { answers });
-        let run = self.runs.apply_input(wanted, &input, (self.now_ms)())?;
-        Ok(AnyWorkflowRun::Workflow(Box::new(run)))
+        Ok(self.runs.apply_input(wanted, &input).await?)
     }
 
     /// Returns true if the skill is trusted now. The trust at the start of the run does not cover
@@ -478,7 +454,7 @@ impl WorkflowOperations {
         work: impl AsyncFnOnce(ScriptEnvironment<'_>) -> Result<T, ScriptError>,
     ) -> Result<T, WorkflowOperationError> {
         let workplace = (self.workplace)(folder);
-        let stage = ScriptEnvironment { workplace: &workplace, cancel, now_ms: (self.now_ms)() };
+        let stage = ScriptEnvironment { workplace: &workplace, cancel };
         let done = work(stage).await;
         workplace.clean_up();
         Ok(done?)

@@ -7,31 +7,28 @@ use crate::external::{
     self, ProgressError, ScriptOutputError, ScriptProgress, ScriptStatus, StepScript,
     is_placeholder,
 };
-use crate::state::WorkflowRunId;
+use crate::state::{STATE_VERSION, WorkflowRunId};
 use crate::step::{ChoiceView, NextStep, NextStepOption, ShellCommand, StepView};
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_sandbox::process::ProcessResult;
 use repertoire_sandbox::workplace::RunWorkplace;
-use repertoire_text::fs;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
+use super::WorkflowRunMetadata;
+use super::events::{
+    ReachedState, ScriptReport, TurnReport, WorkflowRunEvent, WorkflowRunPhase, digest_state,
+};
 use super::programs::{ProgramError, run_program};
 use super::store::{
-    RunFileVersion, WorkflowRunError, WorkflowRunMetadata, WorkflowRunStore, acquire_lock,
-    write_file,
+    NewWorkflowRun, RecordedEvent, WorkflowRunError, WorkflowRunStore, run_metadata,
 };
-use crate::limits::{RUN_FILE_BYTES_MAX, SCRIPT_TIMEOUT};
-
-/// The file of a script run.
-pub(super) const SCRIPT: &str = "script.json";
-const VERSION: u32 = 1;
+use crate::limits::SCRIPT_TIMEOUT;
 
 /// A run of a script.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct ScriptRun {
-    version: u32,
     pub head: WorkflowRunMetadata,
     pub run: WorkflowRunId,
     /// The name of the skill.
@@ -39,28 +36,21 @@ pub struct ScriptRun {
     /// The folder of the skill.
     skill_dir: Utf8PathBuf,
     script: StepScript,
-    pub progress: ScriptProgress,
+    state: ScriptRunState,
+    /// The number of its last event.
+    pub(super) seq: u64,
+}
+
+/// The part of a script run that its events change.
+#[derive(Clone, Debug, Serialize)]
+struct ScriptRunState {
+    progress: ScriptProgress,
     /// The parsed output of the script for the current step.
     shown: StepView,
     /// The last report, so that repeating it changes nothing.
     last: Option<TurnReport>,
     /// True if a person has ended the run.
     aborted: bool,
-}
-
-/// A report about a step of a script.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScriptReport {
-    pub outcome: Option<String>,
-    /// Arguments to pass to the script, by the names of their options.
-    pub set: BTreeMap<String, String>,
-}
-
-/// A report with its turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct TurnReport {
-    turn: u32,
-    report: ScriptReport,
 }
 
 /// The reason a script did not return its step. The run is unchanged.
@@ -109,15 +99,12 @@ pub enum ScriptError {
 
 /// The parameters of a script run to start.
 pub struct NewScriptRun<'a> {
-    /// A unique id.
-    pub id: String,
-    pub head: WorkflowRunMetadata,
+    /// The run; its parameters are arguments of the script, by the names of their options.
+    pub begin: NewWorkflowRun,
     /// The name of the skill.
     pub workflow: String,
     pub skill_dir: &'a Utf8Path,
     pub script: StepScript,
-    /// Arguments, by the names of their options.
-    pub arguments: BTreeMap<String, String>,
 }
 
 /// The execution environment of a script.
@@ -125,126 +112,255 @@ pub struct NewScriptRun<'a> {
 pub struct ScriptEnvironment<'a> {
     pub workplace: &'a RunWorkplace,
     pub cancel: &'a CancellationToken,
-    /// The current time, in milliseconds since 1970.
-    pub now_ms: u64,
+}
+
+/// A person's decision about the run of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptDecision {
+    /// Continue a run that waits.
+    Continue,
+    /// End the run.
+    Abort,
 }
 
 impl WorkflowRunStore {
-    /// Returns true if a run is of a script.
-    pub fn is_script(&self, wanted: &str) -> Result<bool, WorkflowRunError> {
-        Ok(self.run_folder(&self.resolve_id(wanted)?).join(SCRIPT).is_file())
-    }
-
     /// Starts a script, and stores its first step.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptError`]; no run is stored then.
     pub async fn start_script(
         &self,
-        begin: NewScriptRun<'_>,
+        new: NewScriptRun<'_>,
         stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
-        let workflow = begin.workflow;
-        if !begin.head.trusted {
+        let NewScriptRun { begin, workflow, skill_dir, script } = new;
+        if !begin.request.trusted {
             return Err(ProgramError::NotTrusted { workflow }.into());
         }
-        let script = with_arguments(begin.script, &begin.arguments)?;
-        let progress = ScriptProgress::start_run(&script);
-        let skill_dir = begin.skill_dir.to_owned();
-        let shown = run_step(&script, &progress, &skill_dir, stage).await?;
-        let progress = external::apply_shown_step(progress, &shown);
-        let run = ScriptRun {
-            version: VERSION,
-            head: begin.head,
-            run: WorkflowRunId::new(&begin.id),
+        let script = with_arguments(script, &begin.request.parameters)?;
+        let first = ScriptProgress::start_run(&script);
+        let shown = run_step(&script, &first, skill_dir, stage).await?;
+        let mut run = ScriptRun::new(
+            &begin.id,
             workflow,
-            skill_dir,
+            WorkflowRunMetadata::default(),
+            skill_dir.to_owned(),
             script,
-            progress,
             shown,
-            last: None,
-            aborted: false,
-        };
-        self.create_run_folder(&begin.id, |made| write_run(made, &run))?;
+        );
+        let event = run.record_event(run.start_event())?;
+        let row = self.create_run(&begin, &run.workflow, event).await?;
+        run.head = run_metadata(&row, &begin.request);
+        run.seq = row.seq;
         Ok(run)
-    }
-
-    /// Reads a script run.
-    pub fn open_script(&self, wanted: &str) -> Result<ScriptRun, WorkflowRunError> {
-        read_run(&self.run_folder(&self.resolve_id(wanted)?))
     }
 
     /// Leaves a step of a script, and shows the next one. The current script is run: the caller
     /// must have checked that it is still trusted.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptError`]; the run is unchanged then.
     pub async fn step_script(
         &self,
-        wanted: &str,
+        id: &WorkflowRunId,
         at: Option<u32>,
         report: ScriptReport,
         stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
-        let id = self.resolve_id(wanted)?;
-        let place = self.run_folder(&id);
-        let _held = acquire_lock(&place, &id)?;
-        let run = read_run(&place)?;
-        let now = run.progress.turn;
-        let reported = TurnReport { turn: at.unwrap_or(now), report };
-        if run.last.as_ref() == Some(&reported) {
+        // A script must not run twice for one report, so the lock is held while it runs.
+        let _held = self.lock_run(id.as_str()).await?;
+        let run = self.open_script(id.as_str()).await?;
+        let now = run.state.progress.turn;
+        let report = TurnReport { turn: at.unwrap_or(now), report };
+        if run.state.last.as_ref() == Some(&report) {
             return Ok(run);
         }
-        if reported.turn != now {
-            return Err(ScriptError::OtherTurn { at: reported.turn, now });
+        if report.turn != now {
+            return Err(ScriptError::OtherTurn { at: report.turn, now });
         }
-        let outcome = reported.report.outcome.as_deref();
-        let mut progress = external::advance_script(&run.progress, &run.shown, outcome)?;
-        replace_arguments(&mut progress.call.arguments, &reported.report.set)?;
-        show_and_store(&place, run, progress, reported, stage).await
+        let progress = run.progress_after(&report)?;
+        let shown = run.show_next_step(&progress, stage).await?;
+        self.record_script(run, WorkflowRunEvent::ScriptStep { report, shown }).await
     }
 
-    /// Applies a person's decision about a run that waits: continue once more, or abort.
+    /// Applies a person's decision about a run.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptError`]; the run is unchanged then.
     pub async fn decide_script(
         &self,
-        wanted: &str,
-        go_on: bool,
+        id: &WorkflowRunId,
+        decision: ScriptDecision,
         stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
-        let id = self.resolve_id(wanted)?;
-        let place = self.run_folder(&id);
-        let _held = acquire_lock(&place, &id)?;
-        let run = read_run(&place)?;
-        if !go_on {
-            let head = WorkflowRunMetadata { updated_ms: stage.now_ms, ..run.head.clone() };
-            let run = ScriptRun { aborted: true, head, ..run };
-            write_run(&place, &run)?;
-            return Ok(run);
+        let _held = self.lock_run(id.as_str()).await?;
+        let run = self.open_script(id.as_str()).await?;
+        match decision {
+            // Repeating the decision changes nothing.
+            ScriptDecision::Abort if run.state.aborted => Ok(run),
+            ScriptDecision::Abort => {
+                self.record_script(run, WorkflowRunEvent::ScriptAbort {}).await
+            }
+            ScriptDecision::Continue => {
+                let progress = run.progress_resumed()?;
+                let shown = run.show_next_step(&progress, stage).await?;
+                self.record_script(run, WorkflowRunEvent::ScriptResume { shown }).await
+            }
         }
-        let progress = external::resume_script(&run.progress).ok_or(ScriptError::NotWaiting)?;
-        let report = TurnReport { turn: run.progress.turn, report: ScriptReport::default() };
-        show_and_store(&place, run, progress, report, stage).await
     }
-}
 
-/// Runs the script for the next step, and stores the run.
-async fn show_and_store(
-    place: &Utf8Path,
-    run: ScriptRun,
-    progress: ScriptProgress,
-    report: TurnReport,
-    stage: ScriptEnvironment<'_>,
-) -> Result<ScriptRun, ScriptError> {
-    let (progress, shown) = match progress.standing {
-        ScriptStatus::Active => {
-            let shown = run_step(&run.script, &progress, &run.skill_dir, stage).await?;
-            (external::apply_shown_step(progress, &shown), shown)
-        }
-        ScriptStatus::Done | ScriptStatus::Stopped { .. } | ScriptStatus::Unrouted { .. } => {
-            (progress, run.shown.clone())
-        }
-    };
-    let head = WorkflowRunMetadata { updated_ms: stage.now_ms, ..run.head.clone() };
-    let run = ScriptRun { head, progress, shown, last: Some(report), ..run };
-    write_run(place, &run)?;
-    Ok(run)
+    /// Records an event of a run whose lock is held, and returns the run after it.
+    async fn record_script(
+        &self,
+        run: ScriptRun,
+        event: WorkflowRunEvent,
+    ) -> Result<ScriptRun, ScriptError> {
+        // The same function as in a replay, which has to lead to the same state.
+        let mut after = run.apply_event(&event)?;
+        let event = after.record_event(event)?;
+        let row = self.append_event(&run.run, run.seq, &run.phase(), event).await?;
+        // Only a process on another machine changes a run whose lock is held here.
+        let in_use = || WorkflowRunError::InUse { id: run.run.to_string() };
+        let row = row.ok_or_else(in_use)?;
+        (after.seq, after.head.updated_ms) = (row.seq, row.updated_ms);
+        Ok(after)
+    }
 }
 
 impl ScriptRun {
+    /// A run that has shown its first step.
+    pub(super) fn new(
+        id: &str,
+        workflow: String,
+        head: WorkflowRunMetadata,
+        skill_dir: Utf8PathBuf,
+        script: StepScript,
+        shown: StepView,
+    ) -> Self {
+        let progress = external::apply_shown_step(ScriptProgress::start_run(&script), &shown);
+        let state = ScriptRunState { progress, shown, last: None, aborted: false };
+        let run = WorkflowRunId::new(id);
+        ScriptRun { head, run, workflow, skill_dir, script, state, seq: 0 }
+    }
+
+    /// The event that starts a run as it is now.
+    pub(super) fn start_event(&self) -> WorkflowRunEvent {
+        WorkflowRunEvent::ScriptStart {
+            version: STATE_VERSION,
+            skill_dir: self.skill_dir.clone(),
+            script: self.script.clone(),
+            shown: self.state.shown.clone(),
+        }
+    }
+
+    /// Returns the run after an event. A pure function: what the script has printed is part of the
+    /// event.
+    pub(super) fn apply_event(&self, event: &WorkflowRunEvent) -> Result<Self, ScriptError> {
+        let state = match event {
+            WorkflowRunEvent::ScriptStep { report, shown } => {
+                let progress = self.progress_after(report)?;
+                self.state_showing(progress, shown.as_ref(), report.clone())
+            }
+            WorkflowRunEvent::ScriptResume { shown } => {
+                let progress = self.progress_resumed()?;
+                let turn = self.state.progress.turn;
+                let report = TurnReport { turn, report: ScriptReport::default() };
+                self.state_showing(progress, shown.as_ref(), report)
+            }
+            WorkflowRunEvent::ScriptAbort {} => {
+                if self.is_over() {
+                    return Err(ScriptError::NotWaiting);
+                }
+                ScriptRunState { aborted: true, ..self.state.clone() }
+            }
+            WorkflowRunEvent::Start { .. }
+            | WorkflowRunEvent::Input { .. }
+            | WorkflowRunEvent::ScriptStart { .. } => self.state.clone(),
+        };
+        Ok(ScriptRun { state, ..self.clone() })
+    }
+
+    fn state_showing(
+        &self,
+        progress: ScriptProgress,
+        shown: Option<&StepView>,
+        report: TurnReport,
+    ) -> ScriptRunState {
+        let (progress, shown) = match shown {
+            Some(shown) => (external::apply_shown_step(progress, shown), shown),
+            None => (progress, &self.state.shown),
+        };
+        ScriptRunState { progress, shown: shown.clone(), last: Some(report), aborted: false }
+    }
+
+    /// Returns the progress after a report on the current step.
+    fn progress_after(&self, report: &TurnReport) -> Result<ScriptProgress, ScriptError> {
+        if self.state.aborted {
+            return Err(ProgressError::NotActive.into());
+        }
+        let outcome = report.report.outcome.as_deref();
+        let mut progress =
+            external::advance_script(&self.state.progress, &self.state.shown, outcome)?;
+        replace_arguments(&mut progress.call.arguments, &report.report.set)?;
+        Ok(progress)
+    }
+
+    /// Returns the progress after a person has let the run continue.
+    fn progress_resumed(&self) -> Result<ScriptProgress, ScriptError> {
+        let resumed = external::resume_script(&self.state.progress).filter(|_| !self.is_over());
+        resumed.ok_or(ScriptError::NotWaiting)
+    }
+
+    /// Runs the script for the next step; `None` if the run has none.
+    async fn show_next_step(
+        &self,
+        progress: &ScriptProgress,
+        stage: ScriptEnvironment<'_>,
+    ) -> Result<Option<StepView>, ScriptError> {
+        match progress.standing {
+            ScriptStatus::Active => {
+                run_step(&self.script, progress, &self.skill_dir, stage).await.map(Some)
+            }
+            ScriptStatus::Done | ScriptStatus::Stopped { .. } | ScriptStatus::Unrouted { .. } => {
+                Ok(None)
+            }
+        }
+    }
+
+    /// The digest of the state.
+    pub(super) fn digest(&self) -> Result<String, WorkflowRunError> {
+        digest_state(&self.state)
+    }
+
+    /// Returns the event that has led to this run, as it is recorded.
+    pub(super) fn record_event(
+        &self,
+        event: WorkflowRunEvent,
+    ) -> Result<RecordedEvent, WorkflowRunError> {
+        let (step, turn) = (self.state.shown.step.to_string(), self.state.progress.turn);
+        let reached = ReachedState { digest: self.digest()?, step, turn };
+        Ok(RecordedEvent { payload: event.into_payload(&reached), phase: self.phase() })
+    }
+
+    fn phase(&self) -> WorkflowRunPhase {
+        match (&self.state.progress.standing, self.state.aborted) {
+            (_, true) => WorkflowRunPhase::Aborted,
+            (ScriptStatus::Active, _) => WorkflowRunPhase::Active,
+            (ScriptStatus::Done, _) => WorkflowRunPhase::Done,
+            (ScriptStatus::Stopped { step, iterations, .. }, _) => {
+                waiting_phase(loop_limit_reason(*step, *iterations))
+            }
+            (ScriptStatus::Unrouted { about, .. }, _) => waiting_phase(about.clone()),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.phase(), WorkflowRunPhase::Done | WorkflowRunPhase::Aborted)
+    }
+
     /// The folder of the skill that contains the script.
     pub fn skill_dir(&self) -> &Utf8Path {
         &self.skill_dir
@@ -252,23 +368,23 @@ impl ScriptRun {
 
     /// Returns `active`, `waiting`, `done` or `aborted`.
     pub fn status(&self) -> &'static str {
-        match (&self.progress.standing, self.aborted) {
-            (_, true) => "aborted",
-            (ScriptStatus::Active, _) => "active",
-            (ScriptStatus::Done, _) => "done",
-            (ScriptStatus::Stopped { .. } | ScriptStatus::Unrouted { .. }, _) => "waiting",
+        match self.phase() {
+            WorkflowRunPhase::Aborted => "aborted",
+            WorkflowRunPhase::Active => "active",
+            WorkflowRunPhase::Done => "done",
+            WorkflowRunPhase::Waiting { .. } => "waiting",
         }
     }
 
     /// Returns the current step, with commands that name the run.
     pub fn view(&self) -> StepView {
-        let mut view = self.shown.clone();
+        let mut view = self.state.shown.clone();
         view.workflow.clone_from(&self.workflow);
         view.run = Some(self.run.clone());
-        view.turn = self.progress.turn;
-        view.iteration = self.progress.iteration();
+        view.turn = self.state.progress.turn;
+        view.iteration = self.state.progress.iteration();
         view.status = self.status().to_owned();
-        view.next = match (&self.progress.standing, view.next, self.aborted) {
+        view.next = match (&self.state.progress.standing, view.next, self.state.aborted) {
             (_, _, true) => {
                 NextStep::Complete { message: "A person has ended the run.".to_owned() }
             }
@@ -317,8 +433,7 @@ impl ScriptRun {
     }
 
     fn loop_question(&self, step: usize, iterations: u32) -> NextStep {
-        let about = format!("step {step} has led back {iterations} times, as often as it may");
-        self.person_question(about, "Allow one more iteration.")
+        self.person_question(loop_limit_reason(step, iterations), "Allow one more iteration.")
     }
 
     /// Returns the choice for a person: continue with this step, or abort the run.
@@ -345,10 +460,19 @@ impl ScriptRun {
 
     /// Returns the command that reports the current step, with further arguments.
     fn step_command(&self, more: &[&str]) -> ShellCommand {
-        let turn = self.progress.turn.to_string();
+        let turn = self.state.progress.turn.to_string();
         let words = ["rep", "workflow", "step", self.run.as_str(), "--at", &turn];
         ShellCommand::new(words.into_iter().chain(more.iter().copied()))
     }
+}
+
+fn waiting_phase(reason: String) -> WorkflowRunPhase {
+    let choices = vec!["continue".to_owned(), "abort".to_owned()];
+    WorkflowRunPhase::Waiting { reason, choices }
+}
+
+fn loop_limit_reason(step: usize, iterations: u32) -> String {
+    format!("step {step} has led back {iterations} times, as often as it may")
 }
 
 /// Returns the options of a command whose values are instructions for the agent: sentences and
@@ -441,24 +565,4 @@ async fn run_step(
 
 fn stdout_text(ended: &ProcessResult) -> String {
     String::from_utf8_lossy(&ended.stdout.bytes).into_owned()
-}
-
-fn write_run(place: &Utf8Path, run: &ScriptRun) -> Result<(), WorkflowRunError> {
-    let path = place.join(SCRIPT);
-    let bytes = serde_json::to_vec(run)
-        .map_err(|error| WorkflowRunError::Io { path: path.clone(), source: error.into() })?;
-    write_file(&path, &bytes)
-}
-
-pub(super) fn read_run(place: &Utf8Path) -> Result<ScriptRun, WorkflowRunError> {
-    let path = place.join(SCRIPT);
-    let damaged = |message: String| WorkflowRunError::Damaged { path: path.clone(), message };
-    let text =
-        fs::read_text(&path, RUN_FILE_BYTES_MAX).map_err(|error| damaged(error.to_string()))?;
-    let RunFileVersion { version } =
-        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    if version > u64::from(VERSION) {
-        return Err(WorkflowRunError::Newer { path, version });
-    }
-    serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Workflows from the outside: the engine in sentences, in random graphs, and on every workflow that is shipped.
+//! Workflows from the outside: the engine in sentences, in random graphs, on every workflow that is shipped, and with runs in a journal.
 
 mod drive;
 mod engine;
@@ -7,4 +7,5 @@ mod people;
 mod properties;
 mod random;
 mod shipped;
+mod store;
 mod support;

@@ -297,6 +297,21 @@ impl JournalStore {
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
+    /// Returns the ids of one kind that start with a text, in order.
+    pub(crate) async fn ids_by_prefix(
+        &self,
+        kind: &str,
+        prefix: &str,
+        limit: i64,
+    ) -> Result<Vec<String>, StoreFault> {
+        const SQL: &str = "SELECT id FROM run WHERE kind = $1 \
+            AND substr(id, 1, length($2)) = $2 ORDER BY id LIMIT $3";
+        self.require_complete(CheckedTable::Run).await?;
+        let rows: Vec<(String,)> =
+            self.fetch_all(SqlStatement::new(SQL).bind(kind).bind(prefix).bind(limit)).await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
     /// Returns the ids of runs whose id begins or ends with `part`.
     pub(crate) async fn ids_by_part(
         &self,
@@ -500,7 +515,8 @@ impl JournalStore {
              COALESCE(lease_shown_until_ms, lease_until_ms) AS shown_until_ms, \
              COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - {now} \
              NOT BETWEEN 1 AND COALESCE(lease_length_ms, $2), FALSE) AS is_over_by_wall_clock \
-             FROM run WHERE status = 'running' ORDER BY number LIMIT $3",
+             FROM run WHERE status = 'running' AND worker IS NOT NULL \
+             ORDER BY number LIMIT $3",
             now = (self.dialect().now)("$1")
         );
         let statement = SqlStatement::new(sql)

@@ -2,6 +2,7 @@
 //! several reading ones.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -420,11 +421,15 @@ fn connect_options(path: &Utf8Path) -> SqliteConnectOptions {
 }
 
 /// Opens the writing connection. Only a first, separate connection switches to write-ahead logging,
-/// because the mode is stored in the file.
+/// because the mode is stored in the file. It is left out if the file has that mode already: a short
+/// command opens few connections.
 async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
-    let mut first = connect_options(path).journal_mode(SqliteJournalMode::Wal).connect().await?;
-    first.ping().await?;
-    first.close().await?;
+    if !has_write_ahead_log(path) {
+        let mut first =
+            connect_options(path).journal_mode(SqliteJournalMode::Wal).connect().await?;
+        first.ping().await?;
+        first.close().await?;
+    }
     SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -433,6 +438,15 @@ async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
         .test_before_acquire(false)
         .connect_with(connect_options(path))
         .await
+}
+
+/// Returns true if the header of a SQLite file says that it uses write-ahead logging.
+fn has_write_ahead_log(path: &Utf8Path) -> bool {
+    /// The numbers of the file format for writing and for reading; 2 is write-ahead logging.
+    const FORMAT_NUMBERS: std::ops::Range<usize> = 18..20;
+    let mut header = [0; FORMAT_NUMBERS.end];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header.starts_with(b"SQLite format 3\0") && header[FORMAT_NUMBERS] == [2, 2]
 }
 
 fn open_error(place: &str, error: sqlx::Error) -> JournalError {

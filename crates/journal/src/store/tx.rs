@@ -72,7 +72,8 @@ pub(crate) fn candidate_statement(dialect: &SqlDialect, order: QueueOrder) -> St
          AND (CAST($1 AS TEXT) IS NULL OR r.id = $1) AND r.not_before_ms <= {now} \
          AND r.id NOT IN ({excluded}) AND r.kind IN ({kinds}) AND {labels} \
          AND (CAST($4 AS BIGINT) IS NULL OR $4 > (SELECT count(*) FROM run AS o \
-             WHERE o.status = 'running' AND o.workspace = r.workspace)) \
+             WHERE o.status = 'running' AND o.worker IS NOT NULL \
+             AND o.workspace = r.workspace)) \
          ORDER BY {order} LIMIT 1{lock}",
         use_index = (dialect.use_index)(index),
         now = (dialect.now)("$5"),
@@ -181,9 +182,11 @@ impl StoreTx {
         self.lock_name(CAP_LOCK).await
     }
 
-    /// Returns the number of running runs.
+    /// Returns the number of runs that workers carry out. Attended runs have no worker, so they
+    /// don't count towards the caps.
     pub(crate) async fn running(&mut self) -> Result<u64, StoreFault> {
-        const SQL: &str = "SELECT count(*) FROM run WHERE status = 'running'";
+        const SQL: &str =
+            "SELECT count(*) FROM run WHERE status = 'running' AND worker IS NOT NULL";
         let (count,): (i64,) = self.fetch_one(SqlStatement::new(SQL)).await?;
         Ok(u64::try_from(count).unwrap_or(0))
     }

@@ -23,6 +23,7 @@ macro_rules! every_test {
             append: the_journals_own_events_cannot_be_forged,
             attended: an_attended_run_is_never_queued_and_goes_on_after_its_end,
             attended: of_two_who_continue_an_attended_run_one_wins,
+            attended: attended_runs_count_towards_no_cap_and_have_no_lease_that_expires,
             attended: a_run_is_found_among_those_of_its_kind,
             queue: a_run_is_given_only_to_a_worker_that_has_its_labels_and_its_kind,
             queue: larger_priorities_come_first_and_then_the_oldest_or_the_newest,

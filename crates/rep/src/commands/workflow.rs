@@ -5,15 +5,17 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use repertoire_flow::driver::find::{self, FindError};
 use repertoire_flow::driver::operations::{
-    AnyWorkflowRun, WorkflowOperationError, WorkflowOperations, WorkplaceFactory,
+    WorkflowOperationError, WorkflowOperations, WorkplaceFactory,
 };
 use repertoire_flow::driver::{
-    ProgramError, StoredWorkflowRun, WorkflowRunError, WorkflowRunStore,
+    AnyWorkflowRun, ProgramError, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry,
+    WorkflowRunStore,
 };
 use repertoire_flow::engine::EngineRefusal;
 use repertoire_flow::file::{self, LoadedWorkflow};
 use repertoire_flow::render;
 use repertoire_flow::step::{StepAddressing, StepView, ViewError, build_view};
+use repertoire_journal::Target;
 use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_skill::catalog::{Catalog, CatalogEntry};
 use repertoire_skill::discover::discover_catalog;
@@ -24,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::interrupt::run_until_interrupted;
 use super::not_found;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::TerminalUi;
@@ -133,9 +136,29 @@ impl StepFormatArg {
 }
 
 impl CliContext<'_> {
-    /// Returns the store of workflow runs.
-    fn workflow_runs(&self) -> WorkflowRunStore {
-        WorkflowRunStore::new(self.env.data_dir().join("workflows"))
+    /// Opens the store of workflow runs.
+    async fn workflow_runs(&self) -> Result<WorkflowRunStore, CliFailure> {
+        let journal = self.journal(None).await?;
+        journal.leave_open();
+        Ok(WorkflowRunStore::new(journal, self.run_places().runs))
+    }
+
+    /// Runs an action on the store of workflow runs.
+    fn use_workflow_runs<T>(
+        &self,
+        work: impl AsyncFnOnce(&WorkflowRunStore) -> Result<T, CliFailure>,
+    ) -> Result<T, CliFailure> {
+        build_runtime()?.block_on(async { work(&self.workflow_runs().await?).await })
+    }
+
+    /// Lists the runs of workflows. Without a journal there are none, and none is created.
+    fn list_workflow_runs(&self) -> Result<Vec<WorkflowRunListEntry>, CliFailure> {
+        match self.journal_target(None) {
+            Target::File(path) if !path.exists() => Ok(Vec::new()),
+            _ => self.use_workflow_runs(async |runs| {
+                runs.list_runs().await.map_err(workflow_run_failure)
+            }),
+        }
     }
 }
 
@@ -146,14 +169,16 @@ impl CliContext<'_> {
         ask: impl AsyncFnOnce(&WorkflowOperations, &CancellationToken) -> Result<T, CliFailure>,
     ) -> Result<T, CliFailure> {
         let request = self.config.discovery_request()?;
-        let desk = WorkflowOperations {
-            runs: self.workflow_runs(),
-            catalog: Arc::new(move || Arc::new(discover_catalog(&request))),
-            folder: self.project_dir(None),
-            workplace: self.make_workplace()?,
-            now_ms: Arc::new(now_ms),
-        };
-        run_until_interrupted(async |cancel| ask(&desk, cancel).await)
+        let workplace = self.make_workplace()?;
+        run_until_interrupted(async |cancel| {
+            let desk = WorkflowOperations {
+                runs: self.workflow_runs().await?,
+                catalog: Arc::new(move || Arc::new(discover_catalog(&request))),
+                folder: self.project_dir(None),
+                workplace,
+            };
+            ask(&desk, cancel).await
+        })
     }
 
     /// Returns a factory for the environment in which a workflow's programs run: the folder of the
@@ -325,15 +350,19 @@ fn workflow_run_failure_for(run: &str, error: WorkflowRunError) -> CliFailure {
         WorkflowRunError::NotFound { .. } | WorkflowRunError::Ambiguous { .. } => {
             CliFailure::negative_answer(message).hint("`rep workflow runs` lists them.")
         }
-        WorkflowRunError::Exists { .. } => CliFailure::negative_answer(message),
+        WorkflowRunError::Exists { .. }
+        | WorkflowRunError::OfScript { .. }
+        | WorkflowRunError::NotOfScript { .. } => CliFailure::negative_answer(message),
         WorkflowRunError::InUse { .. } => CliFailure::cannot_run(message).hint("Try again in a moment."),
         WorkflowRunError::Damaged { .. } => CliFailure::cannot_run(message).hint(
-            "Nothing was changed. Put the file back from a backup, or start a new run; `rep workflow runs rm` removes this one.",
+            "Nothing was changed. Put the journal back from a backup, or start a new run; `rep workflow runs rm` removes this one.",
         ),
         WorkflowRunError::Newer { .. } => CliFailure::cannot_run(message).hint("Use the later version."),
         WorkflowRunError::OtherVersion { .. } => CliFailure::cannot_run(message)
             .hint("Nothing was changed. Go on with the version that has started the run."),
-        WorkflowRunError::Io { .. } | WorkflowRunError::TooLarge { .. } => CliFailure::cannot_run(message),
+        WorkflowRunError::Io { .. }
+        | WorkflowRunError::TooLarge { .. }
+        | WorkflowRunError::Journal(_) => CliFailure::cannot_run(message),
     }
 }
 

@@ -1,6 +1,9 @@
-//! `rep workflow`: from the command line to the disk and back.
+//! `rep workflow`: from the command line to the journal and back.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use repertoire_journal::{Event, Journal, NewRun, Payload, Run, RunId, RunStatus, Target};
+use serde_json::{Value, json};
 
 use crate::workspace::{Ran, Workspace};
 
@@ -61,6 +64,57 @@ fn view(ran: &Ran) -> Value {
 
 fn record(ws: &Workspace, run: &str, more: &[&str]) -> Ran {
     ws.rep_with(&[&["workflow", "record", run], more].concat())
+}
+
+/// The journal of a workspace.
+struct OpenJournal {
+    runtime: tokio::runtime::Runtime,
+    journal: Journal,
+}
+
+impl OpenJournal {
+    fn new(ws: &Workspace) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let target = Target::File(ws.path("data/journal.sqlite"));
+        let journal = runtime.block_on(Journal::open(&target, Arc::new(|| 1_000))).unwrap();
+        OpenJournal { runtime, journal }
+    }
+
+    fn run(&self, id: &str) -> Option<Run> {
+        self.runtime.block_on(self.journal.run(&RunId::known(id))).unwrap()
+    }
+
+    fn events(&self, id: &str) -> Vec<Event> {
+        self.runtime.block_on(self.journal.events(&RunId::known(id), 0, 0)).unwrap()
+    }
+
+    /// Appends an event of the run's kind, as another version might have done.
+    fn append(&self, id: &str, name: &str, data: Value) {
+        let payload = Payload::KindEvent { name: name.to_owned(), data };
+        let (run, seq) = (RunId::known(id), self.run(id).unwrap().seq);
+        self.runtime.block_on(self.journal.append_attended(&run, seq, vec![payload])).unwrap();
+    }
+
+    /// Creates a copy of a run that was just started, with a change in its first event.
+    fn copy_started(&self, from: &str, to: &str, change: impl FnOnce(&mut Value)) {
+        let run = self.run(from).unwrap();
+        let Payload::KindEvent { name, mut data } = self.events(from).remove(1).payload else {
+            panic!("it was not started");
+        };
+        change(&mut data);
+        let new = NewRun {
+            id: RunId::known(to),
+            kind: run.kind,
+            name: run.name,
+            workspace: run.workspace,
+            labels: run.labels,
+            priority: run.priority,
+            limits: run.limits,
+            request: run.request,
+        };
+        let payloads = vec![Payload::KindEvent { name, data }];
+        self.runtime.block_on(self.journal.create_attended(new, payloads)).unwrap();
+    }
 }
 
 const ITEM: &str = r#"{"id":"C1","scope":"all","check":"it holds","severity":"should"}"#;
@@ -184,17 +238,76 @@ fn lost_and_damaged_state_is_told_apart_and_left_as_it_is() {
     let missing = ws.rep("workflow step nothing --outcome ok");
     assert_eq!((missing.code, missing.stderr.contains("there is no run `nothing`")), (1, true));
     let run = start(&ws, &[]);
-    let file = format!("data/workflows/{run}/state.json");
-    ws.write(&file, "{\"version\":1,");
+    let journal = OpenJournal::new(&ws);
+    journal.copy_started(&run, "later", |data| data["version"] = json!(99));
+    let later = ws.rep("workflow step later");
+    assert_eq!((later.code, later.stderr.contains("later version")), (3, true), "{later}");
+    journal.copy_started(&run, "other", |data| data["reached"]["digest"] = json!("sha256:0"));
+    let other = ws.rep("workflow step other --outcome ok --output x");
+    assert_eq!((other.code, other.stderr.contains("another version")), (3, true), "{other}");
+    journal.append(&run, "input", json!({ "input": 1 }));
     let damaged = ws.rep(&format!("workflow step {run} --outcome ok --output x"));
     assert_eq!(damaged.code, 3);
     assert!(damaged.stderr.contains("is damaged, and is left as it is"), "{}", damaged.stderr);
-    assert_eq!(ws.text(&file), "{\"version\":1,");
+    assert_eq!(journal.events(&run).len(), 3);
     assert!(ws.rep("workflow runs").stdout.contains("is damaged"));
-    std::fs::remove_file(ws.path(&file)).unwrap();
-    assert_eq!(ws.rep(&format!("workflow step {run}")).code, 3);
-    ws.write(&file, "{\"version\":99}");
-    assert!(ws.rep(&format!("workflow step {run}")).stderr.contains("later version"));
+    assert_eq!(ws.rep(&format!("workflow runs rm {run}")).code, 0);
+}
+
+#[test]
+fn the_journal_has_every_accepted_report_once_and_the_status_of_the_run() {
+    let ws = workspace();
+    let run = start(&ws, &[]);
+    let journal = OpenJournal::new(&ws);
+    let stands = |status: RunStatus, events: usize| {
+        let row = journal.run(&run).unwrap();
+        assert_eq!((row.status, journal.events(&run).len()), (status, events), "{row:?}");
+        row
+    };
+    let row = stands(RunStatus::Running, 2);
+    assert_eq!((row.kind.as_str(), row.name.as_str()), ("workflow", "loop"));
+    assert_eq!(row.workspace, ws.path("project").as_str());
+    for _ in 0..2 {
+        assert_eq!(step(&ws, &run, &["--at", "1", "--output", "a"]).code, 0);
+        stands(RunStatus::Running, 3);
+    }
+    assert_eq!(step(&ws, &run, &["--at", "1", "--output", "b"]).code, 1);
+    stands(RunStatus::Running, 3);
+    assert_eq!(step(&ws, &run, &["--error", "no luck"]).code, 1);
+    let row = stands(RunStatus::Waiting, 5);
+    assert!(row.reason.unwrap().contains("no luck"));
+    assert_eq!(row.choices, ["continue", "abort"]);
+    assert_eq!(ws.rep(&format!("workflow resume {run} --choice continue")).code, 0);
+    stands(RunStatus::Running, 7);
+    assert_eq!(ws.rep(&format!("workflow resume {run} --choice abort")).code, 1);
+    stands(RunStatus::Cancelled, 9);
+    let late = step(&ws, &run, &["--outcome", "ok"]);
+    assert_eq!((late.code, late.stderr.contains("a person has ended it")), (1, true), "{late}");
+    stands(RunStatus::Cancelled, 9);
+}
+
+#[test]
+fn a_run_is_found_by_the_start_of_its_name_and_removed_with_its_folder() {
+    let ws = workspace();
+    assert!(ws.rep("workflow runs").stdout.contains("There are no runs yet"));
+    assert!(!ws.path("data/journal.sqlite").exists(), "looking creates nothing");
+    for id in ["mine", "mine-2", "other"] {
+        start(&ws, &["--id", id]);
+    }
+    ws.write("data/runs/mine/notes.txt", "kept beside the record");
+    let several = ws.rep("workflow step m");
+    assert_eq!(several.code, 1);
+    assert!(several.stderr.contains("`m` may be any of mine, mine-2"), "{several}");
+    assert_eq!(view(&step(&ws, "o", &[]))["run"], "other");
+    assert_eq!(view(&step(&ws, "mine", &[]))["run"], "mine");
+    assert_eq!(ws.rep("workflow step ther").code, 1);
+    let removed = ws.rep("workflow runs rm mine o");
+    assert_eq!(removed.stderr, "removed mine\nremoved other\n");
+    assert!(!ws.path("data/runs/mine").exists() && !ws.path("data/runs/other").exists());
+    let journal = OpenJournal::new(&ws);
+    assert!(journal.run("mine").is_none() && journal.run("mine-2").is_some());
+    assert_eq!(ws.rep("workflow runs rm mine-2 mine-2").code, 1);
+    assert_eq!(start(&ws, &["--id", "mine"]), "mine");
 }
 
 #[test]
@@ -203,10 +316,11 @@ fn a_run_goes_on_as_it_was_started_whatever_becomes_of_its_file() {
     let run = start(&ws, &[]);
     ws.write("home/.agents/skills/loop/workflow.yaml", "steps: []");
     assert_eq!(view(&step(&ws, &run, &["--output", "x"]))["id"], "review");
-    let frozen = format!("data/workflows/{run}/workflow.json");
-    let changed = ws.text(&frozen).replace("Look.", "Look away.");
-    ws.write(&frozen, changed);
-    let refused = step(&ws, &run, &["--outcome", "ok"]);
+    OpenJournal::new(&ws).copy_started(&run, "changed", |data| {
+        let frozen = data["workflow"].as_str().unwrap().replace("Look.", "Look away.");
+        data["workflow"] = json!(frozen);
+    });
+    let refused = step(&ws, "changed", &["--output", "x"]);
     assert!(refused.stderr.contains("is not the workflow that the run was started with"));
 }
 
@@ -364,6 +478,13 @@ fn a_skill_of_scripts_runs_as_it_is_and_its_loop_ends() {
     step(&ws, "old", &["--outcome", "ok"]);
     assert_eq!(view(&step(&ws, "old", &["--at", "13"]))["status"], "done");
     assert!(ws.rep("workflow runs").stdout.contains("done"));
+    // What is over is not ended again.
+    let aborted = ws.rep("workflow resume old --choice abort");
+    assert_eq!(aborted.code, 1);
+    assert!(aborted.stderr.contains("the run waits for no decision"), "{aborted}");
+    assert_eq!(view(&step(&ws, "old", &[]))["status"], "done");
+    let recorded = ws.rep("workflow record old X=PASS");
+    assert!(recorded.stderr.contains("run old is of a script"), "{recorded}");
     let listed = ws.json("--json workflow list", "workflow-list.json");
     assert_eq!(listed["workflows"][0]["kind"], "script");
 }
@@ -399,7 +520,13 @@ fn a_script_that_has_changed_since_it_was_trusted_is_not_run_again() {
     assert!(!ws.path("project/mark").exists());
     // It can be looked at, and ended.
     assert_eq!(step(&ws, "old", &[]).code, 0);
-    assert_eq!(view(&ws.rep("--json workflow resume old --choice abort"))["status"], "aborted");
+    for _ in 0..2 {
+        assert_eq!(view(&ws.rep("--json workflow resume old --choice abort"))["status"], "aborted");
+    }
+    assert_eq!(ws.rep("trust old-way").code, 0);
+    assert_eq!(step(&ws, "old", &["--at", "1"]).code, 1);
+    assert_eq!(ws.rep("workflow resume old --choice continue").code, 1);
+    assert!(!ws.path("project/mark").exists(), "a run that was ended runs nothing");
 }
 
 #[test]
@@ -440,9 +567,8 @@ fn what_agents_report_does_nothing_to_a_terminal() {
 }
 
 #[test]
-fn a_start_that_fails_leaves_nothing_and_one_that_was_killed_is_in_nobodys_way() {
+fn a_start_that_fails_leaves_nothing() {
     let ws = workspace();
-    ws.write("data/workflows/.new-1-left/state.json", "half");
     let run = start(&ws, &["--id", "mine"]);
     let again = ws.rep("workflow start loop --param topic=x --id mine");
     assert_eq!(again.code, 1);
@@ -488,7 +614,7 @@ fn nothing_is_decided_for_a_run_that_was_not_named_where_there_are_several() {
     let decided = ws.rep("workflow resume --choice abort");
     assert_eq!(decided.code, 2);
     assert!(decided.stderr.contains(&first) && decided.stderr.contains(&second));
-    ws.write("data/workflows/second/state.json", "");
+    OpenJournal::new(&ws).append("second", "input", json!({}));
     let looked = ws.rep("workflow resume");
     assert!(looked.stderr.contains("run second is passed over"), "{}", looked.stderr);
 }

@@ -1,14 +1,22 @@
-//! `kill -9` in the middle of `step` and `record`: nothing that was acknowledged is lost, and nothing counts twice.
+//! `kill -9` in the middle of `step` and `record`: nothing that was acknowledged is lost, and nothing counts twice. On
+//! both stores.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use repertoire_flow::driver::WorkflowRunStore;
+use repertoire_journal::{Journal, RunId, Target};
+use repertoire_text::clock::{Clock as _, SystemClock};
+use serde_json::{Value, json};
 
+use crate::server::Server;
 use crate::workspace::Workspace;
 
-/// How often a process is killed.
-const KILLS: u32 = 500;
+/// How often a process is killed in a test, with a SQLite file.
+const KILLS: u32 = 250;
+/// The same with PostgreSQL, where a process takes longer.
+const SERVER_KILLS: u32 = 100;
 
 /// A loop that goes on as long as the test does: people allow it once more than its bound.
 const ROUND: &str = "\
@@ -37,16 +45,41 @@ struct Killing {
     seed: u64,
     /// How long a command takes that is not killed.
     life: Duration,
+    kills: u32,
     acknowledged: u32,
+    /// Reads what the killed processes have left.
+    runtime: tokio::runtime::Runtime,
+    journal: Journal,
+    _server: Option<Server>,
 }
 
 impl Killing {
-    fn new() -> Self {
-        let ws = Workspace::new();
+    fn new(server: Option<Server>) -> Self {
+        let mut ws = Workspace::new();
         ws.skill("home/.agents/skills/round", "round", "Goes round. Use when testing.");
         ws.write("home/.agents/skills/round/workflow.yaml", ROUND);
-        let (run, life) = (String::new(), Duration::ZERO);
-        let mut killing = Killing { ws, run, seed: 0x9e37_79b9, life, acknowledged: 0 };
+        let (target, kills) = match &server {
+            Some(server) => {
+                let url = server.url("postgres");
+                ws.set("REPERTOIRE_DATABASE_URL", &url);
+                (Target::Url(url), SERVER_KILLS)
+            }
+            None => (Target::File(ws.path("data/journal.sqlite")), KILLS),
+        };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let clock = Arc::new(|| SystemClock.now_ms());
+        let journal = runtime.block_on(Journal::open(&target, clock)).unwrap();
+        let mut killing = Killing {
+            ws,
+            run: String::new(),
+            seed: 0x9e37_79b9,
+            life: Duration::ZERO,
+            kills,
+            acknowledged: 0,
+            runtime,
+            journal,
+            _server: server,
+        };
         killing.start();
         killing.look();
         killing
@@ -93,16 +126,59 @@ impl Killing {
         acknowledged
     }
 
+    /// The state of the run, computed from what is in the journal.
     fn state(&self) -> Value {
-        let text = self.ws.text(&format!("data/workflows/{}/state.json", self.run));
-        serde_json::from_str::<Value>(&text).unwrap()["state"].clone()
+        let store = WorkflowRunStore::new(self.journal.clone(), self.ws.path("data/runs"));
+        json!(self.runtime.block_on(store.open_run(&self.run)).unwrap().state)
+    }
+
+    /// What the journal keeps beside the events agrees with them.
+    fn check_journal(&self) {
+        let run = RunId::known(&self.run);
+        let replayed = self.runtime.block_on(self.journal.replay_run(&run)).unwrap();
+        assert_eq!(replayed.differences, []);
+    }
+}
+
+/// A server, or none where PostgreSQL is not installed.
+fn on_server(test: fn(Killing)) {
+    if let Some(server) = Server::start(&[]) {
+        test(Killing::new(Some(server)));
     }
 }
 
 #[test]
 fn a_killed_step_counts_once_or_not_at_all() {
-    let mut killing = Killing::new();
-    for _ in 0..KILLS / 2 {
+    kill_steps(Killing::new(None));
+}
+
+#[test]
+fn a_killed_step_counts_once_or_not_at_all_with_postgres() {
+    on_server(kill_steps);
+}
+
+#[test]
+fn a_killed_record_counts_once_or_not_at_all() {
+    kill_records(Killing::new(None));
+}
+
+#[test]
+fn a_killed_record_counts_once_or_not_at_all_with_postgres() {
+    on_server(kill_records);
+}
+
+#[test]
+fn records_at_the_same_time_all_count() {
+    record_at_the_same_time(Killing::new(None));
+}
+
+#[test]
+fn records_at_the_same_time_all_count_with_postgres() {
+    on_server(record_at_the_same_time);
+}
+
+fn kill_steps(mut killing: Killing) {
+    for _ in 0..killing.kills {
         let before = killing.state();
         if before["visits"]["work"].as_u64() == Some(100) {
             killing.start();
@@ -125,13 +201,12 @@ fn a_killed_step_counts_once_or_not_at_all() {
         assert_eq!(repeated["visits"]["work"].as_u64(), Some(turn + 1));
         assert_eq!(repeated["history"].as_array().unwrap().len() as u64, turn);
     }
-    assert!(killing.acknowledged < KILLS / 2, "nothing was killed in time");
+    assert!(killing.acknowledged < killing.kills, "nothing was killed in time");
+    killing.check_journal();
 }
 
-#[test]
-fn a_killed_record_counts_once_or_not_at_all() {
-    let mut killing = Killing::new();
-    for number in 1..=KILLS as usize / 2 {
+fn kill_records(mut killing: Killing) {
+    for number in 1..=killing.kills as usize {
         let run = killing.run.clone();
         let item = format!(r#"{{"id":"I{number}","check":"c","severity":"MUST","status":"PASS"}}"#);
         let line = ["workflow", "record", &run, &item];
@@ -146,12 +221,11 @@ fn a_killed_record_counts_once_or_not_at_all() {
         assert_eq!(killing.ws.rep_with(&line).code, 0);
         assert_eq!(count(&killing.state()), number);
     }
-    assert!(killing.acknowledged < KILLS / 2, "nothing was killed in time");
+    assert!(killing.acknowledged < killing.kills, "nothing was killed in time");
+    killing.check_journal();
 }
 
-#[test]
-fn records_at_the_same_time_all_count() {
-    let killing = Killing::new();
+fn record_at_the_same_time(killing: Killing) {
     let (ws, run) = (&killing.ws, killing.run.as_str());
     std::thread::scope(|scope| {
         for worker in 0..6 {
@@ -165,4 +239,5 @@ fn records_at_the_same_time_all_count() {
         }
     });
     assert_eq!(killing.state()["reviews"]["gate"]["items"].as_array().unwrap().len(), 30);
+    killing.check_journal();
 }

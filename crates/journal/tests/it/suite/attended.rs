@@ -53,6 +53,22 @@ pub(crate) async fn of_two_who_continue_an_attended_run_one_wins(place: Place) {
     assert!(matches!(without_lease, Err(JournalError::Refused { .. })));
 }
 
+pub(crate) async fn attended_runs_count_towards_no_cap_and_have_no_lease_that_expires(
+    place: Place,
+) {
+    let journal = place.open().await;
+    let attended = journal.create_attended(workflow_run("w"), Vec::new()).await.unwrap();
+    let queued = journal.create(new_run("p")).await.unwrap();
+    assert_eq!(attended.workspace, queued.workspace);
+    let rules =
+        ClaimRules { total_max: Some(1), per_workspace_max: Some(1), ..ClaimRules::default() };
+    let claimed = journal.claim(&worker("w"), &rules).await.unwrap();
+    assert_eq!(claimed.map(|claimed| claimed.run.id), Some(queued.id));
+    assert_eq!(journal.requeue_expired().await.unwrap(), []);
+    let attended = journal.run(&attended.id).await.unwrap().unwrap();
+    assert_eq!((attended.status, attended.seq), (RunStatus::Running, 1));
+}
+
 pub(crate) async fn a_run_is_found_among_those_of_its_kind(place: Place) {
     let journal = place.open().await;
     let workflow = journal.create_attended(workflow_run("same"), Vec::new()).await.unwrap();
@@ -67,4 +83,8 @@ pub(crate) async fn a_run_is_found_among_those_of_its_kind(place: Place) {
     assert!(journal.find_run_of_kind(RunKind::Workflow, part).await.is_err());
     assert!(journal.find_run_of_kind(RunKind::Workflow, plan.id.as_str()).await.is_err());
     assert!(journal.find_run_of_kind(RunKind::Review, "last").await.is_err());
+    let start = &workflow.id.as_str()[..1];
+    let ids = journal.ids_with_prefix(RunKind::Workflow, start).await.unwrap();
+    assert_eq!(ids, [workflow.id]);
+    assert_eq!(journal.ids_with_prefix(RunKind::Review, start).await.unwrap(), []);
 }

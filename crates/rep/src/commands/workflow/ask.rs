@@ -3,7 +3,7 @@
 use repertoire_flow::engine::{EngineAction, EngineInput};
 use repertoire_flow::state::UserQuestion;
 
-use super::{StepFormatArg, now_ms, print_step, workflow_run_failure_for};
+use super::{StepFormatArg, print_step, workflow_run_failure_for};
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::TerminalUi;
@@ -38,10 +38,10 @@ pub(crate) fn run(
         })?);
     }
     let input = EngineInput::about_now(EngineAction::Ask { questions });
-    let run = ctx
-        .workflow_runs()
-        .apply_input(&args.run, &input, now_ms())
-        .map_err(|error| workflow_run_failure_for(&args.run, error))?;
+    let run = ctx.use_workflow_runs(async |runs| {
+        let run = runs.apply_input(&args.run, &input).await;
+        run.map_err(|error| workflow_run_failure_for(&args.run, error))
+    })?;
     print_step(&run, args.format.resolve(ctx, ui), ui)?;
     Ok(CliExit::Done)
 }

@@ -28,7 +28,9 @@ pub(crate) fn run(
     args: &WorkflowGateArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    let run = ctx.workflow_runs().open_run(&args.run).map_err(workflow_run_failure)?;
+    let run = ctx.use_workflow_runs(async |runs| {
+        runs.open_run(&args.run).await.map_err(workflow_run_failure)
+    })?;
     let gate = args.gate.as_deref().map(StepId::from);
     if print_gate(&run, gate.as_ref(), ui)? { Ok(CliExit::Done) } else { Ok(CliExit::No) }
 }

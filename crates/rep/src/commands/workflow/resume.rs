@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::driver::WorkflowRunListEntry;
-use repertoire_flow::state::WorkflowRunStatus;
+use repertoire_flow::driver::{AnyWorkflowRun, WorkflowRunListEntry};
 
-use super::{StepFormatArg, parse_pair, print_run_state, workflow_failure, workflow_run_failure};
+use super::{StepFormatArg, parse_pair, print_run_state, workflow_failure};
 use crate::cli::CliContext;
 use crate::failure::{CliFailure, CliResult};
 use crate::ui::TerminalUi;
@@ -45,7 +44,10 @@ pub(crate) fn run(
         let standing = match &args.choice {
             Some(word) => desk.apply_choice(&wanted, word, note, cancel).await,
             None if answers.is_empty() => desk.advance_run(&wanted, None, None, cancel).await,
-            None => desk.answer(&wanted, answers),
+            None => {
+                let answered = desk.answer(&wanted, answers).await;
+                answered.map(|run| AnyWorkflowRun::Workflow(Box::new(run)))
+            }
         };
         standing.map_err(|error| workflow_failure(ctx, &wanted, error, ui))
     })?;
@@ -62,26 +64,17 @@ fn find_latest_run(
 ) -> Result<String, CliFailure> {
     let here = ctx.project_dir(None);
     let mut open = Vec::new();
-    for listed in ctx.workflow_runs().list_runs().map_err(workflow_run_failure)? {
-        let (head, goes_on, id) = match &listed {
-            WorkflowRunListEntry::Run { head, state } => {
-                let goes_on = matches!(
-                    state.status,
-                    WorkflowRunStatus::Active | WorkflowRunStatus::Waiting(_)
-                );
-                (head, goes_on, state.run.to_string())
-            }
-            WorkflowRunListEntry::Script(run) => {
-                let goes_on = matches!(run.status(), "active" | "waiting");
-                (&run.head, goes_on, run.run.to_string())
+    for listed in ctx.list_workflow_runs()? {
+        match listed {
+            WorkflowRunListEntry::Run(row) => {
+                let goes_on = matches!(row.state, "active" | "waiting");
+                if goes_on && row.folder == here.as_str() && row.parent.is_none() {
+                    open.push(row.run);
+                }
             }
             WorkflowRunListEntry::Broken { id, error } => {
                 ui.print_note(&format!("note: run {id} is passed over: {error}"))?;
-                continue;
             }
-        };
-        if goes_on && head.folder == here && head.parent.is_none() {
-            open.push(id);
         }
     }
     match open.as_slice() {

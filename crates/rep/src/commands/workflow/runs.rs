@@ -1,6 +1,7 @@
 //! `rep workflow runs`: lists the runs of workflows, and removes some.
 
-use repertoire_flow::driver::{WorkflowRunListEntry, WorkflowRunMetadata};
+use camino::Utf8Path;
+use repertoire_flow::driver::WorkflowRunListEntry;
 
 use super::{now_ms, workflow_run_failure};
 use crate::cli::CliContext;
@@ -37,26 +38,23 @@ pub(crate) fn run(
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     if let Some(WorkflowRunsAction::Rm { runs }) = &args.action {
-        for wanted in runs {
-            let id = ctx.workflow_runs().remove_run(wanted).map_err(workflow_run_failure)?;
-            ui.print_note(&format!("removed {id}"))?;
-        }
+        ctx.use_workflow_runs(async |store| {
+            for wanted in runs {
+                let id = store.remove_run(wanted).await.map_err(workflow_run_failure)?;
+                ui.print_note(&format!("removed {id}"))?;
+            }
+            Ok(())
+        })?;
         return Ok(CliExit::Done);
     }
-    let all = ctx.workflow_runs().list_runs().map_err(workflow_run_failure)?;
+    let all = ctx.list_workflow_runs()?;
     if ui.json {
         let mut json = WorkflowRunsListJson { runs: Vec::new(), broken: Vec::new() };
-        for listed in &all {
+        for listed in all {
             match listed {
-                WorkflowRunListEntry::Run { head, state } => {
-                    json.runs.push(WorkflowRunListRow::new(head, state))
-                }
-                WorkflowRunListEntry::Script(run) => {
-                    json.runs.push(WorkflowRunListRow::of_script(run))
-                }
+                WorkflowRunListEntry::Run(row) => json.runs.push(*row),
                 WorkflowRunListEntry::Broken { id, error } => {
-                    json.broken
-                        .push(BrokenWorkflowRun { run: id.clone(), reason: error.to_string() });
+                    json.broken.push(BrokenWorkflowRun { run: id, reason: error.to_string() });
                 }
             }
         }
@@ -71,12 +69,7 @@ pub(crate) fn run(
     let shown = if args.all { all.len() } else { SHOWN_MAX };
     for listed in all.iter().take(shown) {
         match listed {
-            WorkflowRunListEntry::Run { head, state } => {
-                print_run(ctx, head, &WorkflowRunListRow::new(head, state), now_ms, ui)?
-            }
-            WorkflowRunListEntry::Script(run) => {
-                print_run(ctx, &run.head, &WorkflowRunListRow::of_script(run), now_ms, ui)?
-            }
+            WorkflowRunListEntry::Run(row) => print_run(ctx, row, now_ms, ui)?,
             WorkflowRunListEntry::Broken { id, error } => {
                 let reason = ui.paint(ui::BAD, ui::fit_columns(&error.to_string(), 200));
                 writeln!(ui.out, "{id}  {reason}")?;
@@ -92,7 +85,6 @@ pub(crate) fn run(
 
 fn print_run(
     ctx: &CliContext<'_>,
-    head: &WorkflowRunMetadata,
     row: &WorkflowRunListRow,
     now_ms: u64,
     ui: &mut TerminalUi<'_>,
@@ -104,16 +96,16 @@ fn print_run(
         _ => ui::FAINT,
     };
     let word = ui.paint(style, ui::pad_columns(row.state, 7));
-    let folder = if ctx.project_dir(None) == head.folder {
+    let folder = if ctx.project_dir(None) == row.folder {
         "here".to_owned()
     } else {
-        ctx.config.places().shorten_path(&head.folder)
+        ctx.config.places().shorten_path(Utf8Path::new(&row.folder))
     };
     let facts = format!(
         "step {}, turn {} · {} · {}",
         row.step,
         row.turn,
-        format_ago(now_ms.saturating_sub(head.updated_ms)),
+        format_ago(now_ms.saturating_sub(row.updated_ms)),
         ui::fit_columns(&folder, 30)
     );
     let facts = match &row.parent {

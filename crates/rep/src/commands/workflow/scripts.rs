@@ -4,7 +4,6 @@ use repertoire_flow::driver::{ScriptError, ScriptRun};
 
 use super::record::program_failure;
 use super::workflow_run_failure;
-use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::{self, TerminalUi};
 
@@ -12,16 +11,11 @@ use crate::ui::{self, TerminalUi};
 const SAID_LINES_MAX: usize = 5;
 
 /// Prints the status of a script's run.
-pub(super) fn print_status(
-    ctx: &CliContext<'_>,
-    wanted: &str,
-    ui: &mut TerminalUi<'_>,
-) -> CliResult {
-    let run = ctx.workflow_runs().open_script(wanted).map_err(workflow_run_failure)?;
+pub(super) fn print_status(run: &ScriptRun, ui: &mut TerminalUi<'_>) -> CliResult {
     let view = run.view();
     if ui.json {
         ui.print_json(&view)?;
-        return Ok(exit_of(&run));
+        return Ok(exit_of(run));
     }
     writeln!(ui.out, "{}  {}", ui.paint(ui::STRONG, &run.run), ui.paint(ui::FAINT, &run.workflow))?;
     writeln!(
@@ -33,7 +27,7 @@ pub(super) fn print_status(
         ui::fit_columns(&view.title, 80),
         view.turn
     )?;
-    Ok(exit_of(&run))
+    Ok(exit_of(run))
 }
 
 pub(super) fn exit_of(run: &ScriptRun) -> CliExit {

@@ -1,6 +1,6 @@
 //! `rep workflow status`: shows the current step of a run, and its history.
 
-use repertoire_flow::driver::StoredWorkflowRun;
+use repertoire_flow::driver::{AnyWorkflowRun, StoredWorkflowRun};
 use repertoire_flow::state::{GateReview, ItemStatus, WorkflowRunStatus};
 use repertoire_text::terminal::printable_line;
 
@@ -25,10 +25,13 @@ pub(crate) fn run(
     args: &WorkflowStatusArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    if ctx.workflow_runs().is_script(&args.run).map_err(workflow_run_failure)? {
-        return scripts::print_status(ctx, &args.run, ui);
-    }
-    let mut run = ctx.workflow_runs().open_run(&args.run).map_err(workflow_run_failure)?;
+    let run = ctx.use_workflow_runs(async |runs| {
+        runs.open_any(&args.run).await.map_err(workflow_run_failure)
+    })?;
+    let mut run = match run {
+        AnyWorkflowRun::Script(run) => return scripts::print_status(&run, ui),
+        AnyWorkflowRun::Workflow(run) => run,
+    };
     if !args.findings {
         // Hide earlier findings by default, so that they don't bias a reviewer who reads this.
         for review in run.state.reviews.values_mut() {

@@ -4,27 +4,29 @@ use std::collections::BTreeMap;
 
 use http::{Method, StatusCode};
 use repertoire_flow::StepView;
+use repertoire_flow::driver::events::offered_choices;
 use repertoire_flow::driver::json_output::{
     GateJson, StatusJson, WorkflowRunListRow, default_gate,
 };
-use repertoire_flow::driver::operations::{AnyWorkflowRun, WorkflowOperationError};
+use repertoire_flow::driver::operations::WorkflowOperationError;
 use repertoire_flow::driver::{
-    ScriptRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry,
+    AnyWorkflowRun, ScriptRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry,
 };
-use repertoire_flow::engine::{PersonChoice, compute_verdict};
+use repertoire_flow::engine::compute_verdict;
 use repertoire_flow::state::{GateReview, WaitReason, WorkflowRunStatus};
 use repertoire_flow::step::{StepAddressing, build_view};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
+use super::runs::journal_problem;
+use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing};
 use crate::http::problem::HttpProblem;
 use crate::serve_state::ServeState;
 
 const TAG: &str = "workflows";
 
-/// An entry of the list of runs; the run's folder may be unreadable.
+/// An entry of the list of runs; the run may be unreadable.
 #[derive(Debug, Serialize, JsonSchema)]
 struct WorkflowRunRow {
     /// The run.
@@ -57,7 +59,7 @@ enum WorkflowRunStateFilter {
     Done,
     /// Ended by a person.
     Aborted,
-    /// The run's folder cannot be read.
+    /// The run cannot be read.
     Broken,
 }
 
@@ -144,32 +146,25 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 async fn list_workflow_runs(
     call: ApiCall<Nothing, WorkflowRunFilter>,
 ) -> ApiResult<ListPage<WorkflowRunRow>> {
-    run_blocking(move || {
-        let project = call.house.project().to_string();
-        let wants = |row: &WorkflowRunRow| {
-            call.query.state.is_none_or(|state| row.row.state == state.as_str())
-                && call.query.workflow.as_ref().is_none_or(|name| row.row.workflow == *name)
-                && (!call.query.here.unwrap_or(false) || row.row.folder == project)
-        };
-        let all = call.house.workflow_runs().list_runs().map_err(run_problem)?;
-        let rows: Vec<WorkflowRunRow> =
-            all.iter().map(workflow_run_row).filter(|row| wants(row)).collect();
-        call.paging.cut_page(rows.into_iter())
-    })
-    .await
+    let project = call.house.project().to_string();
+    let wants = |row: &WorkflowRunRow| {
+        call.query.state.is_none_or(|state| row.row.state == state.as_str())
+            && call.query.workflow.as_ref().is_none_or(|name| row.row.workflow == *name)
+            && (!call.query.here.unwrap_or(false) || row.row.folder == project)
+    };
+    let runs = call.house.workflow_runs().await.map_err(run_problem)?;
+    let all = runs.list_runs().await.map_err(run_problem)?;
+    let rows: Vec<WorkflowRunRow> =
+        all.into_iter().map(workflow_run_row).filter(|row| wants(row)).collect();
+    call.paging.cut_page(rows.into_iter())
 }
 
-fn workflow_run_row(listed: &WorkflowRunListEntry) -> WorkflowRunRow {
+fn workflow_run_row(listed: WorkflowRunListEntry) -> WorkflowRunRow {
     match listed {
-        WorkflowRunListEntry::Run { head, state } => {
-            WorkflowRunRow { row: WorkflowRunListRow::new(head, state), broken: None }
-        }
-        WorkflowRunListEntry::Script(run) => {
-            WorkflowRunRow { row: WorkflowRunListRow::of_script(run), broken: None }
-        }
+        WorkflowRunListEntry::Run(row) => WorkflowRunRow { row: *row, broken: None },
         WorkflowRunListEntry::Broken { id, error } => {
             let row = WorkflowRunListRow {
-                run: id.clone(),
+                run: id,
                 workflow: String::new(),
                 state: "broken",
                 step: String::new(),
@@ -186,61 +181,54 @@ fn workflow_run_row(listed: &WorkflowRunListEntry) -> WorkflowRunRow {
 }
 
 async fn show_workflow_run(call: ApiCall<WorkflowRunPath>) -> ApiResult<WorkflowRunJson> {
-    run_blocking(move || load_run(&call.house, &call.path.id)).await
+    load_run(&call.house, &call.path.id).await
 }
 
 async fn decide_workflow_run(
     call: ApiCall<WorkflowRunPath, Nothing, ChoiceRequest>,
 ) -> ApiResult<WorkflowRunJson> {
     let ChoiceRequest { choice, note } = call.body;
-    let id = resolve_run(&call.house, &call.path.id)?;
+    let id = resolve_run(&call.house, &call.path.id).await?;
     let cancel = CancellationToken::new();
     let note = note.unwrap_or_default();
     // Spawn a task, so that a client that disconnects does not abort a script half way.
     let house = call.house.clone();
     let run = id.clone();
     let decided = tokio::spawn(async move {
-        house
-            .workflow_desk()
-            .apply_choice(&run, &choice, &note, &cancel)
-            .await
-            .map_err(decision_problem)
+        let desk = house.workflow_desk().await.map_err(run_problem)?;
+        desk.apply_choice(&run, &choice, &note, &cancel).await.map_err(decision_problem)
     });
     let decided = decided.await.map_err(|error| {
         HttpProblem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("it was not decided: {error}"))
     });
     decided??;
-    run_blocking(move || load_run(&call.house, &id)).await
+    load_run(&call.house, &id).await
 }
 
 async fn answer_questions(
     call: ApiCall<WorkflowRunPath, Nothing, AnswersRequest>,
 ) -> ApiResult<WorkflowRunJson> {
-    run_blocking(move || {
-        let id = resolve_run(&call.house, &call.path.id)?;
-        if call.house.workflow_runs().is_script(&id).map_err(run_problem)? {
+    let desk = call.house.workflow_desk().await.map_err(run_problem)?;
+    match desk.answer(&call.path.id, call.body.answers).await {
+        Ok(run) => Ok(workflow_run_json(&run)),
+        Err(WorkflowOperationError::Run(WorkflowRunError::OfScript { .. })) => {
             let detail = "a script asks no questions that can be answered here";
-            return Err(HttpProblem::new(StatusCode::CONFLICT, detail));
+            Err(HttpProblem::new(StatusCode::CONFLICT, detail))
         }
-        let answered = call.house.workflow_desk().answer(&id, call.body.answers);
-        match answered.map_err(decision_problem)? {
-            AnyWorkflowRun::Workflow(run) => Ok(workflow_run_json(&run)),
-            AnyWorkflowRun::Script(run) => Ok(script_run_json(&run)),
-        }
-    })
-    .await
+        Err(error) => Err(decision_problem(error)),
+    }
 }
 
-fn resolve_run(house: &ServeState, wanted: &str) -> ApiResult<String> {
-    house.workflow_runs().resolve_id(wanted).map_err(run_problem)
+async fn resolve_run(house: &ServeState, wanted: &str) -> ApiResult<String> {
+    let runs = house.workflow_runs().await.map_err(run_problem)?;
+    runs.resolve_id(wanted).await.map_err(run_problem)
 }
 
-fn load_run(house: &ServeState, wanted: &str) -> ApiResult<WorkflowRunJson> {
-    let runs = house.workflow_runs();
-    if runs.is_script(wanted).map_err(run_problem)? {
-        Ok(script_run_json(&runs.open_script(wanted).map_err(run_problem)?))
-    } else {
-        Ok(workflow_run_json(&runs.open_run(wanted).map_err(run_problem)?))
+async fn load_run(house: &ServeState, wanted: &str) -> ApiResult<WorkflowRunJson> {
+    let runs = house.workflow_runs().await.map_err(run_problem)?;
+    match runs.open_any(wanted).await.map_err(run_problem)? {
+        AnyWorkflowRun::Workflow(run) => Ok(workflow_run_json(&run)),
+        AnyWorkflowRun::Script(run) => Ok(script_run_json(&run)),
     }
 }
 
@@ -251,18 +239,14 @@ fn workflow_run_json(run: &StoredWorkflowRun) -> WorkflowRunJson {
         GateJson::new(run, &step.id, gate, review, &compute_verdict(gate, review))
     });
     let choices = match &run.state.status {
-        // Questions have to be answered; no choice is offered.
-        WorkflowRunStatus::Waiting(WaitReason::Questions { .. }) => Vec::new(),
-        WorkflowRunStatus::Waiting(waiting) => {
-            PersonChoice::possible_choices(&run.workflow, waiting)
-        }
+        WorkflowRunStatus::Waiting(waiting) => offered_choices(&run.workflow, waiting),
         _ => Vec::new(),
     };
     WorkflowRunJson {
         status: StatusJson::from_run(run),
         view: build_view(&run.workflow, &run.state, &StepAddressing::Run).ok(),
         gate,
-        choices: choices.iter().map(ToString::to_string).collect(),
+        choices,
     }
 }
 
@@ -293,6 +277,10 @@ fn script_run_json(run: &ScriptRun) -> WorkflowRunJson {
 
 /// Maps an error of the run store to a problem.
 pub(super) fn run_problem(error: WorkflowRunError) -> HttpProblem {
+    let error = match error {
+        WorkflowRunError::Journal(error) => return journal_problem(error),
+        error => error,
+    };
     let status = match &error {
         WorkflowRunError::NotFound { .. } => StatusCode::NOT_FOUND,
         WorkflowRunError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,

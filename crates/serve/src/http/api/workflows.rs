@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::skills::skill_not_found;
+use super::workflow_runs::run_problem;
 use super::{ApiBuilder, ApiCall, ApiResult, ListPage, Nothing, run_blocking};
 use crate::http::openapi::ResponseShape;
 use crate::http::problem::HttpProblem;
@@ -97,12 +98,17 @@ async fn show_workflow(call: ApiCall<WorkflowNamePath>) -> ApiResult<WorkflowWit
 }
 
 async fn show_diagram(call: ApiCall<WorkflowNamePath, DiagramQuery>) -> ApiResult<Response> {
+    // A run continues with the workflow it was started with, even if the file has changed.
+    let run = match &call.query.run {
+        Some(wanted) => {
+            let runs = call.house.workflow_runs().await.map_err(run_problem)?;
+            Some(runs.open_run(wanted).await.map_err(run_problem)?)
+        }
+        None => None,
+    };
     run_blocking(move || {
-        // A run continues with the workflow it was started with, even if the file has changed.
-        let drawn = match &call.query.run {
+        let drawn = match &run {
             Some(run) => {
-                let run = call.house.workflow_runs().open_run(run);
-                let run = run.map_err(super::workflow_runs::run_problem)?;
                 let (of, asked) = (&run.state.workflow, &call.path.name);
                 if of != asked {
                     let detail =

@@ -1,7 +1,7 @@
 //! Code shared by the workflow tools: returns the current step of a run.
 
-use repertoire_flow::driver::operations::{AnyWorkflowRun, WorkflowOperationError};
-use repertoire_flow::driver::{ProgramError, ScriptError, WorkflowRunError};
+use repertoire_flow::driver::operations::WorkflowOperationError;
+use repertoire_flow::driver::{AnyWorkflowRun, ProgramError, ScriptError, WorkflowRunError};
 use repertoire_flow::render;
 use repertoire_flow::step::StepView;
 use schemars::JsonSchema;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use repertoire_flow::driver::operations::{AnyWorkflowRun, CheckToRecord, GateReviewRecord};
+use repertoire_flow::driver::AnyWorkflowRun;
+use repertoire_flow::driver::operations::{CheckToRecord, GateReviewRecord};
 use repertoire_flow::engine::ItemRecord;
 use repertoire_flow::items;
 use repertoire_flow::workflow::StepId;
@@ -83,8 +84,8 @@ impl ServedTool for WorkflowRecord {
             items: parse_items(&asked.items)?,
             checks: parse_checks(&asked.checks)?,
         };
-        let run =
-            state.house.workflow_desk().record_review(&asked.run, record, &cancel, |_, _| {}).await;
+        let desk = state.house.workflow_desk().await.map_err(|error| desk_error(error.into()))?;
+        let run = desk.record_review(&asked.run, record, &cancel, |_, _| {}).await;
         render_step(&AnyWorkflowRun::Workflow(Box::new(run.map_err(desk_error)?)), None)
     }
 }

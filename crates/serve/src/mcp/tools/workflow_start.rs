@@ -48,8 +48,8 @@ impl ServedTool for WorkflowStart {
     ) -> Result<ServedToolReply<WorkflowPosition>, ServedToolError> {
         let WorkflowStartArguments { workflow, parameters, run: id, parent } = asked;
         let start = WorkflowStartRequest { workflow, parameters, id, parent };
-        let started =
-            state.house.workflow_desk().start(start, &cancel).await.map_err(desk_error)?;
+        let desk = state.house.workflow_desk().await.map_err(|error| desk_error(error.into()))?;
+        let started = desk.start(start, &cancel).await.map_err(desk_error)?;
         let note = started.withheld.map(|withheld| {
             format!(
                 "Nobody has trusted the skill `{}`: commands that it declares are not run before a person says \

@@ -62,12 +62,8 @@ impl ServedTool for WorkflowStep {
     ) -> Result<ServedToolReply<WorkflowPosition>, ServedToolError> {
         let (run, at) = (asked.run.clone(), asked.at);
         let said = build_report(asked)?;
-        let standing = state
-            .house
-            .workflow_desk()
-            .advance_run(&run, at, said, &cancel)
-            .await
-            .map_err(desk_error)?;
+        let desk = state.house.workflow_desk().await.map_err(|error| desk_error(error.into()))?;
+        let standing = desk.advance_run(&run, at, said, &cancel).await.map_err(desk_error)?;
         render_step(&standing, None)
     }
 }

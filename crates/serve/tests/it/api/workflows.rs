@@ -36,7 +36,8 @@ fn field() -> Field {
 
 /// A run that has come to its gate, with one item that failed.
 async fn at_the_gate(served: &Served) -> String {
-    let (desk, cancel) = (served.house.workflow_desk(), CancellationToken::new());
+    let desk = served.house.workflow_desk().await.unwrap();
+    let cancel = CancellationToken::new();
     let start = WorkflowStartRequest {
         workflow: "writing".into(),
         parameters: BTreeMap::from([("subject".into(), "cheese".into())]),
@@ -105,7 +106,8 @@ async fn a_person_decides_and_what_makes_no_sense_is_refused() {
     let choice = format!("/api/v1/workflow-runs/{id}/choice");
     let early = served.post(&choice, &json!({ "choice": "continue" })).await;
     early.refused(409);
-    let (desk, cancel) = (served.house.workflow_desk(), CancellationToken::new());
+    let desk = served.house.workflow_desk().await.unwrap();
+    let cancel = CancellationToken::new();
     // Past the review the gate decides, and it may fail only once.
     for turn in 2..=3 {
         let said = Some(StepResultReport::Done(StepReport::default()));
