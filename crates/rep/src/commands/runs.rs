@@ -11,6 +11,7 @@ pub(crate) mod diff;
 pub(crate) mod list;
 pub(crate) mod merge;
 mod prune;
+mod remove;
 pub(crate) mod show;
 mod started_settings;
 mod suggestions;
@@ -54,7 +55,9 @@ enum RunsAction {
     Diff(diff::RunsDiffArgs),
     /// Merge the changes of a run
     Merge(merge::RunsMergeArgs),
-    /// Remove worktrees whose work is merged
+    /// Remove runs, with their events and files
+    Rm(remove::RunsRemoveArgs),
+    /// Remove worktrees whose work is merged, and old runs
     Prune(prune::RunsPruneArgs),
 }
 
@@ -70,6 +73,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsArgs, ui: &mut TerminalUi<'_>
         Some(RunsAction::Steer(args)) => control::steer_run(ctx, args, ui),
         Some(RunsAction::Diff(args)) => diff::run(ctx, args, ui),
         Some(RunsAction::Merge(args)) => merge::run(ctx, args, ui),
+        Some(RunsAction::Rm(args)) => remove::run(ctx, args, ui),
         Some(RunsAction::Prune(args)) => prune::run(ctx, args, ui),
     }
 }
