@@ -282,14 +282,20 @@ impl RunJson {
     }
 }
 
-/// Returns true if the process that carried out an attended run is gone. `runs` is the folder of all
-/// runs. Only the machine that has the folder of the run can tell.
+/// Returns true if the process that carried out a run is gone. `runs` is the folder of all runs. Only
+/// the machine that has the folder of the run can tell.
 pub fn is_interrupted(run: &Run, runs: &Utf8Path) -> bool {
     let folder = RunFolder::new(runs, &run.id);
-    run.attended
+    belongs_to_process(run)
         && run.status == RunStatus::Running
         && folder.path().exists()
         && !folder.is_locked()
+}
+
+/// Returns true for a run that one process carries out from its start to its end. A workflow is not
+/// such a run: between two steps no process works on it.
+fn belongs_to_process(run: &Run) -> bool {
+    run.attended && RunKind::parse(&run.kind) != Some(RunKind::Workflow)
 }
 
 /// Returns true for runs that work through a plan.

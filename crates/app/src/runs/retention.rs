@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::is_interrupted;
+use super::{belongs_to_process, is_interrupted};
 use crate::context::AppContext;
 use crate::limits::RETENTION_INTERVAL;
 
@@ -100,7 +100,7 @@ pub async fn remove_run(
     run: &Run,
 ) -> Result<(), RunRemovalError> {
     let folder = RunFolder::new(runs, &run.id);
-    if run.attended && run.status == RunStatus::Running && !folder.path().exists() {
+    if belongs_to_process(run) && run.status == RunStatus::Running && !folder.path().exists() {
         return Err(RunRemovalError::Elsewhere);
     }
     force_remove_run(journal, runs, run).await
