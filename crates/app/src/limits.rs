@@ -28,3 +28,6 @@ pub const CLAIM_POLL: Duration = Duration::from_secs(2);
 
 /// Pause of a worker after it could not reach the journal.
 pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);
+
+/// Time between two removals of runs that are older than `runs.keep_days`.
+pub const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::System;
 use repertoire_agent::permission::PermissionMode;
+use repertoire_journal::Target;
 use repertoire_model::ModelName;
 use repertoire_review::baseline::ReviewBaseline;
 use repertoire_review::content;
@@ -39,13 +40,6 @@ use skills::{category_of, describe_unusable_patterns};
 const LINEUP_BYTES_MAX: u64 = 1024 * 1024;
 /// The folder of the user's own line-ups of reviewers, inside the configuration folder.
 const LINEUP_DIR: &str = "review";
-
-/// A review that is ready to start.
-pub struct PreparedReview {
-    pub plan: ReviewPlan,
-    /// The earlier review that an incremental review continues.
-    pub before: Option<incremental::IncrementalBase>,
-}
 
 /// Options of a review, which take precedence over the configuration.
 #[derive(Clone, Debug, Default)]
@@ -101,9 +95,21 @@ pub struct ReviewRunOptions {
 }
 
 impl AppContext<'_> {
-    /// Returns the store of a workspace's reviews.
-    pub fn review_store(&self, workspace: &Utf8Path) -> ReviewStore {
-        ReviewStore::new(&self.env.data_dir().join("reviews"), workspace)
+    /// Opens the stored reviews of a workspace, and creates the journal if there is none.
+    pub async fn review_store(&self, workspace: &Utf8Path) -> Result<ReviewStore, AppError> {
+        let journal = self.journal(None).await?;
+        Ok(ReviewStore::new(journal, &self.run_places().runs, workspace))
+    }
+
+    /// Opens the stored reviews of a workspace; `None` if there is no journal yet.
+    pub async fn existing_reviews(
+        &self,
+        workspace: &Utf8Path,
+    ) -> Result<Option<ReviewStore>, AppError> {
+        match self.journal_target(None) {
+            Target::File(path) if !path.exists() => Ok(None),
+            _ => self.review_store(workspace).await.map(Some),
+        }
     }
 
     /// Returns the configuration from before the change, if the change touches it: a change must
@@ -129,14 +135,15 @@ impl AppContext<'_> {
         Ok(Some(self.config.as_of(self.env, &CommittedFiles { revision, texts })?))
     }
 
-    /// Assembles everything that a review needs.
+    /// Assembles everything that a review needs. [`incremental::continue_earlier`] then leaves out what an earlier
+    /// review has seen.
     pub fn review_plan(
         &self,
         options: &ReviewRunOptions,
         catalog: &Catalog,
         workspace: &Utf8Path,
         mut gathered: ReviewInputs,
-    ) -> Result<PreparedReview, AppError> {
+    ) -> Result<ReviewPlan, AppError> {
         let subject = if options.docs { ReviewSubject::Docs } else { ReviewSubject::Code };
         let config = &self.config;
         let mut warnings = Vec::new();
@@ -189,7 +196,7 @@ impl AppContext<'_> {
             }
         }
         let configured = config.get_text("review.min_severity").and_then(ReviewSeverity::from_word);
-        let mut plan = ReviewPlan {
+        Ok(ReviewPlan {
             depth,
             gathered,
             skills,
@@ -203,16 +210,7 @@ impl AppContext<'_> {
             patterns,
             lineup,
             warnings,
-        };
-        let before = if options.incremental {
-            incremental::find_earlier(&self.review_store(workspace), &plan)
-        } else {
-            None
-        };
-        if let Some(before) = &before {
-            incremental::skip_seen_files(&mut plan, before);
-        }
-        Ok(PreparedReview { plan, before })
+        })
     }
 
     fn at_once(&self, options: &ReviewRunOptions) -> usize {

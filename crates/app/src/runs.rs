@@ -2,10 +2,13 @@
 
 mod diff;
 mod merge;
+mod older_stores;
+mod retention;
 
 use camino::Utf8Path;
 use repertoire_journal::{
-    Event, Filter, Journal, JournalError, JournalPage, Payload, Run, RunId, RunStatus, Step,
+    Event, Filter, Journal, JournalError, JournalPage, Payload, Run, RunFolder, RunId, RunKind,
+    RunStatus, Step,
 };
 use repertoire_plan::document::TaskMark;
 use repertoire_text::fs;
@@ -17,6 +20,11 @@ use repertoire_plan::state::{TaskState, mark_word};
 
 pub use diff::{RunChangedFile, RunDiffError, RunDiffJson, run_diff};
 pub use merge::{MergeError, RunDelivery, merge_run};
+pub use older_stores::{describe_older_stores, find_older_stores};
+pub use retention::{
+    RemovalMode, RunEnd, RunRemovalError, RunRemovalReport, RunSelection, apply_retention,
+    force_remove_run, remove_old_runs, remove_run,
+};
 
 /// Maximum number of events read to count the tasks of a list. Runs beyond that have no count.
 const EVENTS_READ_MAX: u64 = 100_000;
@@ -32,10 +40,12 @@ pub struct RunListRow {
     pub short: String,
     /// The name of the run.
     pub name: String,
-    /// The driver of the run.
+    /// The kind of the run: `conversation`, `workflow`, `review`, `plan` or `task`.
     pub kind: String,
     /// The status of the run.
     pub status: RunStatus,
+    /// True if the process that carried out the run is gone, and nothing continues it by itself.
+    pub interrupted: bool,
     /// The reason for the status, if it is not obvious.
     pub reason: Option<String>,
     /// The workspace of the run.
@@ -86,13 +96,15 @@ impl TasksDone {
 }
 
 impl RunListRow {
-    pub fn new(run: &Run, tasks: Option<TasksDone>) -> Self {
+    /// The row of a run. `runs` is the folder of all runs.
+    pub fn new(run: &Run, runs: &Utf8Path, tasks: Option<TasksDone>) -> Self {
         RunListRow {
             id: run.id.clone(),
             short: run.id.short().to_owned(),
             name: run.name.clone(),
             kind: run.kind.clone(),
             status: run.status,
+            interrupted: is_interrupted(run, runs),
             reason: run.reason.clone(),
             workspace: run.workspace.clone(),
             steps: run.steps,
@@ -115,6 +127,8 @@ impl RunListRow {
 pub struct RunJson {
     /// The run.
     pub run: Run,
+    /// True if the process that carried out the run is gone, and nothing continues it by itself.
+    pub interrupted: bool,
     /// The tasks, in the order of the plan.
     pub tasks: Vec<RunTask>,
     /// The number of completed tasks.
@@ -217,8 +231,9 @@ pub struct RunCommand {
 impl RunJson {
     /// A run after these events. Parts that are not in them, such as its files, are left empty.
     pub fn of_events(run: Run, steps: Vec<Step>, events: &[Event]) -> Self {
-        let state = PlanState::replay(events);
+        let state = if has_plan(&run) { PlanState::replay(events) } else { PlanState::default() };
         RunJson {
+            interrupted: false,
             tasks: RunTask::from_state(&state),
             done: TasksDone::from_state(&state),
             fallback: state.fallback,
@@ -234,7 +249,7 @@ impl RunJson {
         }
     }
 
-    /// Collects everything about a run. `left_behind` is the folder with its files.
+    /// Collects everything about a run. `runs` is the folder of all runs.
     ///
     /// # Errors
     ///
@@ -242,14 +257,50 @@ impl RunJson {
     pub async fn gather(
         journal: &Journal,
         run: Run,
-        left_behind: &Utf8Path,
+        runs: &Utf8Path,
     ) -> Result<Self, JournalError> {
+        Ok(RunJson::gather_with_events(journal, run, runs).await?.0)
+    }
+
+    /// Like [`RunJson::gather`], with the events of the run.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunJson::gather`].
+    pub async fn gather_with_events(
+        journal: &Journal,
+        run: Run,
+        runs: &Utf8Path,
+    ) -> Result<(Self, Vec<Event>), JournalError> {
         let events = events_of(journal, &run.id).await?;
         let steps = journal.steps(&run.id).await?;
         let lease_until_ms = journal.lease_until(&run.id).await?;
-        let files = files_of(left_behind);
-        Ok(RunJson { lease_until_ms, files, ..RunJson::of_events(run, steps, &events) })
+        let files = files_of(&runs.join(run.id.as_str()));
+        let interrupted = is_interrupted(&run, runs);
+        let known = RunJson::of_events(run, steps, &events);
+        Ok((RunJson { interrupted, lease_until_ms, files, ..known }, events))
     }
+}
+
+/// Returns true if the process that carried out a run is gone. `runs` is the folder of all runs. Only
+/// the machine that has the folder of the run can tell.
+pub fn is_interrupted(run: &Run, runs: &Utf8Path) -> bool {
+    let folder = RunFolder::new(runs, &run.id);
+    belongs_to_process(run)
+        && run.status == RunStatus::Running
+        && folder.path().exists()
+        && !folder.is_locked()
+}
+
+/// Returns true for a run that one process carries out from its start to its end. A workflow is not
+/// such a run: between two steps no process works on it.
+fn belongs_to_process(run: &Run) -> bool {
+    run.attended && RunKind::parse(&run.kind) != Some(RunKind::Workflow)
+}
+
+/// Returns true for runs that work through a plan.
+fn has_plan(run: &Run) -> bool {
+    matches!(RunKind::parse(&run.kind), Some(RunKind::Plan | RunKind::Task))
 }
 
 /// Reads all events of a run.
@@ -269,27 +320,30 @@ pub async fn events_of(journal: &Journal, run: &RunId) -> Result<Vec<Event>, Jou
     }
 }
 
-/// Rows of runs, newest first. `events_read` is the number of events read for previous rows; tasks
-/// are no longer counted beyond a limit.
+/// Rows of runs, newest first. `runs` is the folder of all runs. `events_read` is the number of events
+/// read for previous rows; tasks are no longer counted beyond a limit.
 ///
 /// # Errors
 ///
 /// Fails if the journal cannot be used.
 pub async fn rows(
     journal: &Journal,
+    runs: &Utf8Path,
     filter: &Filter,
     events_read: &mut u64,
 ) -> Result<JournalPage<RunListRow>, JournalError> {
     let page = journal.runs(filter).await?;
     let mut items = Vec::new();
     for run in &page.items {
-        *events_read += run.seq;
-        let tasks = if *events_read <= EVENTS_READ_MAX {
-            TasksDone::from_state(&PlanState::replay(&events_of(journal, &run.id).await?))
-        } else {
-            None
-        };
-        items.push(RunListRow::new(run, tasks));
+        let mut tasks = None;
+        if has_plan(run) {
+            *events_read += run.seq;
+            if *events_read <= EVENTS_READ_MAX {
+                let events = events_of(journal, &run.id).await?;
+                tasks = TasksDone::from_state(&PlanState::replay(&events));
+            }
+        }
+        items.push(RunListRow::new(run, runs, tasks));
     }
     Ok(JournalPage { items, next: page.next })
 }
@@ -329,6 +383,8 @@ fn delivery_of(event: &Event) -> Option<DeliveredJson> {
 fn files_of(folder: &Utf8Path) -> Vec<RunFile> {
     let Ok(entries) = fs::list_entries(folder) else { return Vec::new() };
     let names = entries.take(FILES_MAX).filter_map(|entry| entry.ok()?.name.into_string().ok());
+    // The lock is nothing to open.
+    let names = names.filter(|name| name != "lock");
     let mut files: Vec<RunFile> = names.filter_map(|name| run_file(folder, &name)).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files

@@ -5,11 +5,15 @@ use repertoire::runs::short_oid;
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Limits, Run, RunStatus};
 use repertoire_journal::{Event, FixOutcome, Journal, Payload, RunId};
+use serde_json::Value;
 
 use crate::failure::CliFailure;
 use crate::ui::{self, TerminalUi};
 
 mod clock;
+
+/// Maximum width of a field in the description of a kind's event.
+const KIND_FIELD_COLUMNS_MAX: usize = 80;
 
 pub(crate) use clock::{LocalClock, short_time};
 
@@ -93,7 +97,8 @@ fn describe_for_watcher(event: &Event, ui: &TerminalUi<'_>) -> Option<String> {
     Some(if style == Style::new() { line } else { ui.paint_err(style, line) })
 }
 
-/// Describes an event in one line. Nothing is truncated; unprintable characters are escaped.
+/// Describes an event in one line. Unprintable characters are escaped. Nothing is truncated but the
+/// fields of a kind's own event.
 pub(crate) fn describe_event(payload: &Payload) -> String {
     let text = match payload {
         Payload::RunCreated { kind, name, workspace, priority, limits, .. } => {
@@ -236,7 +241,7 @@ fn describe_other_event(payload: &Payload) -> String {
             let (kind, told) = (fix.remedy.kind(), fix_word(*outcome));
             append_reason(&format!("a {kind} for {signature} {told}"), Some(reason), usize::MAX)
         }
-        Payload::KindEvent { name, .. } => name.clone(),
+        Payload::KindEvent { name, data } => describe_kind_event(name, data),
         Payload::Note { name, data } if data.is_null() => name.clone(),
         Payload::Note { name, data } if name == "hooks_left_out" => {
             format!("the engine's own commits run no hooks; left out: {}", join_list(data, "hooks"))
@@ -257,6 +262,29 @@ fn describe_other_event(payload: &Payload) -> String {
     }
 }
 
+/// Describes an event of a run's kind: its name and its short fields. Long and nested fields are only
+/// counted, because such an event may have megabytes.
+fn describe_kind_event(name: &str, data: &Value) -> String {
+    let name = name.replace('_', " ");
+    let fields = data.as_object().into_iter().flatten();
+    let fields: Vec<String> =
+        fields.filter_map(|(key, value)| describe_field(key, value)).collect();
+    if fields.is_empty() { name } else { format!("{name}: {}", fields.join(", ")) }
+}
+
+fn describe_field(key: &str, value: &Value) -> Option<String> {
+    let key = key.replace('_', " ");
+    match value {
+        Value::Null => None,
+        Value::String(text) => {
+            Some(format!("{key} {}", ui::fit_columns(text.trim(), KIND_FIELD_COLUMNS_MAX)))
+        }
+        Value::Bool(_) | Value::Number(_) => Some(format!("{key} {value}")),
+        Value::Array(items) => Some(format!("{key} ({})", items.len())),
+        Value::Object(fields) => Some(format!("{key} {{{}}}", fields.len())),
+    }
+}
+
 fn fix_word(outcome: FixOutcome) -> &'static str {
     match outcome {
         FixOutcome::Worked => "worked",
@@ -266,7 +294,7 @@ fn fix_word(outcome: FixOutcome) -> &'static str {
 }
 
 /// Joins a list in the data of a note.
-fn join_list(data: &serde_json::Value, name: &str) -> String {
+fn join_list(data: &Value, name: &str) -> String {
     let items = data.get(name).and_then(|list| list.as_array()).into_iter().flatten();
     items.filter_map(|item| item.as_str()).collect::<Vec<_>>().join(", ")
 }
@@ -312,7 +340,8 @@ pub(crate) fn event_style(payload: &Payload) -> Style {
         | Payload::SkillsSelected { .. }
         | Payload::PlanRead { .. }
         | Payload::TaskMarked { .. }
-        | Payload::Learned { .. } => Style::new(),
+        | Payload::Learned { .. }
+        | Payload::KindEvent { .. } => Style::new(),
     }
 }
 
@@ -334,7 +363,35 @@ pub(crate) fn outcome_style(outcome: StepOutcome) -> Style {
     }
 }
 
-pub(crate) fn status_style(status: RunStatus) -> Style {
+/// The status of a run as people see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunStatusWord {
+    Stored(RunStatus),
+    /// The process that carried out the run is gone.
+    Interrupted,
+}
+
+impl RunStatusWord {
+    pub(crate) fn new(status: RunStatus, interrupted: bool) -> Self {
+        if interrupted { RunStatusWord::Interrupted } else { RunStatusWord::Stored(status) }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            RunStatusWord::Stored(status) => status.as_str(),
+            RunStatusWord::Interrupted => "interrupted",
+        }
+    }
+
+    pub(crate) fn style(self) -> Style {
+        match self {
+            RunStatusWord::Stored(status) => status_style(status),
+            RunStatusWord::Interrupted => ui::WARN,
+        }
+    }
+}
+
+fn status_style(status: RunStatus) -> Style {
     match status {
         RunStatus::Completed => ui::GOOD,
         RunStatus::Failed => ui::BAD,
@@ -437,6 +494,11 @@ mod tests {
             "no skill was chosen: bad",
         );
         check(json!({ "type": "NOTE", "name": "unknown:MOON", "data": null }), "unknown:MOON");
+        check(
+            json!({ "type": "KIND_EVENT", "name": "agent_asked", "data": { "agent": "x".repeat(90),
+                "calls": 2, "files": ["a", "b"], "none": null, "spent": { "tokens": 1 } } }),
+            &format!("agent asked: agent {}…, calls 2, files (2), spent {{1}}", "x".repeat(79)),
+        );
     }
 
     #[test]

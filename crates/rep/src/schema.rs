@@ -541,6 +541,7 @@ pub fn all_schemas() -> Vec<(&'static str, Schema)> {
         ("runs-diff.json", schema_for!(runs::RunDiffJson)),
         ("runs-merge.json", schema_for!(runs::DeliveredJson)),
         ("runs-prune.json", schema_for!(runs::PruneJson)),
+        ("runs-rm.json", schema_for!(runs::RunsRemovedJson)),
         ("run-event.json", schema_for!(repertoire_journal::Event)),
         ("replay.json", schema_for!(runs::ReplayJson)),
         ("replay-verify.json", schema_for!(runs::VerifiedRunsJson)),

@@ -24,6 +24,7 @@ pub mod questions;
 pub mod record;
 pub mod report;
 pub mod rules;
+pub mod run_event;
 pub mod scope;
 pub mod store;
 pub mod suppress;

@@ -49,6 +49,9 @@ pub const REVIEW_LINE_CHARS_MAX: usize = 500;
 /// Maximum size of a stored review.
 pub const REVIEW_RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Maximum number of progress notes of a review that are recorded in one transaction. A note is at most two events.
+pub const RECORDED_AT_ONCE_MAX: usize = 100;
+
 /// Maximum number of reviews in a list.
 pub const REVIEWS_LISTED_MAX: usize = 1_000;
 

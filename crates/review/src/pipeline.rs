@@ -69,6 +69,8 @@ pub enum Progress<'a> {
     Asked(Phase, &'a str),
     /// A call has ended, with or without an answer.
     Answered(&'a ReviewCall),
+    /// The engine has checked the answer of a call, which now has its counts.
+    Checked(&'a ReviewCall),
 }
 
 /// Receives progress events.
@@ -297,6 +299,7 @@ impl ReviewRunner<'_> {
                 work.left_out.extend(admitted.left_out);
                 work.tests.extend(admitted.tests);
             }
+            (self.listener)(Progress::Checked(&call));
             work.calls.push(call);
         }
     }
@@ -335,6 +338,7 @@ impl ReviewRunner<'_> {
                 work.thoughts.extend(thoughts);
                 work.left_out.extend(left_out);
             }
+            (self.listener)(Progress::Checked(&call));
             work.calls.push(call);
         }
         for (pair, reason) in skipped {
@@ -396,6 +400,7 @@ impl ReviewRunner<'_> {
             let verdicts = read.unwrap_or_default();
             call.answered = verdicts.len() as u32;
             call.admitted = verdicts.len() as u32;
+            (self.listener)(Progress::Checked(&call));
             work.calls.push(call);
             for id in &batch.ids {
                 triage::settle_finding(id, verdicts.get(id), work, &mut settled);

@@ -1,29 +1,30 @@
-//! Stores reviews on disk: one folder per review, below one per workspace.
+//! Stored reviews. A review is a run of the journal; its record and its change are files in the folder of the run, and
+//! the journal holds their digests.
+
+mod recorder;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_journal::run_folder::{RunFolder, RunFolderError};
+use repertoire_journal::{Filter, Journal, JournalError, Run, RunId, RunKind, RunStatus};
 use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
-use serde::{Deserialize, Serialize};
 
 use super::change::ReviewChange;
 use super::record::{ReviewRecord, VERSION};
+use super::run_event::{ReviewEvent, ReviewResult};
 use crate::limits::{REVIEW_RECORD_BYTES_MAX, REVIEWS_LISTED_MAX};
-use repertoire_text::fs::make_private_dir;
+
+pub use recorder::ReviewRecorder;
 
 const RECORD: &str = "review.json";
 const CHANGE: &str = "change.json";
-const PLACE: &str = "workspace.json";
 
 /// The stored reviews of one workspace.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ReviewStore {
-    dir: Utf8PathBuf,
-    workspace: Utf8PathBuf,
-}
-
-/// The content of `workspace.json`, which names the workspace of a folder.
-#[derive(Debug, Serialize, Deserialize)]
-struct WorkspaceRecord {
+    journal: Journal,
+    /// The folder of all runs.
+    runs: Utf8PathBuf,
     workspace: Utf8PathBuf,
 }
 
@@ -32,7 +33,7 @@ struct WorkspaceRecord {
 pub enum ReviewStoreError {
     #[error("there is no review `{id}` of {workspace}")]
     NotFound { id: String, workspace: Utf8PathBuf },
-    /// Several review ids begin with the given text.
+    /// Several review ids begin or end with the given text.
     #[error("several reviews begin with `{id}`")]
     Ambiguous { id: String },
     /// The workspace has no reviews.
@@ -40,6 +41,9 @@ pub enum ReviewStoreError {
     None { workspace: Utf8PathBuf },
     #[error("{path} cannot be read: {problem}")]
     Unreadable { path: Utf8PathBuf, problem: String },
+    /// The file does not have the digest that the journal recorded.
+    #[error("{path} was changed after the review: its digest is not the recorded one")]
+    Changed { path: Utf8PathBuf },
     /// The record was written by a later version.
     #[error(
         "{path} was written by a later version of Repertoire (record {version}, this one knows {VERSION})"
@@ -47,60 +51,38 @@ pub enum ReviewStoreError {
     Newer { path: Utf8PathBuf, version: u32 },
     #[error("{path} cannot be written: {source}")]
     Write { path: Utf8PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Folder(#[from] RunFolderError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
 }
 
 impl ReviewStore {
-    /// Opens the reviews of a workspace below the folder `reviews`. Writes nothing.
-    pub fn new(reviews: &Utf8Path, workspace: &Utf8Path) -> Self {
-        let print = ContentDigest::hash_bytes(workspace.as_str().as_bytes()).to_string();
-        let print = print.trim_start_matches("sha256:");
-        let name: String = print.chars().take(16).collect();
-        ReviewStore { dir: reviews.join(name), workspace: workspace.to_owned() }
+    /// The reviews of a workspace. `runs` is the folder of all runs. Writes nothing.
+    pub fn new(journal: Journal, runs: &Utf8Path, workspace: &Utf8Path) -> Self {
+        ReviewStore { journal, runs: runs.to_owned(), workspace: workspace.to_owned() }
     }
 
-    /// Stores a review with its change. Returns the folder.
+    /// The ids of the reviews that have a record, latest first.
     ///
     /// # Errors
     ///
-    /// Fails if the files cannot be written.
-    pub fn save_review(
-        &self,
-        review: &ReviewRecord,
-        change: &ReviewChange,
-    ) -> Result<Utf8PathBuf, ReviewStoreError> {
-        let dir = self.dir.join(&review.id);
-        make_private_dir(&dir)
-            .map_err(|source| ReviewStoreError::Write { path: dir.clone(), source })?;
-        let place = WorkspaceRecord { workspace: self.workspace.clone() };
-        write_json(&self.dir.join(PLACE), &place)?;
-        write_json(&dir.join(CHANGE), change)?;
-        // Write the record last: a folder with a record is complete.
-        write_json(&dir.join(RECORD), review)?;
-        Ok(dir)
+    /// Fails if the journal cannot be used.
+    pub async fn review_ids(&self) -> Result<Vec<String>, ReviewStoreError> {
+        let runs = self.finished_runs(REVIEWS_LISTED_MAX).await?;
+        Ok(runs.into_iter().map(|run| run.id.to_string()).collect())
     }
 
-    /// The ids of the reviews, latest first.
-    pub fn review_ids(&self) -> Vec<String> {
-        let Ok(entries) = fs::list_entries(&self.dir) else { return Vec::new() };
-        let mut names: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.name.into_string().ok())
-            .filter(|name| self.dir.join(name).join(RECORD).is_file())
-            .collect();
-        names.sort_by(|a, b| b.cmp(a));
-        names.truncate(REVIEWS_LISTED_MAX);
-        names
-    }
-
-    /// Loads a review by its id or the beginning of it; `last` is the latest one.
+    /// Loads a review by its id, or the beginning or end of it; `last` is the latest one.
     ///
     /// # Errors
     ///
-    /// Fails if there is no such review, the id is ambiguous, or the record cannot be read.
-    pub fn load_review(&self, name: &str) -> Result<ReviewRecord, ReviewStoreError> {
-        let id = self.find_id(name)?;
-        let path = self.dir.join(id).join(RECORD);
-        let review: ReviewRecord = read_json(&path)?;
+    /// Fails if there is no such review, the id is ambiguous, or the record cannot be read or was
+    /// changed.
+    pub async fn load_review(&self, name: &str) -> Result<ReviewRecord, ReviewStoreError> {
+        let id = self.find_id(name).await?;
+        let (path, digest) = self.recorded_file(&id, RECORD, |result| result.record_digest).await?;
+        let review: ReviewRecord = read_recorded(path.clone(), digest).await?;
         if review.version > VERSION {
             Err(ReviewStoreError::Newer { path, version: review.version })
         } else {
@@ -113,34 +95,83 @@ impl ReviewStore {
     /// # Errors
     ///
     /// As [`ReviewStore::load_review`].
-    pub fn load_change(&self, name: &str) -> Result<ReviewChange, ReviewStoreError> {
-        read_json(&self.dir.join(self.find_id(name)?).join(CHANGE))
+    pub async fn load_change(&self, name: &str) -> Result<ReviewChange, ReviewStoreError> {
+        let id = self.find_id(name).await?;
+        let (path, digest) = self.recorded_file(&id, CHANGE, |result| result.change_digest).await?;
+        read_recorded(path, digest).await
     }
 
-    fn find_id(&self, name: &str) -> Result<String, ReviewStoreError> {
-        let names = self.review_ids();
-        let mut fitting = names.iter().filter(|known| name == "last" || known.starts_with(name));
+    /// The path of a file of a review, with the digest that its last event holds.
+    async fn recorded_file(
+        &self,
+        id: &RunId,
+        file: &str,
+        digest_of: fn(ReviewResult) -> String,
+    ) -> Result<(Utf8PathBuf, String), ReviewStoreError> {
+        let path = self.folder(id).path().join(file);
+        let last = self.journal.last_kind_event(id).await?;
+        match last.as_ref().and_then(|event| ReviewEvent::from_payload(&event.payload)) {
+            Some(ReviewEvent::ReviewFinished(result)) => Ok((path, digest_of(result))),
+            _ => {
+                let problem = "the journal has no digest of it".to_owned();
+                Err(ReviewStoreError::Unreadable { path, problem })
+            }
+        }
+    }
+
+    fn folder(&self, id: &RunId) -> RunFolder {
+        RunFolder::new(&self.runs, id)
+    }
+
+    /// The latest completed runs. A completed review has a record.
+    async fn finished_runs(&self, runs_max: usize) -> Result<Vec<Run>, ReviewStoreError> {
+        let filter = Filter {
+            statuses: vec![RunStatus::Completed],
+            kind: Some(RunKind::Review.as_str().to_owned()),
+            workspace: Some(self.workspace.to_string()),
+            limit: u32::try_from(runs_max).unwrap_or(u32::MAX),
+            before: None,
+        };
+        Ok(self.journal.runs(&filter).await?.items)
+    }
+
+    async fn find_id(&self, name: &str) -> Result<RunId, ReviewStoreError> {
+        let is_last = name == "last";
+        let runs = self.finished_runs(if is_last { 1 } else { REVIEWS_LISTED_MAX }).await?;
+        let fits = |id: &str| is_last || id.starts_with(name) || id.ends_with(name);
+        let mut fitting = runs.iter().map(|run| &run.id).filter(|id| fits(id.as_str()));
         let workspace = self.workspace.clone();
         match (fitting.next(), fitting.next()) {
-            (Some(_), Some(_)) if name != "last" => {
-                Err(ReviewStoreError::Ambiguous { id: name.to_owned() })
-            }
-            (Some(found), _) => Ok(found.clone()),
-            (None, _) if names.is_empty() => Err(ReviewStoreError::None { workspace }),
+            (Some(_), Some(_)) => Err(ReviewStoreError::Ambiguous { id: name.to_owned() }),
+            (Some(found), None) => Ok(found.clone()),
+            (None, _) if runs.is_empty() => Err(ReviewStoreError::None { workspace }),
             (None, _) => Err(ReviewStoreError::NotFound { id: name.to_owned(), workspace }),
         }
     }
 }
 
-fn write_json(path: &Utf8Path, value: &impl Serialize) -> Result<(), ReviewStoreError> {
-    let json = serde_json::to_vec_pretty(value).map_err(std::io::Error::other);
-    json.and_then(|json| fs::write_atomic(path, &json))
-        .map_err(|source| ReviewStoreError::Write { path: path.to_owned(), source })
+/// Returns an id that sorts by time: the timestamp of a UUID v7 and four random digits.
+pub fn new_review_id() -> String {
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    format!("{}-{}", &id[..12], &id[28..])
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(path: &Utf8Path) -> Result<T, ReviewStoreError> {
-    let wrong = |problem: String| ReviewStoreError::Unreadable { path: path.to_owned(), problem };
-    let text =
-        fs::read_text(path, REVIEW_RECORD_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+/// Reads a file on the blocking thread pool, and checks its digest.
+async fn read_recorded<T: serde::de::DeserializeOwned + Send + 'static>(
+    path: Utf8PathBuf,
+    digest: String,
+) -> Result<T, ReviewStoreError> {
+    let wrong =
+        |path: &Utf8Path, problem| ReviewStoreError::Unreadable { path: path.to_owned(), problem };
+    let place = path.clone();
+    let read = move || {
+        let text = fs::read_text(&path, REVIEW_RECORD_BYTES_MAX)
+            .map_err(|error| wrong(&path, error.to_string()))?;
+        if ContentDigest::hash_bytes(text.as_bytes()).to_string() != digest {
+            return Err(ReviewStoreError::Changed { path });
+        }
+        serde_json::from_str(&text).map_err(|error| wrong(&path, error.to_string()))
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    read.unwrap_or_else(|error| Err(wrong(&place, error.to_string())))
 }

@@ -178,9 +178,14 @@ impl ServeState {
         GitClient::new(dir, tools.clone(), sandbox.clone())
     }
 
+    /// The folder with the folders of all runs.
+    pub fn runs_dir(&self) -> Utf8PathBuf {
+        self.data_dir().join("runs")
+    }
+
     /// The folder with a run's output files.
     pub fn run_output_dir(&self, run: &RunId) -> Utf8PathBuf {
-        self.data_dir().join("runs").join(run.as_str())
+        self.runs_dir().join(run.as_str())
     }
 
     /// The folder with the worktrees of runs.
@@ -288,8 +293,13 @@ impl ServeState {
     }
 
     /// The reviews of the served folder.
-    pub fn reviews(&self) -> ReviewStore {
-        ReviewStore::new(&self.inner.parts.data.join("reviews"), &self.inner.parts.project)
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be opened.
+    pub async fn reviews(&self) -> Result<ReviewStore, JournalError> {
+        let journal = self.journal().await?.clone();
+        Ok(ReviewStore::new(journal, &self.runs_dir(), self.project()))
     }
 
     /// The time in milliseconds since 1970.

@@ -547,6 +547,12 @@ pub static KEYS: &[ConfigKey] = &[
         "\"30s\"",
         "How long a worker may be silent before another one takes its runs over.",
     ),
+    user_key(
+        "runs.keep_days",
+        ConfigValueKind::Number,
+        "0",
+        "How many days a run that is over is kept, with its files, after it last changed; 0 keeps all.",
+    ),
     github_key(
         "github.trigger_phrase",
         ConfigValueKind::Text,

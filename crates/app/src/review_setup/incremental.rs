@@ -10,7 +10,7 @@ use repertoire_review::pipeline::ReviewPlan;
 use repertoire_review::record::{
     FileRecord, LeftOutFinding, LeftOutReason, ReportedFinding, ReviewDepth, ReviewRecord,
 };
-use repertoire_review::store::ReviewStore;
+use repertoire_review::store::{ReviewStore, ReviewStoreError};
 
 /// The earlier reviews that a review continues.
 pub struct IncrementalBase {
@@ -21,24 +21,45 @@ pub struct IncrementalBase {
     seen: Option<ReviewRecord>,
 }
 
-/// Finds the reviews that a plan can continue. `None` if there are none.
-pub(super) fn find_earlier(reviews: &ReviewStore, plan: &ReviewPlan) -> Option<IncrementalBase> {
-    let whole = |review: &ReviewRecord| {
-        let scope = &plan.gathered.scope;
-        review.scope.words == scope.words
-            && review.scope.branch == scope.branch
-            && review.subject == plan.lineup.subject
-            && review.failed_calls().next().is_none()
-    };
-    let all = reviews.review_ids().into_iter().filter_map(|name| reviews.load_review(&name).ok());
-    let mut all = all.filter(whole);
-    let last = all.next()?;
-    let seen = if is_as_thorough(&last, plan) {
-        Some(last.clone())
-    } else {
-        all.find(|review| is_as_thorough(review, plan))
-    };
-    Some(IncrementalBase { last, seen })
+/// Finds the reviews that a plan can continue, leaves out the files that they have seen unchanged,
+/// and adds their findings to the baseline. `None` if there are none.
+///
+/// # Errors
+///
+/// Fails if the journal cannot be used. Single reviews that cannot be read are passed over.
+pub async fn continue_earlier(
+    reviews: &ReviewStore,
+    plan: &mut ReviewPlan,
+) -> Result<Option<IncrementalBase>, ReviewStoreError> {
+    let mut last: Option<ReviewRecord> = None;
+    for name in reviews.review_ids().await? {
+        let Ok(review) = reviews.load_review(&name).await else { continue };
+        if !is_same_scope(&review, plan) {
+            continue;
+        }
+        let is_enough = is_as_thorough(&review, plan);
+        let seen = is_enough.then(|| review.clone());
+        let latest = last.get_or_insert(review);
+        if is_enough {
+            let before = IncrementalBase { last: latest.clone(), seen };
+            skip_seen_files(plan, &before);
+            return Ok(Some(before));
+        }
+    }
+    let before = last.map(|last| IncrementalBase { last, seen: None });
+    if let Some(before) = &before {
+        skip_seen_files(plan, before);
+    }
+    Ok(before)
+}
+
+/// Returns true if a review was about the same scope, and every agent has answered.
+fn is_same_scope(review: &ReviewRecord, plan: &ReviewPlan) -> bool {
+    let scope = &plan.gathered.scope;
+    review.scope.words == scope.words
+        && review.scope.branch == scope.branch
+        && review.subject == plan.lineup.subject
+        && review.failed_calls().next().is_none()
 }
 
 fn is_as_thorough(review: &ReviewRecord, plan: &ReviewPlan) -> bool {
@@ -60,7 +81,7 @@ fn depth_rank(depth: ReviewDepth) -> u8 {
 }
 
 /// Skips files that an earlier review has seen unchanged, and adds its findings to the baseline.
-pub(super) fn skip_seen_files(plan: &mut ReviewPlan, before: &IncrementalBase) {
+fn skip_seen_files(plan: &mut ReviewPlan, before: &IncrementalBase) {
     for reported in open_findings(&before.last) {
         plan.baseline.add_reported(reported);
     }

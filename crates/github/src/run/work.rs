@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use repertoire_journal::run::{Limits, Run, RunStatus, Step};
-use repertoire_journal::{ClaimRules, Journal, JournalError, NewRun, QueueWorker, RunId};
+use repertoire_journal::{ClaimRules, Journal, JournalError, NewRun, QueueWorker, RunId, RunKind};
 use repertoire_plan::document::TaskMark;
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +13,7 @@ use repertoire_checks::declared::CheckStatus;
 use repertoire_checks::recover::FailureClass;
 use repertoire_git::repo::{GitClient, GitError, GitObjectId};
 use repertoire_plan::{
-    CheckResultSummary, DriveError, KIND, PlanRequest, PlanRunner, PlanState, PlanStepResult,
-    RunFolders,
+    CheckResultSummary, DriveError, PlanRequest, PlanRunner, PlanState, PlanStepResult, RunFolders,
 };
 
 /// A piece of work.
@@ -117,7 +116,7 @@ impl WorkContext<'_> {
         };
         let new = NewRun {
             id: id.clone(),
-            kind: KIND.to_owned(),
+            kind: RunKind::Task.as_str().to_owned(),
             name: piece.name,
             workspace: self.house.dir().to_string(),
             // Only this process has the checkout, so no other worker may claim the run.
@@ -129,7 +128,7 @@ impl WorkContext<'_> {
         self.journal.create(new).await?;
         (self.on_run)(&id);
         let mut worker = self.worker.clone();
-        worker.kinds.insert(KIND.to_owned());
+        worker.kinds.insert(RunKind::Task.as_str().to_owned());
         worker.labels.insert(format!("github:{id}"));
         let claimed = self.journal.claim_run(&id, &worker, &ClaimRules::default()).await?;
         let claimed = claimed.ok_or_else(|| WorkError::Taken(id.clone()))?;

@@ -236,6 +236,6 @@ async fn show_run_at(
     if let Some(event) = past.last() {
         ui.print_note(&format!("as it was after event {seq} of {last}, {}", event.payload.name()))?;
     }
-    show::print_run(ctx, &was, true, ui)?;
+    show::print_run(ctx, (&was, &past), true, ui)?;
     Ok(CliExit::Done)
 }

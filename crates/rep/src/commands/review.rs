@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire::review_setup::{PreparedReview, incremental};
+use repertoire::review_setup::incremental;
 use repertoire_review::change::ReviewChange;
 use repertoire_review::extract::ReviewSeverity;
 use repertoire_review::instructions::ResolvedSkill;
@@ -12,7 +12,9 @@ use repertoire_review::pipeline::{self, Progress, ReviewPlan};
 use repertoire_review::questions::{Answer, Question, ReviewAnswerProvider};
 use repertoire_review::record::{CallOutcome, ReviewDepth, ReviewRecord};
 use repertoire_review::report::{ReportFormat, ReportTextLayout, Styles, render_review};
+use repertoire_review::run_event::ReviewRequest;
 use repertoire_review::scope::ReviewInputs;
+use repertoire_review::store::new_review_id;
 use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +28,10 @@ use crate::ui::{self, TerminalUi};
 
 mod earlier;
 mod preview;
+mod recording;
 mod skills;
+
+use recording::ReviewRecording;
 
 const OUT: &str = "Output";
 const AFTER_HELP: &str = "\
@@ -134,11 +139,18 @@ async fn run_review(
 ) -> CliResult {
     let files = args.output.output_files(ctx)?;
     let catalog = ctx.load_catalog()?;
-    let PreparedReview { plan, before } =
-        ctx.review_plan(&args.flags.to_options(), catalog, workspace, gathered)?;
+    let options = args.flags.to_options();
+    let mut plan = ctx.review_plan(&options, catalog, workspace, gathered)?;
     let limit = args.fail_on.map_or_else(|| ctx.review_fail_on(), |FailOn(limit)| limit);
     check_limits(limit, &plan)?;
     warn_of_unresolved(&plan, ui)?;
+    let store = if options.incremental { ctx.existing_reviews(workspace).await? } else { None };
+    let before = match &store {
+        Some(store) => incremental::continue_earlier(store, &mut plan)
+            .await
+            .map_err(earlier::review_store_failure)?,
+        None => None,
+    };
     if args.dry_run {
         return preview::run(&plan, ui);
     }
@@ -147,21 +159,39 @@ async fn run_review(
         return report_nothing(&plan, ui);
     }
     let cancel = CancellationToken::new();
-    let mut review = if plan.depth == ReviewDepth::Patterns || is_empty {
-        run_attended(&plan, &SilentPanel, &cancel, ui).await?
+    let is_patterns = plan.depth == ReviewDepth::Patterns;
+    let panel: Box<dyn ReviewAnswerProvider> = if is_patterns || is_empty {
+        Box::new(SilentPanel)
     } else {
-        let mut agents = ctx.build_reviewers(&args.flags.to_options(), &plan.gathered)?;
+        let mut agents = ctx.build_reviewers(&options, &plan.gathered)?;
         agents.options.cancel = cancel.child_token();
-        run_attended(&plan, &agents, &cancel, ui).await?
+        Box::new(agents)
+    };
+    let id = new_review_id();
+    // Hooks run patterns on every commit, so the journal is not opened for them.
+    let recording = if is_patterns && !options.incremental {
+        ReviewRecording::Off
+    } else {
+        let request = ReviewRequest::from_plan(&plan, options.incremental);
+        ReviewRecording::start(ctx, store, workspace, (&id, &request)).await
+    };
+    let run = AttendedReview { plan: &plan, panel: &*panel, recording: &recording, id };
+    let mut review = match run.run(&cancel, ui).await {
+        Ok(review) => review,
+        Err(failure) => {
+            recording.fail(&failure).await;
+            return Err(failure);
+        }
     };
     if let Some(before) = &before {
         incremental::carry_over(&mut review, before);
     }
     let change = &plan.gathered.change;
-    let kept = ctx.review_store(workspace).save_review(&review, change);
+    let kept = recording.finish(&review, change).await;
     args.output.print_review(ctx, (&review, change), &files, ui)?;
-    if let Err(error) = kept {
-        ui.print_note(&ui.paint_err(ui::WARN, format!("! the review is not kept: {error}")))?;
+    if let Err(failure) = kept {
+        let text = format!("! the review is not kept: {}", failure.message);
+        ui.print_note(&ui.paint_err(ui::WARN, text))?;
     }
     if cancel.is_cancelled() {
         Ok(CliExit::Interrupted)
@@ -237,62 +267,73 @@ impl ReviewAnswerProvider for SilentPanel {
     }
 }
 
-/// Runs the review and prints its progress. Ctrl-C stops it and keeps the findings so far.
-async fn run_attended(
-    plan: &ReviewPlan,
-    panel: &dyn ReviewAnswerProvider,
-    cancel: &CancellationToken,
-    ui: &mut TerminalUi<'_>,
-) -> Result<ReviewRecord, CliFailure> {
-    let begun = Instant::now();
-    let head = (new_review_id(), SystemClock.now_ms());
-    let (sender, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
-    let listener = move |progress: Progress<'_>| {
-        // The receiver is gone once the command ends.
-        let _ = sender.send(format_progress(progress));
-    };
-    let work = pipeline::run_review(plan, panel, &listener, cancel, head);
-    tokio::pin!(work);
-    let review = loop {
-        tokio::select! {
-            review = &mut work => break review,
-            Some(line) = told.recv() => ui.print_note(&printable_line(&line))?,
-            _ = tokio::signal::ctrl_c(), if !cancel.is_cancelled() => {
-                ui.print_note("stopping; what was found so far is reported")?;
-                cancel.cancel();
-            }
-        }
-    };
-    while let Ok(line) = told.try_recv() {
-        ui.print_note(&printable_line(&line))?;
-    }
-    Ok(ReviewRecord { duration_ms: begun.elapsed().as_millis() as u64, ..review })
+/// A review that this process runs.
+struct AttendedReview<'a> {
+    plan: &'a ReviewPlan,
+    panel: &'a dyn ReviewAnswerProvider,
+    recording: &'a ReviewRecording,
+    id: String,
 }
 
-fn format_progress(progress: Progress<'_>) -> String {
+impl AttendedReview<'_> {
+    /// Runs the review and prints its progress. Ctrl-C stops it and keeps the findings so far.
+    async fn run(
+        self,
+        cancel: &CancellationToken,
+        ui: &mut TerminalUi<'_>,
+    ) -> Result<ReviewRecord, CliFailure> {
+        let AttendedReview { plan, panel, recording, id } = self;
+        let begun = Instant::now();
+        let head = (id, SystemClock.now_ms());
+        let (sender, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
+        let listener = move |progress: Progress<'_>| {
+            recording.note_progress(progress);
+            if let Some(line) = format_progress(progress) {
+                // The receiver is gone once the command ends.
+                let _ = sender.send(line);
+            }
+        };
+        let work = pipeline::run_review(plan, panel, &listener, cancel, head);
+        tokio::pin!(work);
+        let review = loop {
+            tokio::select! {
+                review = &mut work => break review,
+                Some(line) = told.recv() => ui.print_note(&printable_line(&line))?,
+                _ = tokio::signal::ctrl_c(), if !cancel.is_cancelled() => {
+                    ui.print_note("stopping; what was found so far is reported")?;
+                    cancel.cancel();
+                }
+            }
+        };
+        while let Ok(line) = told.try_recv() {
+            ui.print_note(&printable_line(&line))?;
+        }
+        Ok(ReviewRecord { duration_ms: begun.elapsed().as_millis() as u64, ..review })
+    }
+}
+
+/// Describes progress in a line. `None` for what the report says anyway.
+fn format_progress(progress: Progress<'_>) -> Option<String> {
     match progress {
-        Progress::Phase(phase, calls) => format!("{phase}: {}", ui::format_count(calls, "call")),
-        Progress::Asked(_, name) => format!("  … {name}"),
+        Progress::Phase(phase, calls) => {
+            Some(format!("{phase}: {}", ui::format_count(calls, "call")))
+        }
+        Progress::Asked(_, name) => Some(format!("  … {name}")),
         Progress::Answered(call) => {
             let time = ui::format_time(call.duration_ms);
             let cost = call
                 .cost_usd
                 .map(|cost| format!(", {}", ui::format_dollars(cost)))
                 .unwrap_or_default();
-            match call.outcome {
+            Some(match call.outcome {
                 CallOutcome::Completed => format!("  ✓ {} ({time}{cost})", call.agent),
                 _ => {
                     format!("  ✗ {}: {}", call.agent, call.reason.as_deref().unwrap_or("no answer"))
                 }
-            }
+            })
         }
+        Progress::Checked(_) => None,
     }
-}
-
-/// Returns an id that sorts by time: the timestamp of a UUID v7 and four random digits.
-fn new_review_id() -> String {
-    let id = uuid::Uuid::now_v7().simple().to_string();
-    format!("{}-{}", &id[..12], &id[28..])
 }
 
 /// Converts a review to an exit code. Findings at or over the limit are a "no"; an incomplete

@@ -12,6 +12,7 @@ pub(crate) mod diff;
 pub(crate) mod list;
 pub(crate) mod merge;
 mod prune;
+mod remove;
 pub(crate) mod show;
 mod started_settings;
 mod suggestions;
@@ -55,7 +56,9 @@ enum RunsAction {
     Diff(diff::RunsDiffArgs),
     /// Merge the changes of a run
     Merge(merge::RunsMergeArgs),
-    /// Remove worktrees whose work is merged
+    /// Remove runs, with their events and files
+    Rm(remove::RunsRemoveArgs),
+    /// Remove worktrees whose work is merged, and old runs
     Prune(prune::RunsPruneArgs),
     /// Rebuild runs from their events and report differences, or verify their digests
     Replay(replay::ReplayArgs),
@@ -73,6 +76,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsArgs, ui: &mut TerminalUi<'_>
         Some(RunsAction::Steer(args)) => control::steer_run(ctx, args, ui),
         Some(RunsAction::Diff(args)) => diff::run(ctx, args, ui),
         Some(RunsAction::Merge(args)) => merge::run(ctx, args, ui),
+        Some(RunsAction::Rm(args)) => remove::run(ctx, args, ui),
         Some(RunsAction::Prune(args)) => prune::run(ctx, args, ui),
         Some(RunsAction::Replay(args)) => replay::run(ctx, args, ui),
     }

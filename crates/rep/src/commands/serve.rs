@@ -18,7 +18,7 @@ use repertoire_text::clock::{Clock as _, SystemClock};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::worker::{DaemonArgs, cancel_on_signal, work_until};
+use super::worker::{DaemonArgs, cancel_on_signal, start_retention, work_until};
 use crate::async_runtime::build_runtime_with_threads;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -98,7 +98,7 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
     let house = ctx.all_services()?;
     // Open the journal now: an error is easier to fix here than on the page.
     let target = ctx.journal_target(None);
-    house.journal().await.map_err(|error| journal_unavailable(&target, &error))?;
+    let journal = house.journal().await.map_err(|error| journal_unavailable(&target, &error))?;
     let (listener, address) = bind_listener(ctx, args).await?;
     let (keys, _) = AccessKeys::open_token_file(&token_file(ctx)).map_err(no_token)?;
     for note in keys.notes() {
@@ -114,6 +114,7 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
     print_link(ctx, reachable_address(address), &code, args.open, ui)?;
 
     let _watching = house.watch();
+    let _retention = start_retention(ctx, journal, &shutdown);
     let (tracer, traces) = ctx.start_tracer(&shutdown)?.unzip();
     let rules = ClientRules { names: args.allowed_hosts.clone(), tracer, limits };
     let daemon =

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire::plan_setup::host_name;
+use repertoire::runs::apply_retention;
 use repertoire::worker::{PlanWorker, PlanWorkerEvent};
 use repertoire_journal::{Journal, Target};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::metrics::maintain_metrics_file;
 use crate::async_runtime::build_runtime;
@@ -82,8 +84,20 @@ fn run_worker_loop(
         let journal = ctx.journal(database).await?;
         let shutdown = CancellationToken::new();
         cancel_on_signal(shutdown.clone())?;
+        let _retention = start_retention(ctx, &journal, &shutdown);
         work_until(ctx, args, &journal, &shutdown, ui).await
     })
+}
+
+/// Starts the task that removes old runs once a day, if `runs.keep_days` says so.
+pub(crate) fn start_retention(
+    ctx: &CliContext<'_>,
+    journal: &Journal,
+    shutdown: &CancellationToken,
+) -> Option<AbortOnDropHandle<()>> {
+    let runs = ctx.run_places().runs;
+    let task = |kept| apply_retention(journal.clone(), runs, kept, shutdown.clone());
+    ctx.runs_kept().map(|kept| AbortOnDropHandle::new(tokio::spawn(task(kept))))
 }
 
 /// Works on queued runs until `shutdown`.

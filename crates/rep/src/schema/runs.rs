@@ -5,7 +5,7 @@ pub use repertoire::runs::{
     DeliveredJson, RunChangedFile, RunCommand, RunDiffJson, RunFile, RunJson, RunListRow, RunTask,
     SignalJson, TasksDone,
 };
-use repertoire_journal::{DigestReport, ReplayDifference, ReplayReport, RunId};
+use repertoire_journal::{DigestReport, ReplayDifference, ReplayReport, Run, RunId, RunStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -29,6 +29,53 @@ pub struct PruneJson {
     pub kept: Vec<KeptWorktreeJson>,
     /// Workspaces that could not be examined.
     pub failed: Vec<WorkspaceProblem>,
+    /// Old runs that were removed, or would be.
+    pub removed_runs: Vec<RemovedRunJson>,
+    /// Old runs that were kept.
+    pub kept_runs: Vec<KeptRunJson>,
+}
+
+/// The output of `rep runs rm --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunsRemovedJson {
+    /// The runs that were removed.
+    pub runs: Vec<RemovedRunJson>,
+}
+
+/// A run that was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RemovedRunJson {
+    /// The id of the run.
+    pub run: RunId,
+    /// The kind of the run.
+    pub kind: String,
+    /// The name of the run.
+    pub name: String,
+    /// The status of the run.
+    pub status: RunStatus,
+    /// When the run last changed, in milliseconds since 1970.
+    pub updated_ms: u64,
+}
+
+/// An old run that was kept.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KeptRunJson {
+    /// The id of the run.
+    pub run: RunId,
+    /// The reason why it was kept.
+    pub why: String,
+}
+
+impl RemovedRunJson {
+    pub(crate) fn new(run: &Run) -> Self {
+        RemovedRunJson {
+            run: run.id.clone(),
+            kind: run.kind.clone(),
+            name: run.name.clone(),
+            status: run.status,
+            updated_ms: run.updated_ms,
+        }
+    }
 }
 
 /// A worktree that was removed.

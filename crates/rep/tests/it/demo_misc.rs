@@ -309,8 +309,10 @@ fn reviews_fit_their_published_schemas() {
     assert_eq!(ws.json("--json review show last", "review.json"), review);
     let patterns = ws.json("--json review --patterns-only", "review.json");
     assert_eq!(patterns["calls"].as_array().unwrap().len(), 0);
+    let deep =
+        ws.json("--json review --backend scripted:../model.yaml --depth deep", "review.json");
     let all = ws.json("--json review list", "review-list.json");
-    assert_eq!(all.as_array().unwrap().as_slice(), [patterns, review]);
+    assert_eq!(all.as_array().unwrap().as_slice(), [deep, review], "patterns alone are not kept");
 }
 
 #[test]

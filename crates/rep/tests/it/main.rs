@@ -34,6 +34,7 @@ mod review;
 mod run;
 mod runs;
 mod runs_git;
+mod runs_kinds;
 mod schemathesis;
 mod serve;
 mod setup;

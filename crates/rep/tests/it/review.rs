@@ -356,6 +356,36 @@ fn nothing_is_reported_twice() {
 }
 
 #[test]
+fn a_review_whose_process_is_killed_is_interrupted_and_has_no_record() {
+    let ws = changed();
+    ws.write("slow.yaml", "- wait_ms: 60000\n- finish: {text: No.}\n");
+    let mut command = ws.command(&["review", "--backend", "scripted:../slow.yaml"]);
+    let mut review = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    let running = || record(&ws, "runs --kind review --status running")["runs"].clone();
+    while running() == serde_json::json!([]) {
+        assert!(begun.elapsed().as_secs() < 60, "no review begins");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    review.kill().unwrap();
+    review.wait().unwrap();
+    let runs = record(&ws, "runs --status interrupted")["runs"].clone();
+    assert_eq!(texts(&runs, "kind"), ["review"]);
+    assert_eq!(texts(&runs, "name"), ["uncommitted changes"]);
+    assert_eq!(record(&ws, "review list"), serde_json::json!([]));
+    assert_eq!(ws.rep("review show").code, 1, "there is no record");
+    // The next one is not in its way.
+    assert_eq!(ws.rep(REVIEW).code, 1);
+    assert_eq!(record(&ws, "review list").as_array().unwrap().len(), 1);
+    let done = record(&ws, "runs show last");
+    assert_eq!(
+        (&done["run"]["kind"], &done["run"]["status"]),
+        (&"review".into(), &"completed".into())
+    );
+    assert!(!done["steps"].as_array().unwrap().is_empty(), "{done:#}");
+}
+
+#[test]
 fn what_nobody_could_look_at_is_looked_at_again() {
     let ws = changed();
     ws.write("broken.yaml", "- finish: {text: No.}\n");

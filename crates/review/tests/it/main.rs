@@ -1,5 +1,6 @@
-//! Review skills: what is read out of them, and what the patterns of the pack find.
+//! Review skills: what is read out of them, and what the patterns of the pack find; and stored reviews.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
 mod extract;
 mod review_pack;
+mod store;

@@ -1,6 +1,7 @@
 //! The event stream: `text/event-stream`, with cursors to resume from.
 //!
-//! `event: run` is an event of the journal and has an `id`, the cursor after it; `event: skills` reports that the
+//! `event: run` is an event of the journal, with large data of a kind's own events cut, and has an `id`, the cursor after
+//! it; `event: skills` reports that the
 //! skills were reloaded. `event: hello` comes first, and `event: dropped` last, if the client was too slow. Heartbeat
 //! comments are sent in between.
 
@@ -19,7 +20,9 @@ use repertoire_journal::{EventCursor, RunId};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-pub use hub::{EventHub, RING_BYTES_MAX, RING_EVENTS_MAX};
+pub use hub::{
+    EventHub, RING_BYTES_MAX, RING_EVENTS_MAX, STREAM_DATA_BYTES_MAX, STREAM_FIELD_BYTES_MAX,
+};
 pub use messages::{DroppedMessage, HelloMessage, SkillsReloaded};
 
 use self::hub::{EventListener, HubItem, ListenResult};

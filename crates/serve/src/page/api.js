@@ -262,4 +262,7 @@ class Stream {
   }
 }
 
+/** Whether an event may be about a run that its own process carries out: a conversation, a workflow or a review. */
+export const isAttended = (event) => event.kind === "run" && /^(KIND_EVENT|RUN_)/.test(event.data?.type ?? "");
+
 export const stream = new Stream();

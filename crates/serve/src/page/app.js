@@ -3,14 +3,16 @@
 import { get, meant, session, stream } from "./api.js";
 import { dialog, failure, h, icon, isTyping, replace, skeleton, agoText } from "./ui.js";
 
+/** All views, in their order. A line here is the link, its picture, the key after `g`, and the title; the rest of a view is its own file. */
 const VIEWS = {
-  skills: { title: "Skills", load: () => import("./skills.js"), key: "s" },
-  play: { title: "Playground", load: () => import("./playground.js"), key: "p" },
-  runs: { title: "Runs", load: () => import("./runs.js"), key: "r" },
-  workflows: { title: "Workflows", load: () => import("./workflows.js"), key: "w" },
-  reviews: { title: "Reviews", load: () => import("./reviews.js"), key: "v" },
-  events: { title: "Events", load: () => import("./events.js"), key: "e" },
+  skills: { title: "Skills", key: "s", icon: "M4 5.5h5.5v5.5H4zM13 5.5h7M13 10.5h7M4 14.5h5.5V20H4zM13 14.5h7M13 19.5h7", load: () => import("./skills.js") },
+  play: { title: "Playground", key: "p", icon: "play", load: () => import("./playground.js") },
+  runs: { title: "Runs", key: "r", icon: "M4 12h3l2.5-7 5 14L17 12h3", load: () => import("./runs.js") },
+  workflows: { title: "Workflows", key: "w", icon: "M4 4.5h6v5H4zM14 14.5h6v5h-6zM14 4.5h6v5h-6zM10 7h4M17 9.5v5", load: () => import("./workflows.js") },
+  reviews: { title: "Reviews", key: "v", icon: "M12 5c5 0 8 4.6 8.5 7-.5 2.4-3.5 7-8.5 7S4 14.4 3.5 12C4 9.6 7 5 12 5zM12 9.5a2.5 2.5 0 1 1 0 5 2.5 2.5 0 0 1 0-5z", load: () => import("./reviews.js") },
+  events: { title: "Events", key: "e", icon: "M5 6h14M5 10.5h14M5 15h9M5 19.5h6", load: () => import("./events.js") },
 };
+const FIRST = Object.keys(VIEWS)[0];
 const LIVE = {
   connecting: "Connecting",
   live: "Connected",
@@ -28,7 +30,7 @@ export function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").map(meant);
   const parts = rest.filter((one) => one !== "");
-  return { name: VIEWS[name] ? name : "skills", parts, query: new URLSearchParams(query ?? "") };
+  return { name: Object.hasOwn(VIEWS, name) ? name : FIRST, parts, query: new URLSearchParams(query ?? "") };
 }
 
 async function show() {
@@ -97,7 +99,7 @@ async function begin() {
 async function open() {
   const code = location.hash.match(/^#code=([^&]+)(?:&to=(.*))?$/);
   if (!code) return session.token ? begin() : lock();
-  history.replaceState(null, "", code[2] ? `#${meant(code[2])}` : "#/skills");
+  history.replaceState(null, "", code[2] ? `#${meant(code[2])}` : `#/${FIRST}`);
   try {
     await session.redeem(meant(code[1]));
     begin();
@@ -109,12 +111,7 @@ async function open() {
 
 const KEYS = [
   ["/", "Search or filter"],
-  ["g s", "Skills"],
-  ["g p", "Playground"],
-  ["g r", "Runs"],
-  ["g w", "Workflows"],
-  ["g v", "Reviews"],
-  ["g e", "Events"],
+  ...Object.values(VIEWS).map((view) => [`g ${view.key}`, view.title]),
   ["↑ ↓  or  j k", "Move in a list"],
   ["Enter", "Open what is focused"],
   ["Esc", "Leave the field, or go back to the list"],
@@ -153,7 +150,7 @@ function onKey(event) {
 }
 
 function frame() {
-  for (const link of document.querySelectorAll("#nav a")) link.prepend(icon(link.dataset.view, 18));
+  replace(document.getElementById("nav"), Object.entries(VIEWS).map(([name, view]) => h("a", { href: `#/${name}`, data: { view: name } }, icon(view.icon, 18), view.title)));
   const theme = h("button", { type: "button", class: "icon-button", title: "Light or dark (t)", "aria-label": "Switch between light and dark", onclick: switchTheme });
   const paint = () => replace(theme, icon(document.documentElement.dataset.theme === "dark" ? "sun" : "moon", 18));
   document.addEventListener("theme", paint);

@@ -9,6 +9,13 @@ const cost = (spent) => (spent?.cost_micro_usd ? `, ${dollars(spent.cost_micro_u
 const took = (spent) => (spent?.time_ms ? ` after ${span(spent.time_ms)}` : "");
 const OUTCOMES = { ok: ["ended well", "ok"], failed: ["failed", "bad"], sent_back: ["was sent back", "warn"], stopped: ["was stopped", "warn"] };
 
+/** An event of a kind of runs: its name, and those of its fields that are short. */
+function ofKind(name, data) {
+  const fields = Object.entries(data ?? {}).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value) && String(value).length <= 80);
+  const text = words(name);
+  return text.charAt(0).toUpperCase() + text.slice(1) + (fields.length ? `: ${fields.map(([key, value]) => `${words(key)} ${value}`).join(", ")}` : "");
+}
+
 const SENTENCES = {
   RUN_CREATED: (e) => [`Created: ${e.name}`, ""],
   LEASE_TAKEN: (e) => [`Taken by ${e.worker}`, ""],
@@ -46,6 +53,7 @@ const SENTENCES = {
   PLAN_RESTORED: (e) => [`The plan was put right${because(e.reason)}`, "warn"],
   TASK_MARKED: (e) => [`${task(e.task)} is ${words(e.mark)}${because(e.reason)}`, { failed: "bad", reviewed: "ok", implemented: "ok" }[e.mark] ?? ""],
   LEARNED: (e) => [`Learnt: ${e.note}`, "accent"],
+  KIND_EVENT: (e) => [ofKind(e.name, e.data), ""],
   NOTE: (e) => [`${words(e.name)}`, ""],
 };
 

@@ -1,9 +1,9 @@
 // Reviews: what was found in a change, in its place, and what was left out and why.
 
-import { all, get, part, stream } from "./api.js";
+import { all, get, isAttended, part, stream } from "./api.js";
 import { bar } from "./charts.js";
 import { fileDiff } from "./diff.js";
-import { ago, arrows, chip, command, copier, count, dollars, empty, failure, h, icon, keyed, more, number, replace, segments, skeleton, span, words } from "./ui.js";
+import { ago, arrows, chip, command, copier, count, debounce, dollars, empty, failure, h, icon, keyed, more, number, replace, segments, skeleton, span, status, words } from "./ui.js";
 
 const SEVERITIES = ["critical", "major", "minor", "suggestion"];
 const LOOK = { critical: "bad", major: "warn", minor: "accent", suggestion: "" };
@@ -13,7 +13,6 @@ const severity = (word) => chip(low(word), LOOK[low(word)]);
 
 /** Reviews that are shown at first, and how many more each time. */
 const ROWS = 100;
-const LOOK_MS = 4000;
 
 export function mount(root, to) {
   const view = new Reviews(root);
@@ -25,11 +24,10 @@ class Reviews {
   constructor(root) {
     this.root = root;
     this.most = ROWS;
+    const refresh = debounce(() => this.id || this.gone || this.load(), 250);
     this.unlisten = stream.listen((event) => {
-      if (event.kind === "resync" && !this.id) this.load();
+      if (event.kind === "resync" || isAttended(event)) refresh();
     });
-    // Reviews are files, and nobody tells of a new one.
-    this.timer = setInterval(() => document.hidden || this.id || this.load(), LOOK_MS);
   }
 
   update(to) {
@@ -47,7 +45,7 @@ class Reviews {
 
   destroy() {
     this.unlisten();
-    clearInterval(this.timer);
+    this.gone = true;
     this.asking?.abort();
   }
 
@@ -56,10 +54,11 @@ class Reviews {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
     try {
-      const page = await all("/reviews", {}, { max: this.most, signal: asking.signal });
+      const [page, live] = await Promise.all([all("/reviews", {}, { max: this.most, signal: asking.signal }), get("/runs", { kind: "review", status: "running", here: true }, asking.signal)]);
       if (!this.list) this.build();
-      if (page.items.length) keyed(this.list, page.items, (one) => one.id, reviewRow);
-      else replace(this.list, h("li", {}, empty("No reviews yet", "A review looks at what has changed since the last commit. With patterns alone it needs no model.", command("rep review --patterns-only"))));
+      const rows = [...live.items.filter((run) => !run.interrupted), ...page.items];
+      if (rows.length) keyed(this.list, rows, (one) => one.id, (one) => (one.kind === "review" ? liveRow(one) : reviewRow(one)));
+      else replace(this.list, h("li", {}, empty("No reviews yet", "A review looks at what has changed since the last commit.", command("rep review"))));
       replace(this.rest, more(page, () => { this.most += ROWS; this.load(); }));
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -102,6 +101,15 @@ function countsOf(findings) {
 function chips(counts) {
   const there = SEVERITIES.filter((word) => counts[word]);
   return there.length ? there.map((word) => chip(`${counts[word]} ${word}`, LOOK[word])) : chip("nothing found", "ok");
+}
+
+/** A review that is under way: it has no record yet, so the run is shown. */
+function liveRow(run) {
+  return h("a", { class: "review-row", href: `#/runs/${part(run.id)}` },
+    h("span", { class: "review-main" }, h("span", { class: "item-name" }, run.name), h("span", { class: "faint" }, `${count(run.steps, "agent")} answered`)),
+    h("span", { class: "row" }, status("running")),
+    h("span", { class: "faint mono" }, run.short),
+    h("span", { class: "faint run-when" }, ago(run.created_ms)));
 }
 
 function reviewRow(row) {

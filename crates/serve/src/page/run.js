@@ -23,7 +23,9 @@ const STEPS_MAX = 20_000;
 const CHOICES = [[/^steer/i, "steer"], [/^retry/i, "retry"], [/^cancel/i, "cancel"], [/^merge/i, "merge"], [/\bresume\b/i, "resume"]];
 const LIMITS = /higher limits|larger budget/i;
 /** Events that say something which the steps do not. */
-const TOLD = new Set(["WATCHDOG_SIGNAL", "RUN_COMPLETED", "RUN_FAILED", "RUN_WAITING", "RUN_DEFERRED", "PAUSE_REQUESTED", "RUN_PAUSED", "RUN_RESUMED", "RUN_RETRIED", "CANCEL_REQUESTED", "RUN_CANCELLED", "STEERED", "DELIVERED", "PLAN_FALLBACK", "PLAN_RESTORED", "LEARNED", "LEASE_EXPIRED", "SKILLS_LOAD_FAILED"]);
+const TOLD = new Set(["WATCHDOG_SIGNAL", "RUN_COMPLETED", "RUN_FAILED", "RUN_WAITING", "RUN_DEFERRED", "PAUSE_REQUESTED", "RUN_PAUSED", "RUN_RESUMED", "RUN_RETRIED", "CANCEL_REQUESTED", "RUN_CANCELLED", "STEERED", "DELIVERED", "PLAN_FALLBACK", "PLAN_RESTORED", "LEARNED", "LEASE_EXPIRED", "SKILLS_LOAD_FAILED", "KIND_EVENT"]);
+/** The view that knows more of a run of a kind. */
+const ELSEWHERE = { review: (run) => run.status === "completed" && ["The review", `#/reviews/${part(run.id)}`], workflow: (run) => ["The workflow", `#/workflows/run/${part(run.id)}`] };
 
 /** Shows a run in a place; it keeps itself up to date with what it hears. */
 export function openRun(root, id) {
@@ -72,7 +74,7 @@ class RunView {
     document.title = `${run.name} · Repertoire`;
     if (!this.parts) this.build(run);
     const parts = this.parts;
-    const sign = JSON.stringify([run, tasks]);
+    const sign = JSON.stringify([run, tasks, this.data.interrupted]);
     if (sign !== this.headSign) {
       this.headSign = sign;
       this.drawHead();
@@ -108,13 +110,14 @@ class RunView {
   }
 
   drawHead() {
-    const { run, tasks } = this.data;
+    const { run, tasks, interrupted } = this.data;
+    const elsewhere = ELSEWHERE[run.kind]?.(run);
     const orders = ORDERS.filter((order) => order.in.includes(run.status) && this.isPossible(order, run));
     replace(this.parts.head,
       h("div", { class: "view-head" },
         h("div", { class: "view-head-text stack-small" },
-          h("div", { class: "row" }, h("h1", {}, run.name), status(run.status), run.wish && chip(`${run.wish} asked for`, "warn")),
-          h("p", { class: "row" }, chip(run.kind, "line"), h("span", { class: "mono" }, run.id.slice(-8)), run.worktree && h("span", { class: "path" }, run.worktree.branch), run.worker && h("span", {}, `with ${run.worker}`))),
+          h("div", { class: "row" }, h("h1", {}, run.name), status(interrupted ? "interrupted" : run.status), run.wish && chip(`${run.wish} asked for`, "warn")),
+          h("p", { class: "row" }, chip(run.kind, "line"), h("span", { class: "mono" }, run.id.slice(-8)), run.worktree && h("span", { class: "path" }, run.worktree.branch), run.worker && h("span", {}, `with ${run.worker}`), elsewhere && h("a", { href: elsewhere[1] }, elsewhere[0]))),
         h("div", { class: "buttons" }, orders.map((order) => action(order.label, () => this.order(order), { icon: order.icon, tone: order.tone })))),
       run.reason && h("p", { class: `note ${tone(run.status)}` }, icon(run.status === "completed" ? "ok" : "info", 15), h("span", {}, run.reason)),
       run.status === "waiting" && this.decide(run));
@@ -150,6 +153,7 @@ class RunView {
   }
 
   isPossible(order, run) {
+    if (run.attended) return false;
     if (order.id === "merge") return Boolean(run.worktree) && !["merge", "squash"].includes(this.data.delivered?.strategy);
     if (order.id === "retry") return (this.data.tasks ?? []).some((task) => task.mark === "failed" || task.mark === "blocked");
     if (order.id === "pause") return run.wish !== "pause";
@@ -273,7 +277,7 @@ function stepRow(step) {
     h("div", { class: "step-body" },
       h("div", { class: "spread" },
         h("div", { class: "row" }, h("span", { class: "step-kind" }, words(step.kind)), step.attempt > 1 && chip(`attempt ${step.attempt}`, "warn"), step.outcome && step.outcome !== "ok" && chip(words(step.outcome), tone(step.outcome)), step.status === "running" && chip("running", "live")),
-        h("span", { class: "faint num step-numbers" }, step.status === "running" ? h("span", { data: { since: String(step.started_ms) } }, span(Date.now() - step.started_ms)) : [step.spent.cost_micro_usd > 0 && `${dollars(step.spent.cost_micro_usd / 1e6)} · `, span(step.ended_ms ? step.ended_ms - step.started_ms : step.spent.time_ms)])),
+        h("span", { class: "faint num step-numbers" }, step.status === "running" ? h("span", { data: { since: String(step.started_ms) } }, span(Date.now() - step.started_ms)) : [step.spent.cost_micro_usd > 0 && `${dollars(step.spent.cost_micro_usd / 1e6)} · `, span(step.spent.time_ms || (step.ended_ms ?? step.started_ms) - step.started_ms)])),
       step.task && h("p", { class: "step-task" }, step.task.label),
       step.reason && h("p", { class: "soft step-reason" }, step.reason)));
 }

@@ -6,6 +6,7 @@ import { ago, arrows, chip, command, count, debounce, dollars, empty, failure, h
 import { openRun } from "./run.js";
 
 const STATES = [["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["queued", "Queued"], ["paused", "Paused"], ["completed", "Completed"], ["failed", "Failed"], ["cancelled", "Cancelled"]];
+const KINDS = [["", "All kinds"], ["plan", "Plans"], ["conversation", "Conversations"], ["workflow", "Workflows"], ["review", "Reviews"], ["task", "Tasks"]];
 
 /** Plans that are shown. */
 const PLANS = 5;
@@ -26,6 +27,7 @@ class Runs {
   constructor(root) {
     this.root = root;
     this.state = "";
+    this.kind = "";
     this.limit = 50;
     const refresh = debounce(() => this.load(), 250);
     this.unlisten = stream.listen((event) => {
@@ -63,12 +65,16 @@ class Runs {
       this.state = state;
       this.load();
     });
+    this.kinds = segments("Kind", KINDS, this.kind, (kind) => {
+      this.kind = kind;
+      this.load();
+    });
     this.costs = h("div", { class: "pair" });
     this.list = arrows(h("ul", { class: "card rows", "aria-label": "Runs" }, h("li", {}, skeleton(5))), "a.run-row");
     this.more = h("p", { class: "list-note" });
     replace(this.root,
-      h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Runs"), h("p", {}, "Agents at work through plans: live, with what they cost."))),
-      h("div", { class: "stack" }, this.costs, h("div", { class: "scroll-x" }, this.states), this.list, this.more));
+      h("div", { class: "view-head" }, h("div", { class: "view-head-text" }, h("h1", {}, "Runs"), h("p", {}, "Everything that agents do: plans, conversations, workflows and reviews, live, with what they cost."))),
+      h("div", { class: "stack" }, this.costs, h("div", { class: "scroll-x" }, this.kinds), h("div", { class: "scroll-x" }, this.states), this.list, this.more));
   }
 
   async load() {
@@ -76,7 +82,7 @@ class Runs {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
     try {
-      const page = await all("/runs", { status: this.state }, { max: this.limit, signal: asking.signal });
+      const page = await all("/runs", { status: this.state, kind: this.kind }, { max: this.limit, signal: asking.signal });
       this.draw(page);
       let costs = await get("/costs", {}, asking.signal);
       if (costs.points.length < 3) costs = await get("/costs", { bucket: "hour", points: 24 }, asking.signal);
@@ -90,12 +96,21 @@ class Runs {
   draw(page) {
     if (!page.items.length) {
       replace(this.more);
-      return replace(this.list, inItem(this.state
-        ? empty(`No ${this.state} runs`, "Other runs may be there.", h("button", { type: "button", class: "button", onclick: () => { this.states.show(""); this.state = ""; this.load(); } }, "Show all"))
+      const only = [this.state, this.kind].filter(Boolean).join(" ");
+      return replace(this.list, inItem(only
+        ? empty(`No ${only} runs`, "Other runs may be there.", h("button", { type: "button", class: "button", onclick: () => this.showAll() }, "Show all"))
         : empty("No runs yet", "Write a plan as a check list in PLAN.md, and let an agent work through it. The run appears here while it works.", command("rep plan run"))));
     }
     keyed(this.list, page.items, (run) => run.id, (run) => runRow(run));
     replace(this.more, more(page, () => { this.limit += 100; this.load(); }));
+  }
+
+  showAll() {
+    this.states.show("");
+    this.kinds.show("");
+    this.state = "";
+    this.kind = "";
+    this.load();
   }
 
   drawTop(costs, { items: plans, problem, total }) {
@@ -123,7 +138,7 @@ const inItem = (what) => h("li", {}, what);
 
 function runRow(run) {
   return h("a", { class: "run-row", href: `#/runs/${run.id}` },
-    h("span", { class: "run-status" }, status(run.status)),
+    h("span", { class: "run-status" }, status(run.interrupted ? "interrupted" : run.status)),
     h("span", { class: "run-main" },
       h("span", { class: "row" }, h("span", { class: "item-name" }, run.name), chip(run.kind, "line"), h("span", { class: "faint mono" }, run.short)),
       run.reason && h("span", { class: "item-about" }, run.reason)),

@@ -122,12 +122,7 @@ export function isTyping(target) {
 }
 
 const ICONS = {
-  skills: "M4 5.5h5.5v5.5H4zM13 5.5h7M13 10.5h7M4 14.5h5.5V20H4zM13 14.5h7M13 19.5h7",
   play: "M5 4.5h14v11H9.5L5 19.5zM9 8.5h6M9 11.5h4",
-  runs: "M4 12h3l2.5-7 5 14L17 12h3",
-  workflows: "M4 4.5h6v5H4zM14 14.5h6v5h-6zM14 4.5h6v5h-6zM10 7h4M17 9.5v5",
-  reviews: "M12 5c5 0 8 4.6 8.5 7-.5 2.4-3.5 7-8.5 7S4 14.4 3.5 12C4 9.6 7 5 12 5zM12 9.5a2.5 2.5 0 1 1 0 5 2.5 2.5 0 0 1 0-5z",
-  events: "M5 6h14M5 10.5h14M5 15h9M5 19.5h6",
   sun: "M12 8a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M18.7 5.3l-1.4 1.4M6.7 17.3l-1.4 1.4",
   moon: "M19.5 14.5A8 8 0 0 1 9.5 4.5a8 8 0 1 0 10 10z",
   keys: "M3.5 6.5h17v11h-17zM7 10h.01M10.3 10h.01M13.6 10h.01M17 10h.01M8 14h8",
@@ -149,9 +144,9 @@ const ICONS = {
   clock: "M12 3.5a8.5 8.5 0 1 1 0 17 8.5 8.5 0 0 1 0-17zM12 7.5V12l3 2",
 };
 
-/** A small picture of our own, which says nothing that the words beside it do not say. */
+/** A small picture of our own, by its name or as a path of 24 by 24. It says nothing that the words beside it do not say. */
 export function icon(name, size = 16) {
-  return s("svg", { viewBox: "0 0 24 24", width: size, height: size, class: "icon", "aria-hidden": "true" }, s("path", { d: ICONS[name] ?? ICONS.info }));
+  return s("svg", { viewBox: "0 0 24 24", width: size, height: size, class: "icon", "aria-hidden": "true" }, s("path", { d: ICONS[name] ?? (name.startsWith("M") ? name : ICONS.info) }));
 }
 
 /** A small word on coloured ground. */

@@ -1,6 +1,6 @@
 // Workflows: their graphs, and runs of them with the step they are at, the items of the gate, and what waits for a person.
 
-import { all, get, part, post, stream, text } from "./api.js";
+import { all, get, isAttended, part, post, stream, text } from "./api.js";
 import { finding } from "./findings.js";
 import { graph } from "./graph.js";
 import { action, ago, arrows, chip, command, count, debounce, empty, failure, h, icon, keyed, more, replace, skeleton, status, tone, toast, words } from "./ui.js";
@@ -18,12 +18,15 @@ class Workflows {
   constructor(root) {
     this.root = root;
     this.most = RUNS;
-    const refresh = debounce(() => this.load(), 300);
+    // What a person is typing is not drawn over; the view catches up when they leave the field.
+    const refresh = debounce(() => {
+      this.isBehind = this.isBusy();
+      if (!this.isBehind && !this.gone) this.load();
+    }, 300);
+    root.addEventListener("focusout", () => this.isBehind && refresh());
     this.unlisten = stream.listen((event) => {
-      if (event.kind === "skills" || event.kind === "resync") refresh();
+      if (event.kind === "skills" || event.kind === "resync" || isAttended(event)) refresh();
     });
-    // Runs of workflows are files that other programs change as well.
-    this.timer = setInterval(() => document.hidden || this.isBusy() || this.load(), 4000);
   }
 
   update(to) {
@@ -45,7 +48,7 @@ class Workflows {
 
   destroy() {
     this.unlisten();
-    clearInterval(this.timer);
+    this.gone = true;
     this.asking?.abort();
   }
 

@@ -1,7 +1,8 @@
 //! The problems that `rep doctor` finds: mistakes in the configuration, in checks and in the
-//! sandbox settings, missing consent, and errors in skills.
+//! sandbox settings, missing consent, stores of earlier versions, and errors in skills.
 
 use repertoire::consent::CHECK_KEYS;
+use repertoire::runs::{describe_older_stores, find_older_stores};
 use repertoire_checks::declared;
 use repertoire_skill::catalog::Catalog;
 use repertoire_text::Severity;
@@ -50,6 +51,9 @@ pub(super) fn find_problems(
         )));
     }
     found.extend(missing_consent(ctx));
+    let older = find_older_stores(&ctx.env.data_dir());
+    let older = describe_older_stores(&older, |dir| config.places().shorten_path(dir));
+    found.extend(older.map(DoctorProblem::warning));
     found.extend(skills_with_errors(ctx, catalog)?);
     Ok(found)
 }

@@ -12,7 +12,7 @@ use repertoire_agent::{AgentEvent, EventKind};
 use repertoire_checks::memory::scope_of;
 use repertoire_git::repo::GitError;
 use repertoire_journal::run::{Run, RunStatus};
-use repertoire_journal::{ClaimRules, Command, Journal, NewRun, RunId};
+use repertoire_journal::{ClaimRules, Command, Journal, NewRun, RunId, RunKind};
 use repertoire_plan::{DriveError, KIND, PlanDeliveryMode, PlanRequest};
 use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
@@ -210,7 +210,8 @@ pub(crate) async fn drive_run(
     let who = repertoire_journal::QueueWorker {
         name: format!("{}:{}", host_name(), std::process::id()),
         labels: ctx.worker_labels(&own_labels(journal, id).await?),
-        kinds: BTreeSet::from([KIND.to_owned()]),
+        // A task of GitHub is a plan of one task.
+        kinds: BTreeSet::from([KIND.to_owned(), RunKind::Task.as_str().to_owned()]),
         lease: ctx.lease_duration(),
     };
     let before = journal.run(id).await.map_err(record_failure)?;

@@ -1,8 +1,10 @@
 //! `rep review list` and `rep review show`: list and print earlier reviews.
 
-use repertoire_review::store::ReviewStoreError;
+use repertoire_review::record::ReviewRecord;
+use repertoire_review::store::{ReviewStore, ReviewStoreError};
 
 use super::ReviewOutputArgs;
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::{self, TerminalUi};
@@ -30,10 +32,12 @@ pub(crate) fn list_reviews(
     args: &ReviewListArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    let reviews = ctx.review_store(&ctx.project_dir(None));
-    let names = reviews.review_ids();
-    let all: Vec<_> =
-        names.iter().take(args.max).filter_map(|name| reviews.load_review(name).ok()).collect();
+    let (all, count) = build_runtime()?.block_on(async {
+        match ctx.existing_reviews(&ctx.project_dir(None)).await? {
+            Some(reviews) => latest_reviews(&reviews, args.max).await.map_err(review_store_failure),
+            None => Ok((Vec::new(), 0)),
+        }
+    })?;
     if ui.json {
         ui.print_json(&all)?;
         return Ok(CliExit::Done);
@@ -63,14 +67,23 @@ pub(crate) fn list_reviews(
         let words = ui::fit_columns(&review.scope.words, 30);
         writeln!(ui.out, "{id}  {when}  {depth:8}  {words}  {found}")?;
     }
-    if names.len() > all.len() {
-        ui.print_note(&format!(
-            "{} more; `-n {}` shows all",
-            names.len() - all.len(),
-            names.len()
-        ))?;
+    if count > all.len() {
+        ui.print_note(&format!("{} more; `-n {count}` shows all", count - all.len()))?;
     }
     Ok(CliExit::Done)
+}
+
+/// Loads the latest reviews, and counts all. Those that cannot be read are left out.
+async fn latest_reviews(
+    reviews: &ReviewStore,
+    reviews_max: usize,
+) -> Result<(Vec<ReviewRecord>, usize), ReviewStoreError> {
+    let names = reviews.review_ids().await?;
+    let mut all = Vec::new();
+    for name in names.iter().take(reviews_max) {
+        all.extend(reviews.load_review(name).await.ok());
+    }
+    Ok((all, names.len()))
 }
 
 pub(crate) fn show_review(
@@ -79,14 +92,22 @@ pub(crate) fn show_review(
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     let files = args.output.output_files(ctx)?;
-    let reviews = ctx.review_store(&ctx.project_dir(None));
-    let review = reviews.load_review(&args.name).map_err(review_store_failure)?;
-    let change = reviews.load_change(&args.name).map_err(review_store_failure)?;
+    let workspace = ctx.project_dir(None);
+    let loaded = build_runtime()?.block_on(async {
+        let Some(reviews) = ctx.existing_reviews(&workspace).await? else {
+            return Err(review_store_failure(ReviewStoreError::None { workspace }));
+        };
+        let review = reviews.load_review(&args.name).await.map_err(review_store_failure)?;
+        // By its id: `last` may be another one by now.
+        let change = reviews.load_change(&review.id).await.map_err(review_store_failure)?;
+        Ok((review, change))
+    })?;
+    let (review, change) = loaded;
     args.output.print_review(ctx, (&review, &change), &files, ui)?;
     Ok(CliExit::Done)
 }
 
-fn review_store_failure(error: ReviewStoreError) -> CliFailure {
+pub(super) fn review_store_failure(error: ReviewStoreError) -> CliFailure {
     match &error {
         ReviewStoreError::NotFound { .. } | ReviewStoreError::Ambiguous { .. } => {
             CliFailure::negative_answer(error.to_string()).hint("`rep review list` lists them.")

@@ -1,14 +1,15 @@
 //! `rep runs list`: prints runs as a table, the newest first.
 
+use camino::Utf8Path;
 use clap::ValueEnum;
-use repertoire::runs;
-use repertoire_journal::{Filter, Journal, RunStatus};
+use repertoire::runs::{self, describe_older_stores, find_older_stores};
+use repertoire_journal::{Filter, Journal, RunKind, RunStatus};
 
 use super::{NO_RUNS, journal_failure, now_ms};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::runs_text::{LocalClock, short_dollars, short_time, status_style};
+use crate::runs_text::{LocalClock, RunStatusWord, short_dollars, short_time};
 use crate::schema::runs::{RunListRow, RunsListJson};
 use crate::ui::{self, TerminalUi};
 
@@ -26,6 +27,9 @@ pub(crate) struct RunsListArgs {
     /// Only runs with this status (may be repeated, or a comma-separated list)
     #[arg(long, value_enum, value_name = "STATUS", value_delimiter = ',')]
     status: Vec<RunStatusArg>,
+    /// Only runs of this kind (may be repeated, or a comma-separated list)
+    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    kind: Vec<RunKindArg>,
     /// Only runs of this project
     #[arg(long)]
     here: bool,
@@ -37,10 +41,11 @@ pub(crate) struct RunsListArgs {
     before: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RunStatusArg {
     Queued,
     Running,
+    Interrupted,
     Paused,
     Waiting,
     Completed,
@@ -48,16 +53,39 @@ enum RunStatusArg {
     Cancelled,
 }
 
-impl From<RunStatusArg> for RunStatus {
-    fn from(arg: RunStatusArg) -> Self {
-        match arg {
+impl RunStatusArg {
+    /// The status in the journal.
+    fn stored(self) -> RunStatus {
+        match self {
             RunStatusArg::Queued => RunStatus::Queued,
-            RunStatusArg::Running => RunStatus::Running,
+            RunStatusArg::Running | RunStatusArg::Interrupted => RunStatus::Running,
             RunStatusArg::Paused => RunStatus::Paused,
             RunStatusArg::Waiting => RunStatus::Waiting,
             RunStatusArg::Completed => RunStatus::Completed,
             RunStatusArg::Failed => RunStatus::Failed,
             RunStatusArg::Cancelled => RunStatus::Cancelled,
+        }
+    }
+}
+
+/// The kind of a run
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunKindArg {
+    Conversation,
+    Workflow,
+    Review,
+    Plan,
+    Task,
+}
+
+impl From<RunKindArg> for RunKind {
+    fn from(arg: RunKindArg) -> Self {
+        match arg {
+            RunKindArg::Conversation => RunKind::Conversation,
+            RunKindArg::Workflow => RunKind::Workflow,
+            RunKindArg::Review => RunKind::Review,
+            RunKindArg::Plan => RunKind::Plan,
+            RunKindArg::Task => RunKind::Task,
         }
     }
 }
@@ -69,12 +97,18 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsListArgs, ui: &mut TerminalUi
             None => Ok((Vec::new(), None)),
         }
     })?;
+    let older = find_older_stores(&ctx.env.data_dir());
+    let shorten = |dir: &Utf8Path| ctx.config.places().shorten_path(dir);
+    if let Some(text) = describe_older_stores(&older, shorten) {
+        ui.print_note(&text)?;
+    }
     if ui.json {
         ui.print_json(&RunsListJson { runs: rows, next })?;
         return Ok(CliExit::Done);
     }
     if rows.is_empty() {
-        let is_filtered = args.here || !args.status.is_empty() || args.before.is_some();
+        let is_filtered =
+            args.here || !args.status.is_empty() || !args.kind.is_empty() || args.before.is_some();
         let line = if is_filtered { "No run is like that. `rep runs` lists all." } else { NO_RUNS };
         writeln!(ui.out, "{line}")?;
         return Ok(CliExit::Done);
@@ -92,21 +126,46 @@ async fn read_rows(
     args: &RunsListArgs,
     journal: &Journal,
 ) -> Result<(Vec<RunListRow>, Option<u64>), CliFailure> {
+    let folder = ctx.run_places().runs;
+    let rows_max = args.limit.unwrap_or(SHOWN);
     let mut filter = Filter {
-        statuses: args.status.iter().copied().map(RunStatus::from).collect(),
-        kind: None,
+        statuses: args.status.iter().map(|status| status.stored()).collect(),
+        // The journal filters by one kind.
+        kind: match args.kind.as_slice() {
+            [kind] => Some(RunKind::from(*kind).to_string()),
+            _ => None,
+        },
         workspace: args.here.then(|| ctx.project_dir(None).to_string()),
-        limit: if args.all { 0 } else { args.limit.unwrap_or(SHOWN) },
+        limit: if args.all { 0 } else { rows_max },
         before: args.before,
     };
     let (mut rows, mut events_read) = (Vec::new(), 0);
     loop {
-        let page = runs::rows(journal, &filter, &mut events_read).await.map_err(journal_failure)?;
-        rows.extend(page.items);
-        if !args.all || page.next.is_none() {
+        let page = runs::rows(journal, &folder, &filter, &mut events_read).await;
+        let page = page.map_err(journal_failure)?;
+        rows.extend(page.items.into_iter().filter(|row| args.selects(row)));
+        // Rows that are filtered out here leave room for rows of the next page.
+        let room = rows_max.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        if page.next.is_none() || (room == 0 && !args.all) {
             return Ok((rows, page.next));
         }
         filter.before = page.next;
+        filter.limit = if args.all { 0 } else { room };
+    }
+}
+
+impl RunsListArgs {
+    /// Returns true if a row of the journal is listed: the journal knows no interrupted runs, and
+    /// filters by one kind only.
+    fn selects(&self, row: &RunListRow) -> bool {
+        let is_kind = |kind: &RunKindArg| RunKind::from(*kind).as_str() == row.kind;
+        let is_status = |status: &RunStatusArg| match status {
+            RunStatusArg::Running => row.status == RunStatus::Running && !row.interrupted,
+            RunStatusArg::Interrupted => row.interrupted,
+            status => row.status == status.stored(),
+        };
+        (self.kind.is_empty() || self.kind.iter().any(is_kind))
+            && (self.status.is_empty() || self.status.iter().any(is_status))
     }
 }
 
@@ -118,12 +177,22 @@ struct RunCells<'a> {
     figures: [String; 5],
 }
 
+/// The widths of the columns. 0 for a column that is left out.
+struct RunColumns {
+    status: usize,
+    kind: usize,
+    name: usize,
+    workspace: usize,
+    figures: [usize; 5],
+}
+
 const FIGURES: [&str; 5] = ["steps", "tasks", "time", "cost", "age"];
 /// Indexes of the figures that are dropped first on a narrow screen.
 const DROPPED: [usize; 2] = [0, 2];
 /// Minimum useful width of a name.
 const NAME_COLUMNS_MIN: usize = 16;
-const STATUS_COLUMNS: usize = 9;
+const STATUS_COLUMNS_MIN: usize = 9;
+const KIND_COLUMNS_MIN: usize = 4;
 const ID_COLUMNS: usize = 8;
 /// Minimum useful width of a workspace, which is that of its heading.
 const WORKSPACE_COLUMNS_MIN: usize = 9;
@@ -135,42 +204,84 @@ fn print_table(
 ) -> std::io::Result<()> {
     let clock = LocalClock::local(now_ms());
     let cells: Vec<RunCells<'_>> = rows.iter().map(|row| row_cells(ctx, row, &clock)).collect();
-    let mut widths: [usize; 5] = std::array::from_fn(|at| {
-        let cells = cells.iter().map(|cells| ui::text_width(&cells.figures[at]));
-        cells.chain([FIGURES[at].len()]).max().unwrap_or(0)
-    });
-    // On a narrow screen, the name matters more than the number of steps and the time.
-    for dropped in DROPPED {
-        if ui.columns < fixed_columns(widths) + NAME_COLUMNS_MIN {
-            widths[dropped] = 0;
-        }
-    }
-    let names = cells.iter().map(|cells| ui::text_width(&cells.row.name)).max().unwrap_or(0).max(4);
-    let places = cells.iter().map(|cells| ui::text_width(&cells.workspace)).max().unwrap_or(0);
-    let places = places.max(WORKSPACE_COLUMNS_MIN);
-    let room = ui.columns.saturating_sub(fixed_columns(widths));
-    let (name, place) = share_columns(names, places.min(WORKSPACE_COLUMNS_MAX), room);
-    let head = format_line("id", "status", ("name", name), ("workspace", place), FIGURES, widths);
+    let columns = RunColumns::fit(&cells, ui.columns);
+    let head = columns.format_rest("kind", "name", "workspace", FIGURES);
+    let head = format!("{}  {}{head}", pad("id", ID_COLUMNS), pad("status", columns.status));
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, head.trim_end()))?;
     for RunCells { row, workspace, figures } in &cells {
         let figures = figures.each_ref().map(String::as_str);
-        let text = format_line("", "", (&row.name, name), (workspace, place), figures, widths);
-        let rest = text.get(ID_COLUMNS + 2 + STATUS_COLUMNS..).unwrap_or_default();
-        let id = ui.paint(
-            ui::STRONG,
-            ui::pad_columns(&ui::fit_columns(&row.short, ID_COLUMNS), ID_COLUMNS),
-        );
-        let status = ui::pad_columns(row.status.as_str(), STATUS_COLUMNS);
-        let status = ui.paint(status_style(row.status), status);
+        let rest = columns.format_rest(&row.kind, &row.name, workspace, figures);
+        let id = ui.paint(ui::STRONG, pad(&row.short, ID_COLUMNS));
+        let status = RunStatusWord::new(row.status, row.interrupted);
+        let status = ui.paint(status.style(), pad(status.as_str(), columns.status));
         writeln!(ui.out, "{id}  {status}{}", rest.trim_end())?;
     }
     Ok(())
 }
 
-/// The width of all columns but name and workspace.
-fn fixed_columns(widths: [usize; 5]) -> usize {
-    let figures: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-    ID_COLUMNS + 2 + STATUS_COLUMNS + 2 + figures
+impl RunColumns {
+    /// Chooses the widths for a screen. On a narrow one, the name matters more than the number of
+    /// steps, the time and the kind.
+    fn fit(cells: &[RunCells<'_>], screen: usize) -> Self {
+        let widest = |text: &dyn Fn(&RunCells<'_>) -> usize, least: usize| {
+            cells.iter().map(text).max().unwrap_or(0).max(least)
+        };
+        let status = |cells: &RunCells<'_>| {
+            RunStatusWord::new(cells.row.status, cells.row.interrupted).as_str().len()
+        };
+        let mut columns = RunColumns {
+            status: widest(&status, STATUS_COLUMNS_MIN),
+            kind: widest(&|cells| ui::text_width(&cells.row.kind), KIND_COLUMNS_MIN),
+            name: widest(&|cells| ui::text_width(&cells.row.name), 4),
+            workspace: widest(&|cells| ui::text_width(&cells.workspace), WORKSPACE_COLUMNS_MIN),
+            figures: std::array::from_fn(|at| {
+                widest(&|cells| ui::text_width(&cells.figures[at]), FIGURES[at].len())
+            }),
+        };
+        for dropped in DROPPED {
+            if screen < columns.fixed() + NAME_COLUMNS_MIN {
+                columns.figures[dropped] = 0;
+            }
+        }
+        if screen < columns.fixed() + NAME_COLUMNS_MIN {
+            columns.kind = 0;
+        }
+        let room = screen.saturating_sub(columns.fixed());
+        let place = columns.workspace.min(WORKSPACE_COLUMNS_MAX);
+        (columns.name, columns.workspace) = share_columns(columns.name, place, room);
+        columns
+    }
+
+    /// The width of all columns but name and workspace.
+    fn fixed(&self) -> usize {
+        let optional = self.figures.iter().chain([&self.kind]);
+        let optional: usize = optional.filter(|width| **width > 0).map(|width| width + 2).sum();
+        ID_COLUMNS + 2 + self.status + 2 + optional
+    }
+
+    /// Formats the columns after id and status.
+    fn format_rest(&self, kind: &str, name: &str, place: &str, figures: [&str; 5]) -> String {
+        let mut out = String::new();
+        if self.kind > 0 {
+            out.push_str(&format!("  {}", pad(kind, self.kind)));
+        }
+        out.push_str(&format!("  {}", pad(name, self.name)));
+        if self.workspace > 0 {
+            let place = truncate_start(place, self.workspace);
+            out.push_str(&format!("  {}", ui::pad_columns(&place, self.workspace)));
+        }
+        let shown = figures.iter().zip(self.figures).filter(|(_, width)| *width > 0);
+        for (figure, width) in shown {
+            let blank = " ".repeat(width.saturating_sub(ui::text_width(figure)));
+            out.push_str(&format!("  {blank}{figure}"));
+        }
+        out
+    }
+}
+
+/// Truncates and pads a text to a width.
+fn pad(text: &str, columns: usize) -> String {
+    ui::pad_columns(&ui::fit_columns(text, columns), columns)
 }
 
 /// Divides the room between name and workspace. Both get their full width if there is room;
@@ -182,29 +293,6 @@ fn share_columns(names: usize, places: usize, room: usize) -> (usize, usize) {
     } else {
         (names.min(room.saturating_sub(place + 2)), place)
     }
-}
-
-fn format_line(
-    id: &str,
-    status: &str,
-    (name, names): (&str, usize),
-    (place, places): (&str, usize),
-    figures: [&str; 5],
-    widths: [usize; 5],
-) -> String {
-    let mut out =
-        format!("{}  {}", ui::pad_columns(id, ID_COLUMNS), ui::pad_columns(status, STATUS_COLUMNS));
-    out.push_str(&format!("  {}", ui::pad_columns(&ui::fit_columns(name, names), names)));
-    if places > 0 {
-        out.push_str(&format!("  {}", ui::pad_columns(&truncate_start(place, places), places)));
-    }
-    for (figure, width) in figures.iter().zip(widths).filter(|(_, width)| *width > 0) {
-        out.push_str(&format!(
-            "  {}{figure}",
-            " ".repeat(width.saturating_sub(ui::text_width(figure)))
-        ));
-    }
-    out
 }
 
 /// Truncates a path at its start, since its end says more.

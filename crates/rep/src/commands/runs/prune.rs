@@ -1,17 +1,23 @@
-//! `rep runs prune`: removes worktrees whose work is merged, in all workspaces of recorded runs.
+//! `rep runs prune`: removes worktrees whose work is merged, in all workspaces of recorded runs, and old runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use camino::Utf8Path;
-use repertoire::runs::short_oid;
+use clap::ValueEnum;
+use repertoire::config::parse_duration;
+use repertoire::runs::{RemovalMode, RunEnd, RunSelection, remove_old_runs, short_oid};
 use repertoire_git::worktree::{RunWorktrees, WorktreeKeepReason, WorktreePruneResult};
-use repertoire_journal::{Command, Filter, Journal, Payload, RunId, RunStatus};
+use repertoire_journal::{Command, Filter, Journal, Payload, RunId, RunKind, RunStatus};
 
-use super::{NO_RUNS, journal_failure};
+use super::list::RunKindArg;
+use super::{NO_RUNS, journal_failure, now_ms};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
-use crate::schema::runs::{KeptWorktreeJson, PruneJson, RemovedWorktreeJson, WorkspaceProblem};
+use crate::schema::runs::{
+    KeptRunJson, KeptWorktreeJson, PruneJson, RemovedRunJson, RemovedWorktreeJson, WorkspaceProblem,
+};
 use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep runs prune`
@@ -20,6 +26,68 @@ pub(crate) struct RunsPruneArgs {
     /// Say what would be removed, without removing it
     #[arg(long)]
     dry_run: bool,
+    /// Remove runs that have not changed for this long, such as 30d or 12h (default:
+    /// `runs.keep_days`)
+    #[arg(long, value_name = "TIME", value_parser = parse_age)]
+    older_than: Option<Duration>,
+    /// Remove only runs of this kind (may be repeated, or a comma-separated list)
+    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    kind: Vec<RunKindArg>,
+    /// Remove only runs that ended so (may be repeated, or a comma-separated list)
+    #[arg(long, value_enum, value_name = "STATUS", value_delimiter = ',')]
+    status: Vec<RunEndArg>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RunEndArg {
+    Completed,
+    Failed,
+    Cancelled,
+    Interrupted,
+}
+
+impl From<RunEndArg> for RunEnd {
+    fn from(arg: RunEndArg) -> Self {
+        match arg {
+            RunEndArg::Completed => RunEnd::Completed,
+            RunEndArg::Failed => RunEnd::Failed,
+            RunEndArg::Cancelled => RunEnd::Cancelled,
+            RunEndArg::Interrupted => RunEnd::Interrupted,
+        }
+    }
+}
+
+/// Parses an age: days as `30d`, or a time as in the configuration.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    match text.strip_suffix('d').map(str::parse::<u32>) {
+        Some(Ok(days)) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+        _ => parse_duration(text).map_err(|_| "write an age as 30d, 12h or 90m".to_owned()),
+    }
+}
+
+impl RunsPruneArgs {
+    /// Returns the runs to remove. `None` if runs are kept.
+    fn selection(&self, kept: Option<Duration>) -> Result<Option<RunSelection>, CliFailure> {
+        let idle = self.older_than.or(kept);
+        match idle {
+            Some(idle) => Ok(Some(RunSelection {
+                idle,
+                kinds: self.kind.iter().copied().map(RunKind::from).collect(),
+                ends: self.status.iter().copied().map(RunEnd::from).collect(),
+            })),
+            None if self.kind.is_empty() && self.status.is_empty() => Ok(None),
+            None => {
+                Err(CliFailure::wrong_usage("it is not said how old runs must be to be removed")
+                    .hint("`--older-than 30d` says so for this time, `runs.keep_days` for always."))
+            }
+        }
+    }
+
+    /// Returns true if worktrees are pruned as well: they belong to runs of plans.
+    fn includes_worktrees(&self) -> bool {
+        let has_plan = |kind: &RunKindArg| matches!(kind, RunKindArg::Plan | RunKindArg::Task);
+        self.kind.is_empty() || self.kind.iter().any(has_plan)
+    }
 }
 
 pub(crate) fn run(
@@ -27,9 +95,19 @@ pub(crate) fn run(
     args: &RunsPruneArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
+    let selection = args.selection(ctx.runs_kept())?;
     let done = build_runtime()?.block_on(async {
         let Some(journal) = ctx.open_existing_journal().await? else { return Ok(None) };
-        prune_worktrees(ctx, args, &journal).await.map(Some)
+        // Worktrees first: a run is kept as long as it has one.
+        let mut done = if args.includes_worktrees() {
+            prune_worktrees(ctx, args, &journal).await?
+        } else {
+            empty_result(args)
+        };
+        if let Some(selection) = &selection {
+            prune_runs(ctx, selection, &journal, &mut done).await?;
+        }
+        Ok::<_, CliFailure>(Some(done))
     })?;
     let Some(done) = done else {
         if ui.json {
@@ -43,6 +121,13 @@ pub(crate) fn run(
         ui.print_json(&done)?;
     } else {
         print_pruned(ctx, &done, ui)?;
+        print_removed_runs(&done, ui)?;
+        let is_nothing = done.removed.is_empty() && done.kept.is_empty() && done.failed.is_empty();
+        match (&selection, done.removed_runs.is_empty() && done.kept_runs.is_empty()) {
+            (None, _) if is_nothing => writeln!(ui.out, "No run has a worktree.")?,
+            (Some(_), true) if is_nothing => writeln!(ui.out, "There is nothing to remove.")?,
+            _ => {}
+        }
     }
     // A workspace that was deleted has nothing to prune, so it is not an error.
     let in_the_way = done.failed.iter().any(|one| Utf8Path::new(&one.workspace).exists());
@@ -50,8 +135,14 @@ pub(crate) fn run(
 }
 
 fn empty_result(args: &RunsPruneArgs) -> PruneJson {
-    let (removed, kept, failed) = (Vec::new(), Vec::new(), Vec::new());
-    PruneJson { dry_run: args.dry_run, removed, kept, failed }
+    PruneJson {
+        dry_run: args.dry_run,
+        removed: Vec::new(),
+        kept: Vec::new(),
+        failed: Vec::new(),
+        removed_runs: Vec::new(),
+        kept_runs: Vec::new(),
+    }
 }
 
 async fn prune_worktrees(
@@ -100,7 +191,7 @@ async fn prune_worktrees(
     Ok(done)
 }
 
-/// Returns the status of every run, and the workspaces of all runs.
+/// Returns the status of every run, and the workspaces of all runs that have worktrees.
 async fn list_runs(
     journal: &Journal,
 ) -> Result<(BTreeMap<String, RunStatus>, BTreeSet<String>), CliFailure> {
@@ -110,7 +201,9 @@ async fn list_runs(
         let page = journal.runs(&filter).await.map_err(journal_failure)?;
         for run in page.items {
             statuses.insert(run.id.to_string(), run.status);
-            workspaces.insert(run.workspace);
+            if !run.attended {
+                workspaces.insert(run.workspace);
+            }
         }
         match page.next {
             Some(next) => filter.before = Some(next),
@@ -175,8 +268,38 @@ fn print_pruned(
         );
         writeln!(ui.out, "{word}  {line}")?;
     }
-    if done.removed.is_empty() && done.kept.is_empty() && done.failed.is_empty() {
-        writeln!(ui.out, "No run has a worktree.")?;
+    Ok(())
+}
+
+/// Removes the selected runs, or lists them.
+async fn prune_runs(
+    ctx: &CliContext<'_>,
+    selection: &RunSelection,
+    journal: &Journal,
+    done: &mut PruneJson,
+) -> Result<(), CliFailure> {
+    let runs = ctx.run_places().runs;
+    let mode = if done.dry_run { RemovalMode::Preview } else { RemovalMode::Remove };
+    let report = remove_old_runs(journal, &runs, selection, now_ms(), mode).await;
+    let report = report.map_err(journal_failure)?;
+    done.removed_runs = report.removed.iter().map(RemovedRunJson::new).collect();
+    let kept = report.kept.into_iter();
+    done.kept_runs = kept.map(|(run, why)| KeptRunJson { run: run.id, why }).collect();
+    Ok(())
+}
+
+fn print_removed_runs(done: &PruneJson, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let word = if done.dry_run { "would go" } else { "removed" };
+    for removed in &done.removed_runs {
+        let word = ui.paint(ui::GOOD, ui::pad_columns(word, 8));
+        let name = ui::fit_columns(&removed.name, ui.columns.saturating_sub(40).max(20));
+        let id = ui::pad_columns(removed.run.short(), 8);
+        writeln!(ui.out, "{word}  {id}  {} {}: {name}", removed.status, removed.kind)?;
+    }
+    for kept in &done.kept_runs {
+        let word = ui.paint(ui::WARN, ui::pad_columns("stays", 8));
+        let why = ui::wrap_words(&kept.why, ui.columns.saturating_sub(20).max(20), &" ".repeat(20));
+        writeln!(ui.out, "{word}  {}  {why}", ui::pad_columns(kept.run.short(), 8))?;
     }
     Ok(())
 }

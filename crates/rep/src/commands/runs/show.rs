@@ -4,7 +4,7 @@ use repertoire_journal::fold::FoldedRun;
 use repertoire_journal::{Event, Journal, Run};
 use repertoire_plan::document::TaskMark;
 
-use super::suggestions::suggest_commands;
+use super::suggestions::{suggest_commands, suggest_for_attended};
 use super::{RunArg, journal_failure};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
@@ -27,7 +27,7 @@ pub(crate) struct RunsShowArgs {
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsShowArgs, ui: &mut TerminalUi<'_>) -> CliResult {
-    let shown = build_runtime()?.block_on(async {
+    let (shown, events) = build_runtime()?.block_on(async {
         let journal = ctx.require_journal().await?;
         let run = args.run.find_run(&journal).await?;
         gather_run(ctx, &journal, run).await
@@ -35,7 +35,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsShowArgs, ui: &mut TerminalUi
     if ui.json {
         ui.print_json(&shown)?;
     } else {
-        print_run(ctx, &shown, args.all, ui)?;
+        print_run(ctx, (&shown, &events), args.all, ui)?;
     }
     Ok(CliExit::Done)
 }
@@ -44,12 +44,17 @@ async fn gather_run(
     ctx: &CliContext<'_>,
     journal: &Journal,
     run: Run,
-) -> Result<RunJson, CliFailure> {
-    let left_behind = ctx.run_places().runs.join(run.id.as_str());
-    let mut shown = RunJson::gather(journal, run, &left_behind).await.map_err(journal_failure)?;
+) -> Result<(RunJson, Vec<Event>), CliFailure> {
+    let runs = ctx.run_places().runs;
+    let gathered = RunJson::gather_with_events(journal, run, &runs).await;
+    let (mut shown, events) = gathered.map_err(journal_failure)?;
     let failed_tasks = shown.tasks.iter().filter(|task| task.mark == "failed").count();
-    shown.commands = suggest_commands(&shown.run, failed_tasks, shown.delivered.as_ref());
-    Ok(shown)
+    shown.commands = if shown.run.attended {
+        suggest_for_attended(&shown.run, shown.interrupted)
+    } else {
+        suggest_commands(&shown.run, failed_tasks, shown.delivered.as_ref())
+    };
+    Ok((shown, events))
 }
 
 /// Rebuilds the state of a run after the given events.

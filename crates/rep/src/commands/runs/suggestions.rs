@@ -1,7 +1,7 @@
 //! Suggests commands for a run, depending on its state.
 
 use repertoire_journal::run::Run;
-use repertoire_journal::{RunStatus, RunStopRequest};
+use repertoire_journal::{RunKind, RunStatus, RunStopRequest};
 
 use crate::schema::runs::{DeliveredJson, RunCommand};
 
@@ -65,6 +65,35 @@ pub(crate) fn suggest_commands(
         }
         (RunStatus::Paused | RunStatus::Waiting, _) => add(of("cancel"), "end it"),
         _ => {}
+    }
+    out
+}
+
+/// Returns the commands for a run that the process which created it carries out.
+pub(crate) fn suggest_for_attended(run: &Run, interrupted: bool) -> Vec<RunCommand> {
+    let (id, short) = (run.id.as_str(), run.id.short());
+    let mut out = Vec::new();
+    let mut add = |command: String, about: &str| {
+        out.push(RunCommand { command, about: about.to_owned() });
+    };
+    let is_in_use = run.status == RunStatus::Running && !interrupted;
+    match RunKind::parse(&run.kind) {
+        Some(RunKind::Conversation) => {
+            add("rep conversations".to_owned(), "conversations, and how to go on with one");
+        }
+        Some(RunKind::Workflow) => {
+            add(format!("rep workflow status {id}"), "the step it is at, and its gate");
+        }
+        Some(RunKind::Review) if run.status == RunStatus::Completed => {
+            add(format!("rep review show {short}"), "the findings, in any format");
+        }
+        _ => {}
+    }
+    if is_in_use {
+        add(format!("rep events {short} -f"), "watch it");
+    } else {
+        add(format!("rep events {short}"), "everything that happened");
+        add(format!("rep runs rm {short}"), "remove it, with its files");
     }
     out
 }

@@ -133,6 +133,30 @@ fn a_review_appears_by_itself() {
 }
 
 #[test]
+fn a_review_under_way_is_seen_and_leads_to_its_run() {
+    let ws = house();
+    ws.write("project/slow.yaml", "- wait_ms: 60000\n- finish: {text: No.}\n");
+    let Some((_served, mut browser)) = visit(&ws) else { return };
+    go(&mut browser, "reviews");
+    browser.wait("document.querySelectorAll('a.review-row').length === 1");
+    let mut command = ws.command(&["review", "--backend", "scripted:slow.yaml"]);
+    let mut review = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    browser.wait("document.querySelector('a.review-row [data-status=running]')");
+    browser.click("a.review-row");
+    browser.wait("document.querySelector('.view-runs .view-head [data-status=running]')");
+    browser.wait_text("Agent asked");
+    review.kill().unwrap();
+    review.wait().unwrap();
+    browser.call("Page.reload", json!({}));
+    browser.wait("document.querySelector('.view-head [data-status=interrupted]')");
+    go(&mut browser, "runs");
+    browser.click(".segments [data-value=review]");
+    browser.wait("document.querySelectorAll('a.run-row').length === 2");
+    browser.wait("document.querySelector('a.run-row [data-status=interrupted]')");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
 fn an_address_that_cannot_be_decoded_still_shows_a_view() {
     let ws = small_house();
     let Some((_served, mut browser)) = visit(&ws) else { return };

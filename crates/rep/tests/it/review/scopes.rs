@@ -60,6 +60,7 @@ fn patterns_need_no_model_and_no_key() {
     assert_eq!(ran.code, 1, "{ran}");
     let record = record(&ws, "review --patterns-only");
     assert_eq!(record["calls"], serde_json::json!([]));
+    assert!(!ws.path("data/journal.sqlite").exists(), "a hook does not wait for the journal");
     let found = record["findings"].as_array().unwrap();
     let password = found.iter().find(|one| one["pattern"] == "hardcoded_password").unwrap();
     assert_eq!(

@@ -9,7 +9,8 @@ use repertoire_review::store::ReviewStoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiBuilder, ApiCall, ApiResult, ListPage, run_blocking};
+use super::runs::journal_problem;
+use super::{ApiBuilder, ApiCall, ApiResult, ListPage};
 use crate::http::problem::HttpProblem;
 
 const TAG: &str = "reviews";
@@ -139,30 +140,28 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 }
 
 async fn list_reviews(call: ApiCall) -> ApiResult<ListPage<ReviewRow>> {
-    run_blocking(move || {
-        let reviews = call.house.reviews();
-        let page = call.paging.cut_page(reviews.review_ids().into_iter())?;
-        let row = |name: &String| match reviews.load_review(name) {
+    let reviews = call.house.reviews().await.map_err(journal_problem)?;
+    let ids = reviews.review_ids().await.map_err(store_problem)?;
+    let page = call.paging.cut_page(ids.into_iter())?;
+    let mut items = Vec::new();
+    for id in &page.items {
+        items.push(match reviews.load_review(id).await {
             Ok(review) => review_row(&review),
-            Err(error) => broken_review(name, &error),
-        };
-        let items = page.items.iter().map(row).collect();
-        Ok(ListPage { items, next: page.next, total: page.total })
-    })
-    .await
+            Err(error) => broken_review(id, &error),
+        });
+    }
+    Ok(ListPage { items, next: page.next, total: page.total })
 }
 
 async fn show_review(call: ApiCall<ReviewPath>) -> ApiResult<ReviewRecord> {
-    run_blocking(move || call.house.reviews().load_review(&call.path.id).map_err(store_problem))
-        .await
+    let reviews = call.house.reviews().await.map_err(journal_problem)?;
+    reviews.load_review(&call.path.id).await.map_err(store_problem)
 }
 
 async fn show_change(call: ApiCall<ReviewPath>) -> ApiResult<ChangeJson> {
-    run_blocking(move || {
-        let change = call.house.reviews().load_change(&call.path.id).map_err(store_problem)?;
-        Ok(change_json(change))
-    })
-    .await
+    let reviews = call.house.reviews().await.map_err(journal_problem)?;
+    let change = reviews.load_change(&call.path.id).await.map_err(store_problem)?;
+    Ok(change_json(change))
 }
 
 fn review_row(review: &ReviewRecord) -> ReviewRow {
@@ -248,7 +247,9 @@ fn line_json(line: repertoire_review::change::HunkLine) -> LineJson {
 fn store_problem(error: ReviewStoreError) -> HttpProblem {
     let status = match &error {
         ReviewStoreError::NotFound { .. } | ReviewStoreError::None { .. } => StatusCode::NOT_FOUND,
-        ReviewStoreError::Write { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        ReviewStoreError::Write { .. }
+        | ReviewStoreError::Folder(_)
+        | ReviewStoreError::Journal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::CONFLICT,
     };
     let problem = HttpProblem::new(status, error.to_string());

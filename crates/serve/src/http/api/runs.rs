@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use repertoire::runs::{
     self, RunDiffError, RunDiffJson, RunJson, RunListRow, RunTask, TasksDone, events_of,
 };
-use repertoire_journal::{Event, Filter, JournalError, Run, RunStatus, Step};
+use repertoire_journal::{Event, Filter, JournalError, Run, RunKind, RunStatus, Step};
 use repertoire_plan::PlanState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ const TAG: &str = "runs";
 struct RunFilter {
     /// Only runs with this status.
     status: Option<RunStatus>,
-    /// Only runs of this kind, such as `plan`.
+    /// Only runs of this kind: `conversation`, `workflow`, `review`, `plan` or `task`.
     kind: Option<String>,
     /// Only runs of the project that is served.
     here: Option<bool>,
@@ -86,24 +86,34 @@ async fn list_runs(call: ApiCall<Nothing, RunFilter>) -> ApiResult<ListPage<RunL
         None => None,
         Some(_) => Some(call.paging.start()? as u64),
     };
+    let kind = call.query.kind.map(known_kind).transpose()?;
     let here = call.query.here.unwrap_or(false);
     let filter = Filter {
         statuses: call.query.status.into_iter().collect(),
-        kind: call.query.kind,
+        kind,
         workspace: here.then(|| call.house.project().to_string()),
         limit: u32::try_from(call.paging.page_limit()?).unwrap_or(u32::MAX),
         before,
     };
-    let page = runs::rows(journal, &filter, &mut 0).await.map_err(journal_problem)?;
+    let folder = call.house.runs_dir();
+    let page = runs::rows(journal, &folder, &filter, &mut 0).await.map_err(journal_problem)?;
     Ok(ListPage { items: page.items, next: page.next.map(|next| next.to_string()), total: None })
+}
+
+/// Returns the name of a kind, or a problem that lists the kinds.
+fn known_kind(name: String) -> ApiResult<String> {
+    if RunKind::parse(&name).is_some() {
+        return Ok(name);
+    }
+    let kinds: Vec<&str> = RunKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    Err(HttpProblem::bad_request("there is no such kind of run".to_owned())
+        .hint(format!("`kind` is one of {}.", kinds.join(", "))))
 }
 
 async fn show_run(call: ApiCall<RunIdPath>) -> ApiResult<RunJson> {
     let run = find_run(&call.house, &call.path).await?;
-    let left_behind = call.house.run_output_dir(&run.id);
-    RunJson::gather(call.house.journal().await.map_err(journal_problem)?, run, &left_behind)
-        .await
-        .map_err(journal_problem)
+    let journal = call.house.journal().await.map_err(journal_problem)?;
+    RunJson::gather(journal, run, &call.house.runs_dir()).await.map_err(journal_problem)
 }
 
 async fn list_run_steps(call: ApiCall<RunIdPath>) -> ApiResult<ListPage<Step>> {

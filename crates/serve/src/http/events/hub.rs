@@ -4,12 +4,14 @@
 //! A listener that is too slow for the ring loses its position, and gets a cursor with which it can resume without
 //! loss. Listeners have no queue of their own that could grow.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use repertoire_journal::{Event, EventCursor, Journal, JournalError, RunId};
+use repertoire_journal::{Event, EventCursor, Journal, JournalError, Payload, RunId};
+use serde_json::{Value, json};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
@@ -25,6 +27,10 @@ pub const RING_BYTES_MAX: usize = 16 * 1024 * 1024;
 const READ_MAX: u32 = 500;
 /// The maximum number of bytes handed to a listener at once, unless a single item exceeds it.
 const HANDED_BYTES_MAX: usize = 32 * 1024;
+/// The maximum size of the data of a kind's event in the stream; beyond it, large fields are replaced by a mark.
+pub const STREAM_DATA_BYTES_MAX: usize = 16 * 1024;
+/// The maximum size of a field that is kept when the data is cut.
+pub const STREAM_FIELD_BYTES_MAX: usize = 1024;
 /// The polling interval, in case the journal does not notify.
 const LOOK: Duration = Duration::from_secs(2);
 /// The delay after a failed read of the journal.
@@ -43,7 +49,7 @@ pub(super) struct HubItem {
 
 impl HubItem {
     pub(super) fn from_event(cursor: EventCursor, event: &Event) -> Self {
-        let data = serde_json::to_string(event).unwrap_or_default();
+        let data = serde_json::to_string(&*cut_for_stream(event)).unwrap_or_default();
         let text = format!("id: {cursor}\nevent: run\ndata: {data}\n\n");
         HubItem { cursor: Some(cursor), run: Some(event.run.clone()), text: text.into() }
     }
@@ -53,6 +59,33 @@ impl HubItem {
         let text = format!("event: skills\ndata: {data}\n\n");
         HubItem { cursor: None, run: None, text: text.into() }
     }
+}
+
+/// Cuts the data of a kind's event to what a listener needs to notice it. The whole event is in `/runs/{id}/events`.
+fn cut_for_stream(event: &Event) -> Cow<'_, Event> {
+    let Payload::KindEvent { name, data } = &event.payload else { return Cow::Borrowed(event) };
+    if json_bytes(data) <= STREAM_DATA_BYTES_MAX {
+        return Cow::Borrowed(event);
+    }
+    let mut cut = data.clone();
+    let fields = cut.as_object_mut().map(|fields| fields.values_mut()).into_iter().flatten();
+    for field in fields.filter(|field| json_bytes(field) > STREAM_FIELD_BYTES_MAX) {
+        *field = cut_mark(field);
+    }
+    if json_bytes(&cut) > STREAM_DATA_BYTES_MAX {
+        cut = cut_mark(data);
+    }
+    let payload = Payload::KindEvent { name: name.clone(), data: cut };
+    Cow::Owned(Event { payload, ..event.clone() })
+}
+
+/// The mark in place of a value that was cut.
+fn cut_mark(value: &Value) -> Value {
+    json!({ "cut_bytes": json_bytes(value) })
+}
+
+fn json_bytes(value: &Value) -> usize {
+    serde_json::to_string(value).map_or(0, |text| text.len())
 }
 
 /// The ring and the task that fills it. The task ends when the hub is dropped.
@@ -353,6 +386,28 @@ mod tests {
             .collect();
         let added = |name: &str| serde_json::json!([name]);
         assert_eq!(told, [(5, serde_json::json!([])), (4, added("d")), (5, added("e"))]);
+    }
+
+    #[test]
+    fn a_large_event_of_a_kind_is_cut_for_listeners() {
+        let event = |data: Value| Event {
+            v: 1,
+            run: RunId::known("a-run"),
+            seq: 2,
+            at_ms: 3,
+            payload: Payload::KindEvent { name: "said".into(), data },
+        };
+        let sent = |data: Value| match cut_for_stream(&event(data)).into_owned().payload {
+            Payload::KindEvent { data, .. } => data,
+            other => panic!("{other:?}"),
+        };
+        let small = json!({ "agent": "x", "text": "a".repeat(STREAM_DATA_BYTES_MAX / 2) });
+        assert_eq!(sent(small.clone()), small);
+        let bytes = 2 * STREAM_DATA_BYTES_MAX;
+        let large = json!({ "agent": "x", "text": "a".repeat(bytes) });
+        assert_eq!(sent(large), json!({ "agent": "x", "text": { "cut_bytes": bytes + 2 } }));
+        let list = Value::Array(vec![json!("a"); bytes]);
+        assert_eq!(sent(list.clone()), json!({ "cut_bytes": json_bytes(&list) }));
     }
 
     fn cursor(id: u64) -> EventCursor {

@@ -4,6 +4,7 @@ use repertoire_review::change::{
     DiffHunk, FilePromptTier, FileStatus, HunkLine, LineKind, ReviewChange, ReviewedFile,
 };
 use repertoire_review::record::ReviewRecord;
+use repertoire_review::run_event::ReviewRequest;
 use serde_json::json;
 
 use crate::house::{Field, Served, each};
@@ -11,8 +12,13 @@ use crate::house::{Field, Served, each};
 /// A daemon with one review of one file.
 async fn served() -> Served {
     let served = Field::with_skills().serve().await;
+    store_review(&served, "20260101-000000-abcd").await;
+    served
+}
+
+async fn store_review(served: &Served, id: &str) {
     let review: ReviewRecord = serde_json::from_value(json!({
-        "version": 1, "id": "20260101-000000-abcd", "subject": "code", "depth": "patterns",
+        "version": 1, "id": id, "subject": "code", "depth": "patterns",
         "scope": { "words": "uncommitted changes" }, "started_ms": 5, "duration_ms": 7,
         "files": [{ "path": "a.rs", "status": "modified", "added": 1, "removed": 1, "digest": "d" }],
         "categories": [], "findings": [], "calls": [], "planned": [],
@@ -39,8 +45,19 @@ async fn served() -> Served {
         tier: FilePromptTier::Full,
     };
     let change = ReviewChange { files: vec![file], skipped: Vec::new() };
-    served.house.reviews().save_review(&review, &change).unwrap();
-    served
+    let reviews = served.house.reviews().await.unwrap();
+    let request = ReviewRequest {
+        scope: review.scope.clone(),
+        subject: review.subject,
+        depth: review.depth,
+        files: 1,
+        skills: Vec::new(),
+        skip_agents: Vec::new(),
+        min_severity: review.min_severity,
+        incremental: false,
+    };
+    let recorder = reviews.start_review(id, &request).await.unwrap();
+    recorder.finish_review(&review, &change).await.unwrap();
 }
 
 #[tokio::test]
@@ -71,13 +88,22 @@ async fn a_project_without_reviews_says_so() {
 #[tokio::test]
 async fn a_review_that_is_damaged_hides_no_other() {
     let served = served().await;
-    let dir = served.field.root.join("data/reviews");
-    let place = std::fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
-    let broken = place.join("20270101-000000-dead");
-    std::fs::create_dir_all(&broken).unwrap();
-    std::fs::File::create(broken.join("review.json")).unwrap();
+    store_review(&served, "20270101-000000-dead").await;
+    let record = served.field.root.join("data/runs/20270101-000000-dead/review.json");
+    std::fs::File::create(record).unwrap();
     let page = served.get("/api/v1/reviews").await.ok();
     assert_eq!(each(&page, "id"), ["20270101-000000-dead", "20260101-000000-abcd"]);
     assert!(page["items"][0]["broken"].is_string(), "{page}");
     served.get("/api/v1/reviews/2027").await.refused(409);
+}
+
+#[tokio::test]
+async fn a_review_is_a_run_of_its_kind() {
+    let served = served().await;
+    let page = served.get("/api/v1/runs?kind=review").await.ok();
+    assert_eq!(each(&page, "id"), ["20260101-000000-abcd"]);
+    assert_eq!(page["items"][0]["interrupted"], json!(false));
+    assert_eq!(served.get("/api/v1/runs?kind=plan").await.ok()["items"], json!([]));
+    let problem = served.get("/api/v1/runs?kind=reviews").await.refused(400);
+    assert!(problem["hint"].as_str().unwrap().contains("workflow, review, plan"), "{problem}");
 }

@@ -4,40 +4,45 @@ use anstyle::Style;
 use camino::Utf8Path;
 use repertoire::runs::short_oid;
 use repertoire_journal::run::{Run, RunStopRequest, Step, StepStatus};
+use repertoire_journal::{Event, RunKind};
 use repertoire_plan::document::TaskMark;
+use repertoire_review::run_event::ReviewProgress;
 
 use super::mark_of;
 use crate::cli::CliContext;
 use crate::commands::runs::now_ms;
 use crate::runs_text::{
-    LocalClock, describe_delivery, outcome_style, outcome_word, reason_parts, short_dollars,
-    short_time, status_style,
+    LocalClock, RunStatusWord, describe_delivery, describe_event, event_style, outcome_style,
+    outcome_word, reason_parts, short_dollars, short_time,
 };
 use crate::schema::runs::{RunFile, RunJson, RunTask};
 use crate::ui::{self, TerminalUi};
 
 /// Maximum number of steps shown without `--all`. The latest are kept.
 const STEPS_SHOWN: usize = 20;
+/// Maximum number of events shown without `--all`. The latest are kept.
+const EVENTS_SHOWN: usize = 20;
 /// Maximum number of tasks shown without `--all`.
 const TASKS_SHOWN: usize = 40;
 /// Width of the labels.
 const LABEL: usize = 10;
 
-/// Prints a run. Without `all`, long lists are cut to fit a screen.
+/// Prints a run with its events. Without `all`, long lists are cut to fit a screen.
 pub(crate) fn print_run(
     ctx: &CliContext<'_>,
-    shown: &RunJson,
+    (shown, events): (&RunJson, &[Event]),
     all: bool,
     ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
     let clock = LocalClock::local(now_ms());
-    let screen = RunScreen { ctx, shown, all, clock };
+    let screen = RunScreen { ctx, shown, events, all, clock };
     screen.print_head(ui)?;
     screen.print_facts(ui)?;
     screen.print_budget(ui)?;
     screen.print_tasks(ui)?;
     screen.print_step_table(ui)?;
     screen.print_watchdog(ui)?;
+    screen.print_events(ui)?;
     print_list("To be told next", &shown.steering, ui)?;
     print_list("Learnt", &shown.learnings, ui)?;
     screen.print_files(ui)?;
@@ -47,6 +52,7 @@ pub(crate) fn print_run(
 struct RunScreen<'a> {
     ctx: &'a CliContext<'a>,
     shown: &'a RunJson,
+    events: &'a [Event],
     all: bool,
     clock: LocalClock,
 }
@@ -67,7 +73,8 @@ impl RunScreen<'_> {
         };
         let gap = if room >= 16 { "  " } else { "\n" };
         writeln!(ui.out, "{}{gap}{}", ui.paint(ui::STRONG, name), ui.paint(ui::FAINT, id))?;
-        let status = ui.paint(status_style(run.status), run.status);
+        let word = RunStatusWord::new(run.status, self.shown.interrupted);
+        let status = ui.paint(word.style(), word.as_str());
         let wish = match run.wish {
             Some(RunStopRequest::Pause) => ", will pause after this step",
             Some(RunStopRequest::Cancel) => ", is being ended",
@@ -77,7 +84,7 @@ impl RunScreen<'_> {
         if reason.is_empty() {
             writeln!(ui.out, "  {status}{wish}")?;
         } else {
-            let word = run.status.as_str().len() + wish.len();
+            let word = word.as_str().len() + wish.len();
             let text = format!("{}: {reason}", "x".repeat(word));
             let text = ui::wrap_words(&text, ui.columns.saturating_sub(2).max(20), "  ");
             let rest = text.get(word..).unwrap_or_default();
@@ -90,6 +97,13 @@ impl RunScreen<'_> {
     fn print_facts(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         let run = self.run();
         writeln!(ui.out)?;
+        let kind = RunKind::parse(&run.kind);
+        if kind != Some(RunKind::Plan) {
+            print_fact("kind", &run.kind, ui)?;
+        }
+        if kind == Some(RunKind::Review) {
+            print_fact("progress", &describe_review(&ReviewProgress::replay(self.events)), ui)?;
+        }
         print_fact("workspace", &self.shorten_path(&run.workspace), ui)?;
         if let Some(worktree) = &run.worktree {
             let from = format!("{} at {}", worktree.base_branch, short_oid(&worktree.base));
@@ -218,6 +232,27 @@ impl RunScreen<'_> {
         print_list("Watchdog", &signals.collect::<Vec<_>>(), ui)
     }
 
+    /// Prints the events of an attended run. For runs of workers, the steps and tasks say more.
+    fn print_events(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+        if !self.run().attended || self.events.is_empty() {
+            return Ok(());
+        }
+        print_heading("What happened", "", ui)?;
+        let skipped = if self.all { 0 } else { self.events.len().saturating_sub(EVENTS_SHOWN) };
+        if skipped > 0 {
+            let line = format!("  {} before these, see --all", ui::format_count(skipped, "event"));
+            writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
+        }
+        for event in self.events.iter().skip(skipped) {
+            let at = self.clock.format_brief(event.at_ms);
+            let room = ui.columns.saturating_sub(ui::text_width(&at) + 4).max(20);
+            let text = ui::fit_columns(&describe_event(&event.payload), room);
+            let text = ui.paint(event_style(&event.payload), text);
+            writeln!(ui.out, "  {}  {text}", ui.paint(ui::FAINT, at))?;
+        }
+        Ok(())
+    }
+
     fn print_files(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         let files = &self.shown.files;
         let Some(folder) = files.first().and_then(|file| Utf8Path::new(&file.path).parent()) else {
@@ -233,6 +268,8 @@ impl RunScreen<'_> {
                 "changes.diff" => "what it changed",
                 "summary.json" => "the same for programs",
                 "report.tsv" => "the steps, for spreadsheets",
+                "review.json" => "the record of the review",
+                "change.json" => "what was reviewed",
                 _ => "",
             };
             let size = ui.paint(ui::FAINT, format!("{:>9}", format_bytes(file.bytes)));
@@ -271,6 +308,18 @@ impl RunScreen<'_> {
     fn shorten_path(&self, path: &str) -> String {
         self.ctx.config.places().shorten_path(path.into())
     }
+}
+
+fn describe_review(progress: &ReviewProgress) -> String {
+    let phase = progress.phase.map(|phase| format!(", in phase {phase}")).unwrap_or_default();
+    let phase = if progress.result.is_some() { String::new() } else { phase };
+    format!(
+        "{} of {} answered{phase}; {} of {} accepted",
+        progress.ended,
+        ui::format_count(progress.asked as usize, "call"),
+        progress.admitted,
+        ui::format_count(progress.answered as usize, "answer")
+    )
 }
 
 struct StepRow<'a> {

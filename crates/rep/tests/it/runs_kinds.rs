@@ -1,0 +1,180 @@
+//! `rep runs` for runs of every kind: lists, one of them, removing, and pruning by age.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use repertoire_journal::{Journal, NewRun, Payload, RunFolder, RunId, RunKind, RunLock, Target};
+use repertoire_text::clock::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+
+use crate::workspace::Workspace;
+
+const TALK: &str = "0199e5b2-0000-7000-8000-00000000ta1k";
+const FLOW: &str = "fix-the-login";
+const GONE: &str = "0199e5b2aaaa-90ne";
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Journal entries of attended runs, written as the process that carries them out writes them.
+struct Bench {
+    ws: Workspace,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut ws = Workspace::new();
+        ws.set("TZ", "UTC");
+        Bench { ws, runtime: tokio::runtime::Runtime::new().unwrap() }
+    }
+
+    /// With a conversation that is over, a workflow that is under way, and a review whose process is gone; all from
+    /// 40 days ago.
+    fn filled() -> (Self, RunLock) {
+        let bench = Bench::new();
+        let done = Payload::RunCompleted { summary: "answered".into(), head: None };
+        drop(bench.create(
+            TALK,
+            RunKind::Conversation,
+            "Why is the sky blue?",
+            vec![said("blue"), done],
+        ));
+        let lock = bench.create(FLOW, RunKind::Workflow, "bugfix", vec![said("step one")]);
+        drop(bench.create(GONE, RunKind::Review, "uncommitted changes", vec![said("asked")]));
+        (bench, lock)
+    }
+
+    fn create(&self, id: &str, kind: RunKind, name: &str, payloads: Vec<Payload>) -> RunLock {
+        let id = RunId::known(id);
+        let lock = self.folder(&id).acquire_lock().unwrap();
+        let new = NewRun {
+            id,
+            kind: kind.to_string(),
+            name: name.into(),
+            workspace: self.ws.path("project").to_string(),
+            labels: Default::default(),
+            priority: 0,
+            limits: Default::default(),
+            request: json!({}),
+        };
+        let then_ms = SystemClock.now_ms() - 40 * DAY_MS;
+        let target = Target::File(self.ws.path("data/journal.sqlite"));
+        self.runtime.block_on(async {
+            let journal = Journal::open(&target, Arc::new(move || then_ms)).await.unwrap();
+            journal.create_attended(new, payloads).await.unwrap();
+            journal.close().await;
+        });
+        lock
+    }
+
+    fn folder(&self, id: &RunId) -> RunFolder {
+        RunFolder::new(&self.ws.path("data/runs"), id)
+    }
+
+    fn ids(&self, line: &str) -> Vec<String> {
+        let page = self.ws.json(line, "runs.json");
+        let rows = page["runs"].as_array().unwrap().iter();
+        rows.map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn has_folder(&self, id: &str) -> bool {
+        self.folder(&RunId::known(id)).path().exists()
+    }
+}
+
+fn said(text: &str) -> Payload {
+    Payload::KindEvent { name: "turn_ended".into(), data: json!({ "text": text, "turn": 1 }) }
+}
+
+macro_rules! snapshot {
+    ($ran:expr, @$expected:literal) => {
+        insta::with_settings!({ filters => vec![
+            (r"\b(\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d", "[TIME]"),
+        ] }, { insta::assert_snapshot!($ran, @$expected) });
+    };
+}
+
+#[test]
+fn runs_of_every_kind_are_listed_and_can_be_told_apart() {
+    let (bench, _lock) = Bench::filled();
+    snapshot!(bench.ws.rep("runs"), @"");
+    assert_eq!(bench.ids("--json runs --kind workflow,review"), [GONE, FLOW]);
+    assert_eq!(bench.ids("--json runs --kind conversation"), [TALK]);
+    assert_eq!(bench.ids("--json runs --status interrupted"), [GONE]);
+    assert_eq!(bench.ids("--json runs --status running"), [FLOW]);
+    assert_eq!(bench.ids("--json runs --kind review,workflow --limit 1"), [GONE]);
+    snapshot!(bench.ws.rep("runs --kind reviews"), @"");
+}
+
+#[test]
+fn a_run_of_any_kind_is_shown_with_what_happened() {
+    let (bench, _lock) = Bench::filled();
+    snapshot!(bench.ws.rep("runs show ta1k"), @"");
+    snapshot!(bench.ws.rep(&format!("runs show {GONE}")), @"");
+    let shown = bench.ws.json(&format!("--json runs show {GONE}"), "runs-show.json");
+    assert_eq!((&shown["interrupted"], &shown["run"]["status"]), (&json!(true), &json!("running")));
+}
+
+#[test]
+fn a_run_is_removed_with_its_files_unless_it_is_in_use() {
+    let (bench, lock) = Bench::filled();
+    let refused = bench.ws.rep(&format!("runs rm {FLOW}"));
+    assert_eq!(refused.code, 1, "{refused}");
+    assert!(refused.stderr.contains("is in use by another process"), "{refused}");
+    let typo = bench.ws.rep(&format!("runs rm {GONE} nothing-like-it"));
+    assert_eq!(typo.code, 1, "{typo}");
+    assert_eq!(bench.ids("--json runs").len(), 3, "a typo removes nothing");
+    let removed = bench.ws.json(&format!("--json runs rm {GONE} {TALK}"), "runs-rm.json");
+    assert_eq!(removed["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(bench.ids("--json runs"), [FLOW]);
+    assert_eq!([GONE, TALK, FLOW].map(|id| bench.has_folder(id)), [false, false, true]);
+    drop(lock);
+    snapshot!(bench.ws.rep(&format!("runs rm {FLOW}")), @"");
+    assert!(!bench.has_folder(FLOW));
+}
+
+#[test]
+fn old_runs_are_pruned_by_age_kind_and_status_and_never_those_in_use() {
+    let (bench, _lock) = Bench::filled();
+    snapshot!(bench.ws.rep("runs prune --kind review"), @"");
+    snapshot!(bench.ws.rep("runs prune --older-than soon"), @"");
+    snapshot!(bench.ws.rep("runs prune --older-than 30d --dry-run"), @"");
+    assert_eq!(bench.ids("--json runs").len(), 3);
+    snapshot!(bench.ws.rep("runs prune --older-than 60d"), @"");
+    snapshot!(bench.ws.rep("runs prune --older-than 30d --kind plan,review"), @"");
+    assert_eq!(bench.ids("--json runs"), [FLOW, TALK]);
+    bench.ws.write("home/.config/repertoire/repertoire.toml", "[runs]\nkeep_days = 30\n");
+    let pruned = bench.ws.json("--json runs prune --status completed", "runs-prune.json");
+    assert_eq!(pruned["removed_runs"][0]["kind"], "conversation");
+    assert_eq!(bench.ids("--json runs"), [FLOW], "what is in use stays");
+    assert_eq!([GONE, TALK, FLOW].map(|id| bench.has_folder(id)), [false, false, true]);
+}
+
+#[test]
+fn a_daemon_removes_old_runs_by_itself() {
+    let (bench, _lock) = Bench::filled();
+    bench.ws.write("home/.config/repertoire/repertoire.toml", "[runs]\nkeep_days = 30\n");
+    let mut daemon = bench.ws.command(&["daemon"]).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while bench.has_folder(TALK) || bench.has_folder(GONE) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the daemon removes nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    assert_eq!(bench.ids("--json runs"), [FLOW]);
+}
+
+#[test]
+fn stores_of_an_earlier_version_are_named_and_left_alone() {
+    let bench = Bench::new();
+    bench.ws.write("data/reviews/0123/review.json", "{}");
+    bench.ws.write("data/conversations/abc/state.json", "{}");
+    let ran = bench.ws.rep("runs");
+    assert!(ran.stderr.contains("records of an earlier version"), "{ran}");
+    assert!(ran.stderr.contains("data/conversations, "), "{ran}");
+    let report: Value = serde_json::from_slice(&bench.ws.raw("--json doctor")).unwrap();
+    let problems = report["problems"].to_string();
+    assert!(problems.contains("records of an earlier version"), "{problems}");
+    assert_eq!(bench.ws.text("data/reviews/0123/review.json"), "{}");
+}
