@@ -108,7 +108,7 @@ impl AdHocTask {
     /// A plan with this task only. The title is reduced to one line, so that it stays one task.
     pub fn to_plan(&self) -> String {
         let (title, _) = repertoire_text::invisible::removed(&self.title);
-        let line = one_line(title);
+        let line = one_line(&title);
         let line: String = line.chars().take(TITLE_CHARS_MAX).collect();
         format!("- [ ] {}\n", if line.is_empty() { "What was asked for" } else { &line })
     }

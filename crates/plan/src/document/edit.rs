@@ -96,7 +96,7 @@ fn find_task<'a>(plan: &'a PlanDocument, id: &TaskId) -> Result<&'a PlanTask, Pl
 /// Puts the note on one line and cuts it to [`PLAN_NOTE_BYTES_MAX`].
 fn to_one_line(note: &str) -> String {
     let (note, _) = repertoire_text::invisible::removed(note);
-    let mut note = one_line(note);
+    let mut note = one_line(&note);
     if note.len() > PLAN_NOTE_BYTES_MAX {
         let mut end = PLAN_NOTE_BYTES_MAX - '…'.len_utf8();
         while !note.is_char_boundary(end) {
