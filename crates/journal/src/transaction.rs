@@ -298,6 +298,9 @@ impl EventDraft {
         let mut run = self.folded.run.expect("a draft begins with a run");
         if tx.insert_run(&mut run).await? {
             tx.insert_events(&self.lines, work.batch).await?;
+            for step in &self.folded.steps {
+                tx.put_step(step).await?;
+            }
             tx.notify_new_run(&run.id).await?;
             return Ok(result_with_receipt(run, &self.lines));
         }

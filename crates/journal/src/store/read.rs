@@ -317,7 +317,7 @@ impl JournalStore {
                      COALESCE(COALESCE(lease_shown_until_ms, lease_until_ms) - ",
                     $now,
                     " NOT BETWEEN 1 AND COALESCE(lease_length_ms, $2), FALSE) AS is_over_by_wall_clock \
-                     FROM run WHERE status = 'running' ORDER BY number LIMIT $3"
+                     FROM run WHERE status = 'running' AND worker IS NOT NULL ORDER BY number LIMIT $3"
                 )
             };
         }

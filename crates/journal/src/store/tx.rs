@@ -70,7 +70,7 @@ macro_rules! candidate_sqlite {
              AND NOT EXISTS (SELECT 1 FROM json_each(r.labels) AS l \
                  WHERE l.value NOT IN (SELECT value FROM json_each($3))) \
              AND ($4 IS NULL OR $4 > (SELECT count(*) FROM run AS o \
-                 WHERE o.status = 'running' AND o.workspace = r.workspace)) \
+                 WHERE o.status = 'running' AND o.worker IS NOT NULL AND o.workspace = r.workspace)) \
              ORDER BY ",
             $order,
             " LIMIT 1"
@@ -87,7 +87,7 @@ macro_rules! candidate_postgres {
              AND r.kind IN (SELECT jsonb_array_elements_text($2::jsonb)) \
              AND r.labels::jsonb <@ $3::jsonb \
              AND ($4::bigint IS NULL OR $4 > (SELECT count(*) FROM run AS o \
-                 WHERE o.status = 'running' AND o.workspace = r.workspace)) \
+                 WHERE o.status = 'running' AND o.worker IS NOT NULL AND o.workspace = r.workspace)) \
              ORDER BY ",
             $order,
             " LIMIT 1 FOR UPDATE OF r SKIP LOCKED"
@@ -166,9 +166,10 @@ impl StoreTx {
         Ok(())
     }
 
-    /// Returns the number of running runs.
+    /// Returns the number of runs that workers hold. Attended runs take no place of the queue.
     pub(crate) async fn running(&mut self) -> Result<u64, StoreFault> {
-        const SQL: &str = "SELECT count(*) FROM run WHERE status = 'running'";
+        const SQL: &str =
+            "SELECT count(*) FROM run WHERE status = 'running' AND worker IS NOT NULL";
         let (count,): (i64,) =
             on!(self, (conn, sql = SQL, SQL) => sqlx::query_as(sql).complete_one(conn).await?);
         Ok(u64::try_from(count).unwrap_or(0))
