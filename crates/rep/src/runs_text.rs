@@ -252,6 +252,7 @@ fn describe_other_event(payload: &Payload) -> String {
             format!("the files are again as they were before; what was tried is in {tried}")
         }
         Payload::Note { name, data } => format!("{name}: {data}"),
+        Payload::KindEvent { name, .. } => name.clone(),
         _ => String::new(),
     }
 }
@@ -301,6 +302,7 @@ pub(crate) fn event_style(payload: &Payload) -> Style {
         | Payload::PostmortemStart { .. }
         | Payload::PostmortemEnd { .. }
         | Payload::SkillsDiscovered { .. }
+        | Payload::KindEvent { .. }
         | Payload::Note { .. } => ui::FAINT,
         Payload::RunCreated { .. }
         | Payload::RunStarted { .. }
