@@ -30,6 +30,7 @@ use crate::conversation::{
 };
 use crate::error::AppError;
 use crate::permission_rules::{KnownTools, parse_rules};
+use crate::plan_setup::journal_clock;
 use crate::usage::SkillUse;
 use repertoire_text::duration::parse_duration;
 
@@ -189,9 +190,10 @@ impl AppContext<'_> {
             .then(|| format!("this conversation was begun in {}, and goes on here", short()))
     }
 
-    /// Returns the store of conversations.
+    /// Returns the store of conversations. The journal is opened when it is first needed.
     pub fn conversation_store(&self) -> ConversationStore {
-        ConversationStore::new(self.env.conversations_dir())
+        let runs_dir = self.run_places().runs;
+        ConversationStore::open_later(self.journal_target(None), journal_clock(), runs_dir)
     }
 
     fn usage_path(&self) -> Utf8PathBuf {
@@ -482,22 +484,26 @@ pub fn build_failure(error: SystemBuildError) -> AppError {
 
 /// Converts an error of the conversation store to a failure.
 pub fn store_failure(error: ConversationStoreError) -> AppError {
-    match &error {
+    let failure = AppError::cannot_run(error.to_string());
+    match error {
         ConversationStoreError::NotFound { .. }
         | ConversationStoreError::Ambiguous { .. }
-        | ConversationStoreError::NoneIn { .. } => {
-            AppError::cannot_run(error.to_string()).hint("`rep conversations` lists them.")
+        | ConversationStoreError::NoneIn { .. } => failure.hint("`rep conversations` lists them."),
+        ConversationStoreError::InUse { .. } => {
+            failure.hint("Wait for it, or begin a new conversation without `--resume`.")
         }
-        ConversationStoreError::InUse { .. } => AppError::cannot_run(error.to_string())
-            .hint("Wait for it, or begin a new conversation without `--resume`."),
-        ConversationStoreError::Damaged { path, .. } => AppError::cannot_run(error.to_string())
-            .hint(format!(
-                "What happened is in {}; begin a new conversation without `--resume`.",
-                path.with_file_name("events.jsonl")
-            )),
-        ConversationStoreError::Newer { .. } => {
-            AppError::cannot_run(error.to_string()).hint("Use the later version of `rep`.")
+        ConversationStoreError::Continued { id } => {
+            failure.hint(format!("`--resume {id}` goes on from there, without this turn."))
         }
-        ConversationStoreError::Io { .. } => AppError::cannot_run(error.to_string()),
+        ConversationStoreError::Damaged { .. } => {
+            failure.hint("Begin a new conversation without `--resume`.")
+        }
+        ConversationStoreError::Newer { .. } => failure.hint("Use the later version of `rep`."),
+        ConversationStoreError::NotSaved { source, .. } => {
+            AppError { message: failure.message, ..store_failure(*source) }
+        }
+        ConversationStoreError::Io { .. }
+        | ConversationStoreError::Journal(_)
+        | ConversationStoreError::WriterCrashed => failure,
     }
 }

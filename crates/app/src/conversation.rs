@@ -1,9 +1,10 @@
-//! The conversation driver: runs agents in conversations that are stored on disk and can be
+//! The conversation driver: runs agents in conversations that are recorded in the journal and can be
 //! resumed, even after the process was killed during a run.
 //!
-//! A conversation is written before every call of the model and at the end of a run. Events are
-//! appended to a log as they come. So a crash loses only the answer in progress; the next run gets
-//! what happened since the last write from the log.
+//! A conversation is a run of the kind `conversation`, and each prompt is a step of it. Its messages
+//! are recorded before every call of the model and at the end of a turn, and everything the agent
+//! does as it happens. So a crash loses only the answer in progress; the next turn gets what happened
+//! since the messages were recorded from the events.
 
 use repertoire_text::layout::one_line;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,27 +14,37 @@ use repertoire_agent::conversation::Conversation;
 use repertoire_agent::event::EventSink;
 use repertoire_agent::system::{AgentRunError, RunPreview, SystemBuildError, SystemBuilder};
 use repertoire_agent::{AgentEvent, EventKind, RunOptions, RunReport, System};
+use repertoire_model::TokenUsage;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_util::task::TaskTracker;
 
 use crate::limits::FIRST_WORDS_CHARS_MAX;
 use crate::usage::SkillUse;
 
 mod checkpoint;
+mod event;
+mod recorder;
 mod recovery;
+mod state;
 mod store;
 
-use checkpoint::CheckpointWriters;
-pub use recovery::InterruptedRun;
-pub use store::{
-    ConversationListEntry, ConversationLog, ConversationMetadata, ConversationStore,
-    ConversationStoreError, FILE_VERSION, LockedConversation, UnfinishedRun,
+use checkpoint::CheckpointSenders;
+pub use event::{
+    CONVERSATION_RECORD_VERSION, ConversationEvent, ConversationRequest, SavedConversation,
 };
+use recorder::{ConversationRecorder, TurnEnd, TurnRecord, write_turn};
+pub use recovery::InterruptedRun;
+pub use state::{ConversationFoldError, ConversationMetadata, ConversationState, UnfinishedTurn};
+pub use store::{ConversationListEntry, ConversationStore, ConversationStoreError};
 
 /// Runs agents in stored conversations.
 #[derive(Clone, Debug)]
 pub struct ConversationDriver {
     system: System,
     store: ConversationStore,
-    checkpoints: CheckpointWriters,
+    checkpoints: CheckpointSenders,
+    /// The tasks that write to the journal.
+    writers: TaskTracker,
     /// The project in which conversations are started.
     folder: Option<Utf8PathBuf>,
 }
@@ -42,7 +53,10 @@ pub struct ConversationDriver {
 #[derive(Debug)]
 pub struct OpenConversation {
     driver: ConversationDriver,
-    held: LockedConversation,
+    head: ConversationMetadata,
+    usage: TokenUsage,
+    /// Shared with the task that writes, which ends after this if a turn is dropped.
+    recorder: Arc<tokio::sync::Mutex<ConversationRecorder>>,
     /// The state of the last run, if its process ended before the run did.
     interrupted: Option<InterruptedRun>,
     /// The skills used so far, with counts.
@@ -50,16 +64,17 @@ pub struct OpenConversation {
 }
 
 impl ConversationDriver {
-    /// Creates a driver. It builds the system itself, because it adds a middleware that writes
-    /// checkpoints.
+    /// Creates a driver. It builds the system itself, because it adds a middleware that records the
+    /// conversation.
     ///
     /// # Errors
     ///
     /// If the system cannot be built.
     pub fn new(builder: SystemBuilder, store: ConversationStore) -> Result<Self, SystemBuildError> {
-        let checkpoints = CheckpointWriters::default();
+        let checkpoints = CheckpointSenders::default();
         let system = builder.middleware(Arc::new(checkpoints.clone())).build()?;
-        Ok(ConversationDriver { system, store, checkpoints, folder: None })
+        let writers = TaskTracker::new();
+        Ok(ConversationDriver { system, store, checkpoints, writers, folder: None })
     }
 
     /// Sets the project: conversations are started in it, and `last` is the latest of them.
@@ -76,47 +91,65 @@ impl ConversationDriver {
         &self.store
     }
 
-    /// Resumes a conversation by its id, the start of its id, or `last`.
+    /// Resumes a conversation by its id, the start or end of its id, or `last`.
     ///
     /// # Errors
     ///
     /// If there is none, another process has it open, or it cannot be read.
-    pub fn resume_conversation(
+    pub async fn resume_conversation(
         &self,
         wanted: &str,
     ) -> Result<OpenConversation, ConversationStoreError> {
-        let (held, mut conversation) = match &self.folder {
+        let (recorder, head, state) = match &self.folder {
             Some(folder) if wanted == "last" => {
-                self.store.open_locked(&self.store.last_in(folder)?)?
+                let id = self.store.last_in(folder).await?;
+                self.store.open_locked(id.as_str()).await?
             }
-            _ => self.store.open_locked(wanted)?,
+            _ => self.store.open_locked(wanted).await?,
         };
-        let interrupted = recovery::recover_run(&self.system, &held, &mut conversation);
+        let mut conversation = state.conversation;
+        let recover = |turn| recovery::recover_run(&self.system, turn, &mut conversation);
+        let interrupted = state.unfinished.map(recover);
         self.system.restore_conversation(conversation);
-        Ok(OpenConversation { driver: self.clone(), held, interrupted, used: SkillUse::default() })
+        Ok(OpenConversation {
+            driver: self.clone(),
+            head,
+            usage: state.usage,
+            recorder: Arc::new(tokio::sync::Mutex::new(recorder)),
+            interrupted,
+            used: SkillUse::default(),
+        })
     }
 
-    /// Starts a conversation.
-    ///
-    /// # Errors
-    ///
-    /// If its folder cannot be created.
-    pub fn begin_conversation(
-        &self,
-        agent: &str,
-    ) -> Result<OpenConversation, ConversationStoreError> {
-        let id = uuid::Uuid::now_v7().to_string();
-        let mut held = self.store.begin_conversation(&id, agent, self.system.clock().now_ms())?;
-        held.head.folder = self.folder.as_ref().map(ToString::to_string).unwrap_or_default();
-        let used = SkillUse::default();
-        Ok(OpenConversation { driver: self.clone(), held, interrupted: None, used })
+    /// Starts a conversation. Nothing is recorded before the first prompt.
+    pub fn begin_conversation(&self, agent: &str) -> OpenConversation {
+        let now_ms = self.system.clock().now_ms();
+        let head = ConversationMetadata {
+            id: uuid::Uuid::now_v7().to_string(),
+            agent: agent.to_owned(),
+            folder: self.folder.as_ref().map(ToString::to_string).unwrap_or_default(),
+            begun_ms: now_ms,
+            updated_ms: now_ms,
+            ..ConversationMetadata::default()
+        };
+        let recorder = ConversationRecorder::for_new(self.store.clone(), &head);
+        OpenConversation {
+            driver: self.clone(),
+            head,
+            usage: TokenUsage::default(),
+            recorder: Arc::new(tokio::sync::Mutex::new(recorder)),
+            interrupted: None,
+            used: SkillUse::default(),
+        }
     }
 
     /// Sends one prompt, in the conversation named in `options` or in a new one.
     ///
     /// # Errors
     ///
-    /// If the conversation cannot be opened or saved. A failed run is not an error but a report.
+    /// If the conversation cannot be opened, or cannot be saved
+    /// ([`ConversationStoreError::NotSaved`], with the report). A failed run is not an error but a
+    /// report.
     pub async fn send_prompt(
         &self,
         agent: &str,
@@ -124,21 +157,34 @@ impl ConversationDriver {
         options: RunOptions,
     ) -> Result<RunReport, ConversationStoreError> {
         let mut talk = match &options.conversation {
-            Some(wanted) => self.resume_conversation(wanted)?,
-            None => self.begin_conversation(agent)?,
+            Some(wanted) => self.resume_conversation(wanted).await?,
+            None => self.begin_conversation(agent),
         };
         talk.send_prompt(agent, prompt, options).await
+    }
+
+    /// Waits until everything is stored that turns have handed over, including turns that were
+    /// dropped before their end. Call it before the runtime ends.
+    pub async fn finish_writing(&self) {
+        self.writers.close();
+        self.writers.wait().await;
+        self.writers.reopen();
     }
 }
 
 impl OpenConversation {
     pub fn id(&self) -> &str {
-        &self.held.head.id
+        &self.head.id
     }
 
     /// The metadata of the conversation.
     pub fn head(&self) -> &ConversationMetadata {
-        &self.held.head
+        &self.head
+    }
+
+    /// The tokens used by all turns.
+    pub fn usage(&self) -> TokenUsage {
+        self.usage
     }
 
     /// The state of the last run, if its process ended before the run did.
@@ -156,7 +202,7 @@ impl OpenConversation {
     ///
     /// # Errors
     ///
-    /// If the conversation cannot be saved.
+    /// [`ConversationStoreError::NotSaved`] with the report if the conversation cannot be saved.
     pub async fn send_prompt(
         &mut self,
         agent: &str,
@@ -164,42 +210,42 @@ impl OpenConversation {
         options: RunOptions,
     ) -> Result<RunReport, ConversationStoreError> {
         let system = self.driver.system.clone();
-        let log = self.held.open_log()?;
-        self.begin_run(prompt, log.initial_bytes());
+        let mut recorder = self.recorder.clone().lock_owned().await;
+        self.begin_turn(prompt);
+        recorder.begin_turn(&self.head.first, prompt);
+        let (sender, receiver) = unbounded_channel();
+        let writer = self.driver.writers.spawn(write_turn(recorder, receiver));
         if options.backend.is_some() {
-            // An external agent calls its model itself, so no checkpoint is written during its run.
-            let state = system.conversation(self.id()).await;
-            self.held.save(&state.unwrap_or_else(|| Conversation::new(self.id())))?;
+            // An external agent calls its model itself, so there is no checkpoint during its run.
+            let _ = sender.send(TurnRecord::Checkpoint(self.current_conversation().await));
         }
-        let kept =
-            Arc::new(Mutex::new(RunRecorder { log, used: SkillUse::default(), failed: None }));
+        let used = Arc::new(Mutex::new(SkillUse::default()));
         let options = RunOptions {
             conversation: Some(self.id().to_owned()),
-            on_event: Some(recording_sink(kept.clone(), options.on_event.clone())),
+            on_event: Some(recording_sink(sender.clone(), used.clone(), options.on_event.clone())),
             ..options
         };
-        let watch = self.driver.checkpoints.watch_conversation(self.held.dir(), &self.held.head);
+        let watch = self.driver.checkpoints.watch_conversation(self.id(), sender.clone());
         let task = match self.interrupted.take().and_then(|before| before.resume_note()) {
             None => prompt.to_owned(),
             Some(before) => format!("{before}\n\n{prompt}"),
         };
         let report = system.run(agent, task, options).await;
-        let checkpointed = watch.finish();
-        let state = system.conversation(self.id()).await;
-        let state = state.unwrap_or_else(|| Conversation::new(self.id()));
-        self.end_run(&report);
-        self.held.save(&state)?;
-        checkpointed?;
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        for (skill, uses) in std::mem::take(&mut kept.used.skills) {
+        drop(watch);
+        let end = TurnEnd::from_report(&report, self.current_conversation().await);
+        let _ = sender.send(TurnRecord::Ended(Box::new(end)));
+        self.end_turn(&report);
+        let used = std::mem::take(&mut *used.lock().unwrap_or_else(PoisonError::into_inner));
+        for (skill, uses) in used.skills {
             *self.used.skills.entry(skill).or_default() += uses;
         }
-        match kept.failed.take() {
-            Some(source) => Err(ConversationStoreError::Io {
-                path: self.held.dir().join("events.jsonl"),
-                source,
-            }),
-            None => Ok(report),
+        let written = writer.await.unwrap_or(Err(ConversationStoreError::WriterCrashed));
+        match written {
+            Ok(()) => Ok(report),
+            Err(error) => {
+                let (report, source) = (Box::new(report), Box::new(error));
+                Err(ConversationStoreError::NotSaved { report, source })
+            }
         }
     }
 
@@ -223,8 +269,14 @@ impl OpenConversation {
         self.driver.system.preview(agent, task, options).await
     }
 
-    fn begin_run(&mut self, prompt: &str, log_bytes: u64) {
-        let head = &mut self.held.head;
+    /// The conversation in memory; empty before the first turn.
+    async fn current_conversation(&self) -> Conversation {
+        let known = self.driver.system.conversation(self.id()).await;
+        known.unwrap_or_else(|| Conversation::new(self.id()))
+    }
+
+    fn begin_turn(&mut self, prompt: &str) {
+        let head = &mut self.head;
         if head.first.is_empty() {
             // Piped input beside a task is material, not part of the title.
             let task = prompt.split("<stdin>").next().filter(|task| !task.trim().is_empty());
@@ -233,43 +285,39 @@ impl OpenConversation {
         }
         head.turns = head.turns.saturating_add(1);
         head.updated_ms = self.driver.system.clock().now_ms();
-        head.at_work = Some(UnfinishedRun { prompt: prompt.to_owned(), log_bytes });
+        head.at_work = true;
     }
 
-    fn end_run(&mut self, report: &RunReport) {
-        let head = &mut self.held.head;
-        head.at_work = None;
+    fn end_turn(&mut self, report: &RunReport) {
+        let head = &mut self.head;
+        head.at_work = false;
         head.updated_ms = self.driver.system.clock().now_ms();
         head.cost_usd += report.cost_usd.unwrap_or_default();
         head.cost_is_partial |= report.cost_usd.is_none();
-        head.usage.input_tokens += report.usage.input_tokens;
-        head.usage.output_tokens += report.usage.output_tokens;
-        head.usage.cache_read_tokens += report.usage.cache_read_tokens;
-        head.usage.cache_write_tokens += report.usage.cache_write_tokens;
+        state::add_usage(&mut self.usage, report.usage);
     }
 }
 
-/// The data collected during a run.
-struct RunRecorder {
-    log: ConversationLog,
-    used: SkillUse,
-    /// The first error of the log; the run continues, and the caller gets the error at the end.
-    failed: Option<std::io::Error>,
-}
-
-/// Returns a sink that logs events and forwards them.
-fn recording_sink(kept: Arc<Mutex<RunRecorder>>, own: Option<EventSink>) -> EventSink {
+/// Returns a sink that hands events to the recorder and forwards them.
+fn recording_sink(
+    records: UnboundedSender<TurnRecord>,
+    used: Arc<Mutex<SkillUse>>,
+    own: Option<EventSink>,
+) -> EventSink {
     Arc::new(move |event: &AgentEvent| {
-        // Don't log the chunks of an answer: the complete answer follows.
+        // Don't record the chunks of an answer: the complete answer follows.
         if !matches!(event.kind, EventKind::Text { .. } | EventKind::Thinking { .. }) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.used.count_event(event);
-            if let Err(error) = kept.log.append_event(event) {
-                kept.failed.get_or_insert(error);
-            }
+            used.lock().unwrap_or_else(PoisonError::into_inner).count_event(event);
+            // The receiver is gone after the end of the turn.
+            let _ = records.send(TurnRecord::Agent(event.clone()));
         }
         if let Some(own) = &own {
             own(event);
         }
     })
 }
+
+/// The example of the documentation, so that it is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/conversations.md")]
+struct DocumentedConversations;

@@ -5,8 +5,8 @@
 //! system of agents ([`agent_setup`]), a skill selector ([`selector_cache`]), runs of plans ([`plan_setup`]) and reviews
 //! ([`review_setup`]).
 //!
-//! A [`ConversationDriver`] runs agents and stores their conversations in a [`ConversationStore`]: one folder per
-//! conversation with its state, its events and a lock.
+//! A [`ConversationDriver`] runs agents and records their conversations in a [`ConversationStore`]: each is a run of the
+//! journal, with a folder for its lock.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

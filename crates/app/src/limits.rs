@@ -2,11 +2,21 @@
 
 use std::time::Duration;
 
-/// Maximum size of a conversation file.
-pub const CONVERSATION_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Maximum size of the messages in one event of a conversation, in estimated tokens of 4 bytes. More
+/// messages are split over several events.
+pub const SAVED_TOKENS_MAX: u64 = 512 * 1024;
 
-/// Maximum size of an event log whose last events are read.
-pub const LOG_TAIL_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Maximum size of the events of a conversation that are stored in one transaction, without escapes.
+pub const RECORD_BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Time for which an event of a conversation waits for others, to be stored with them.
+pub const RECORD_DELAY: Duration = Duration::from_millis(50);
+
+/// Maximum number of characters of an answer in a list of runs.
+pub const SUMMARY_CHARS_MAX: usize = 200;
+
+/// Minimum length of the end of an id that finds a conversation.
+pub const ID_END_CHARS_MIN: usize = 4;
 
 /// Maximum number of characters of the first prompt in a list of conversations.
 pub const FIRST_WORDS_CHARS_MAX: usize = 200;

@@ -13,13 +13,14 @@ use repertoire_agent::{RunOptions, System};
 use repertoire_checks::declared::{self, AllowedVariables, CheckDefinition, VariableRefusal};
 use repertoire_github::base;
 use repertoire_journal::run::Limits;
-use repertoire_journal::{ClaimRules, Journal, JournalError, QueueOrder, Target};
+use repertoire_journal::{ClaimRules, Journal, JournalClock, JournalError, QueueOrder, Target};
 use repertoire_plan::learnings::LearningsFile;
 use repertoire_plan::{
     PlanAgentProvider, PlanAgentSetup, PlanDeliveryMode, PlanLimits, PlanRequest, PlanRunner,
     PlanStepAgent, RecoverySettings, RunFolders, SkillRules,
 };
 use repertoire_select::settings::StepKind;
+use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_text::fs;
 
 use crate::agent_setup::{AgentRunOptions, build_failure};
@@ -39,6 +40,11 @@ pub fn journal_unavailable(target: &Target, error: &JournalError) -> AppError {
             "`database_url` (REPERTOIRE_DATABASE_URL) says where runs are recorded.".to_owned()
         }
     })
+}
+
+/// Returns the clock that stamps events: that of the system.
+pub fn journal_clock() -> JournalClock {
+    Arc::new(|| SystemClock.now_ms())
 }
 
 /// Options of a plan's run, which take precedence over the configuration.
@@ -98,11 +104,8 @@ impl AppContext<'_> {
 
     pub async fn journal(&self, database: Option<&str>) -> Result<Journal, AppError> {
         let target = self.journal_target(database);
-        let clock = Arc::new(|| {
-            use repertoire_text::clock::Clock;
-            repertoire_text::clock::SystemClock.now_ms()
-        });
-        Journal::open(&target, clock).await.map_err(|error| journal_unavailable(&target, &error))
+        let opened = Journal::open(&target, journal_clock()).await;
+        opened.map_err(|error| journal_unavailable(&target, &error))
     }
 
     /// Returns the folders that runs use.

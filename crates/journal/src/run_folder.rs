@@ -75,9 +75,9 @@ impl RunFolder {
     pub fn acquire_lock(&self) -> Result<RunLock, RunFolderError> {
         self.create()?;
         let mut file = self.try_lock()?;
-        // The process id is only for the error message of others.
-        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        written.map_err(|source| RunFolderError::Io { path: self.path.join(LOCK), source })?;
+        // The process id is only for the error message of others, so a full disk is no reason to
+        // fail.
+        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(RunLock(file))
     }
 

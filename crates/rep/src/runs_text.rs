@@ -258,6 +258,7 @@ fn describe_other_event(payload: &Payload) -> String {
             format!("the files are again as they were before; what was tried is in {tried}")
         }
         Payload::Note { name, data } => format!("{name}: {data}"),
+        Payload::KindEvent { name, .. } => name.clone(),
         _ => String::new(),
     }
 }

@@ -486,7 +486,7 @@ impl ConversationJson {
             updated_ms: head.updated_ms,
             cost_usd: head.cost_usd,
             cost_is_partial: head.cost_is_partial,
-            at_work: head.at_work.is_some(),
+            at_work: head.at_work,
         }
     }
 }

@@ -1,87 +1,48 @@
-//! Writes a checkpoint of a conversation before every call of the model. Writing happens on a
-//! separate thread, so that no run waits for the disk.
+//! Hands a copy of the conversation to its recorder before every call of the model.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use futures_util::future::BoxFuture;
-use repertoire_agent::conversation::Conversation;
 use repertoire_agent::middleware::{AgentTurn, MiddlewareNext, TurnError, TurnMiddleware};
+use tokio::sync::mpsc::UnboundedSender;
 
-use super::store::{self, ConversationMetadata, ConversationStoreError};
+use super::recorder::TurnRecord;
 
-/// The writers of the watched conversations, by id.
+/// The recorders of conversations whose turns are in progress, by id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CheckpointWriters {
-    writers: Arc<Mutex<BTreeMap<String, Sender<Conversation>>>>,
+pub(super) struct CheckpointSenders {
+    senders: Arc<Mutex<BTreeMap<String, UnboundedSender<TurnRecord>>>>,
 }
 
-/// A watched conversation.
+/// A conversation of which checkpoints are recorded until this is dropped.
 pub(super) struct CheckpointWatch {
-    checkpoints: CheckpointWriters,
+    checkpoints: CheckpointSenders,
     id: String,
-    writer: Option<JoinHandle<Result<(), ConversationStoreError>>>,
 }
 
-impl CheckpointWriters {
-    /// Writes checkpoints of a conversation until the watch is finished or dropped.
+impl CheckpointSenders {
     pub(super) fn watch_conversation(
         &self,
-        dir: &Utf8Path,
-        head: &ConversationMetadata,
+        id: &str,
+        sender: UnboundedSender<TurnRecord>,
     ) -> CheckpointWatch {
-        let (sender, receiver) = channel();
-        let (dir, head) = (dir.to_owned(), head.clone());
-        let id = head.id.clone();
-        let writer = std::thread::spawn(move || write_all(&dir, &head, &receiver));
-        self.lock_writers().insert(id.clone(), sender);
-        CheckpointWatch { checkpoints: self.clone(), id, writer: Some(writer) }
+        self.lock_senders().insert(id.to_owned(), sender);
+        CheckpointWatch { checkpoints: self.clone(), id: id.to_owned() }
     }
 
-    fn lock_writers(&self) -> MutexGuard<'_, BTreeMap<String, Sender<Conversation>>> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CheckpointWatch {
-    /// Waits until all checkpoints are written.
-    pub(super) fn finish(mut self) -> Result<(), ConversationStoreError> {
-        self.stop_writer()
-    }
-
-    fn stop_writer(&mut self) -> Result<(), ConversationStoreError> {
-        self.checkpoints.lock_writers().remove(&self.id);
-        // If the writer panicked, the final save still writes everything.
-        self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
+    fn lock_senders(&self) -> MutexGuard<'_, BTreeMap<String, UnboundedSender<TurnRecord>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for CheckpointWatch {
     fn drop(&mut self) {
-        // The run was dropped, so there is no caller to return an error to.
-        let _ = self.stop_writer();
+        self.checkpoints.lock_senders().remove(&self.id);
     }
 }
 
-fn write_all(
-    dir: &Utf8PathBuf,
-    head: &ConversationMetadata,
-    receiver: &Receiver<Conversation>,
-) -> Result<(), ConversationStoreError> {
-    while let Ok(mut conversation) = receiver.recv() {
-        // Only the latest checkpoint matters.
-        while let Ok(later) = receiver.try_recv() {
-            conversation = later;
-        }
-        store::write_conversation(dir, head, &conversation)?;
-    }
-    Ok(())
-}
-
-impl TurnMiddleware for CheckpointWriters {
+impl TurnMiddleware for CheckpointSenders {
     fn name(&self) -> &'static str {
         "checkpoint"
     }
@@ -93,13 +54,12 @@ impl TurnMiddleware for CheckpointWriters {
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move {
             if turn.run.depth == 0 && !turn.preview {
-                let sender = self.lock_writers().get(&turn.conversation.id).cloned();
+                let sender = self.lock_senders().get(&turn.conversation.id).cloned();
                 if let Some(sender) = sender {
                     let mut state = turn.conversation.clone();
                     state.todos = turn.run.state.todos();
-                    // The writer ends early only after a disk error, which is reported at the end
-                    // of the run.
-                    let _ = sender.send(state);
+                    // The receiver is gone only if the turn was dropped.
+                    let _ = sender.send(TurnRecord::Checkpoint(state));
                 }
             }
             next.run(turn).await

@@ -7,7 +7,7 @@ use repertoire_agent::{AgentEvent, EventKind, System};
 use repertoire_model::{ModelMessage, UserPart};
 use repertoire_skill::activate::{ActivationRequest, ResourceListingMode};
 
-use super::store::LockedConversation;
+use super::state::UnfinishedTurn;
 use crate::limits::{INTERRUPTED_CALLS_MAX, INTERRUPTED_CHARS_MAX};
 
 /// The state of a run whose process ended before the run did.
@@ -18,7 +18,7 @@ pub struct InterruptedRun {
     /// True if the conversation contains the prompt. It does not if the process ended before the
     /// first call of the model.
     pub prompt_is_kept: bool,
-    /// The agent's answers since the conversation was last written.
+    /// The agent's answers since the conversation was last recorded.
     pub said: String,
     /// The tool calls since then.
     pub calls: Vec<String>,
@@ -52,24 +52,17 @@ impl InterruptedRun {
 /// Determines the state of the last run, and restores the skills it had loaded to the ledger.
 pub(super) fn recover_run(
     system: &System,
-    held: &LockedConversation,
+    turn: UnfinishedTurn,
     conversation: &mut Conversation,
-) -> Option<InterruptedRun> {
-    let at_work = held.head.at_work.as_ref()?;
-    let events = held.events_since(at_work.log_bytes);
-    let own = |event: &&AgentEvent| event.depth == 0;
-    let asked = |event: &AgentEvent| matches!(event.kind, EventKind::ModelCall { attempt: 1, .. });
-    // The file was written right before the last call of the model, so it contains nothing that
-    // came after.
-    let last_asked = events.iter().rposition(|event| event.depth == 0 && asked(event));
-    let (before, since) = events.split_at(last_asked.unwrap_or(0));
-    let prompt_is_kept = contains_prompt(conversation, &at_work.prompt);
+) -> InterruptedRun {
+    let (before, since) = turn.events.split_at(turn.events_before_saved);
+    let prompt_is_kept = contains_prompt(conversation, &turn.prompt);
     if prompt_is_kept {
         restore_skills(system, before, conversation);
     }
     let mut said = String::new();
     let mut calls = Vec::new();
-    for event in since.iter().filter(own) {
+    for event in since {
         match &event.kind {
             EventKind::Answer { text, .. } => said.push_str(text),
             EventKind::ToolCall { tool, subject, .. } => calls.push(format!("{tool} {subject}")),
@@ -77,12 +70,12 @@ pub(super) fn recover_run(
         }
     }
     calls.truncate(INTERRUPTED_CALLS_MAX);
-    Some(InterruptedRun {
-        prompt: at_work.prompt.clone(),
+    InterruptedRun {
+        prompt: turn.prompt,
         prompt_is_kept,
         said: said.chars().take(INTERRUPTED_CHARS_MAX).collect(),
         calls,
-    })
+    }
 }
 
 /// Returns true if the prompt is the last text message of the user.
@@ -102,13 +95,13 @@ fn ends_with_prompt(message: &ModelMessage, prompt: &str) -> Option<bool> {
     }
 }
 
-/// Restores skills to the ledger from the log. A run writes its ledger when it ends; until then
-/// only the log shows which skills it has loaded. Skills loaded after the last write of the
-/// conversation are left out, since their text is not in it.
+/// Restores skills to the ledger from the events. A run writes its ledger when it ends; until then
+/// only its events show which skills it has loaded. Skills loaded after the conversation was last
+/// recorded are left out, since their text is not in it.
 fn restore_skills(system: &System, events: &[AgentEvent], conversation: &mut Conversation) {
     let catalog = system.catalog();
     let config = system.config();
-    for event in events.iter().filter(|event| event.depth == 0) {
+    for event in events {
         let EventKind::SkillLoaded { skill, digest, already: false, .. } = &event.kind else {
             continue;
         };

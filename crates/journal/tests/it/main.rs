@@ -22,6 +22,8 @@ macro_rules! every_test {
             append: time_does_not_go_backwards_within_a_run,
             append: the_journals_own_events_cannot_be_forged,
             attended: an_attended_run_is_never_queued_and_goes_on_after_its_end,
+            attended: an_attended_run_takes_no_place_of_the_queue,
+            attended: a_run_is_created_with_a_step_in_progress,
             attended: of_two_who_continue_an_attended_run_one_wins,
             attended: attended_runs_count_towards_no_cap_and_have_no_lease_that_expires,
             attended: a_run_is_found_among_those_of_its_kind,

@@ -1,17 +1,18 @@
 //! `rep chat`: a conversation at the terminal.
 
-use repertoire::agent_setup::{AgentRunOptions, load_definition, store_failure};
+use repertoire::agent_setup::{AgentRunOptions, load_definition};
 use repertoire::{ConversationDriver, OpenConversation};
 use repertoire_agent::AgentRunStatus;
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::effect::EffectLimit;
+use repertoire_journal::Target;
 use repertoire_model::ModelName;
 use repertoire_skill::render::catalog::is_offered;
 
 use crate::agent_flags::RunFlags;
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
-use crate::commands::run::user_presence;
+use crate::commands::run::{close_driver, resume_named, split_unsaved, user_presence};
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::foreground_run::{
     AlwaysAllowedCalls, CliSignal, CliSignalListener, ForegroundOutcome, ForegroundRun, StdinLines,
@@ -65,35 +66,27 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ChatArgs, ui: &mut TerminalUi<'_>
     let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
         let (driver, servers) = ctx.open_driver(&args.flags.to_options(), ui).await?;
-        let outcome = match start_chat(ctx, args, driver) {
+        let outcome = match start_chat(ctx, args, driver.clone()).await {
             Ok(mut chat) => chat.converse(ui).await,
             Err(failure) => Err(failure),
         };
-        servers.close().await;
+        close_driver(&driver, servers).await;
         outcome
     });
     runtime.shutdown_background();
     outcome
 }
 
-fn start_chat<'a>(
+async fn start_chat<'a>(
     ctx: &'a CliContext<'a>,
     args: &ChatArgs,
     driver: ConversationDriver,
 ) -> Result<ChatSession<'a>, CliFailure> {
-    let resumed = args
-        .resume
-        .as_ref()
-        .map(|id| driver.resume_conversation(id))
-        .transpose()
-        .map_err(store_failure)?;
+    let resumed = resume_named(&driver, args.resume.as_deref()).await?;
     let known = resumed.as_ref().map(|talk| talk.head().agent.clone());
     let agent = args.agent.clone().or(known).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
     ctx.check_reach(driver.system(), &agent, &args.flags.to_options(), None)?;
-    let talk = match resumed {
-        Some(talk) => talk,
-        None => driver.begin_conversation(&agent).map_err(store_failure)?,
-    };
+    let talk = resumed.unwrap_or_else(|| driver.begin_conversation(&agent));
     let manner = RunDisplayOptions {
         thinking: args.thinking,
         streamed: true,
@@ -206,25 +199,29 @@ impl ChatSession<'_> {
         let attended =
             ForegroundRun::connect(&mut options, user_presence(self.ctx, ui), &self.allowed);
         let work = self.talk.send_prompt(&self.agent, said, options);
-        let report = match attended.attend(work, &mut self.live, &mut self.lines, ui).await? {
-            ForegroundOutcome::Ended(report) => report.map_err(store_failure)?,
+        let sent = attended.attend(work, &mut self.live, &mut self.lines, ui).await?;
+        let (report, unsaved) = match sent {
+            ForegroundOutcome::Ended(sent) => split_unsaved(sent)?,
             ForegroundOutcome::Dropped => return Ok(ChatFlow::Leave),
         };
         self.live.close_line(ui)?;
         self.ctx.remember_use(&self.talk);
+        if let Some(failure) = unsaved {
+            // The next turn stores this one as well, for instance when the disk has room again.
+            self.print_error(&failure.message, ui)?;
+        }
         // An error ends the turn, not the chat.
         match (&report.error, report.status) {
             (Some(_), AgentRunStatus::Cancelled) => self.live.print_note("stopped", ui)?,
-            (Some(error), _) => {
-                let word = ui.paint_err(ui::BAD, "error:");
-                ui.print_note(&format!(
-                    "{word} {}",
-                    ui::fit_columns(&describe_error(error), 1000)
-                ))?;
-            }
+            (Some(error), _) => self.print_error(&describe_error(error), ui)?,
             (None, _) => {}
         }
         Ok(ChatFlow::GoOn)
+    }
+
+    fn print_error(&self, message: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+        let word = ui.paint_err(ui::BAD, "error:");
+        ui.print_note(&format!("{word} {}", ui::fit_columns(message, 1000)))
     }
 
     async fn run_slash_command(
@@ -242,11 +239,16 @@ impl ChatSession<'_> {
             "agents" => ui.print_note(&self.driver.system().agent_names().join("\n"))?,
             "cost" => self.print_cost(ui)?,
             "save" => {
-                let dir = self.driver.store().dir().join(self.talk.id());
-                ui.print_note(&format!("It is kept as it goes, in {dir}"))?;
+                let place = match self.ctx.journal_target(None) {
+                    Target::File(path) => path.to_string(),
+                    // The address may contain a password.
+                    Target::Url(_) => "the database of `database_url`".to_owned(),
+                };
+                let id = self.talk.id();
+                ui.print_note(&format!("It is kept as it goes, as {id} in {place}"))?;
             }
             "clear" => {
-                self.talk = self.driver.begin_conversation(&self.agent).map_err(store_failure)?;
+                self.talk = self.driver.begin_conversation(&self.agent);
                 ui.print_note("A new conversation.")?;
             }
             "model" => self.change_model(rest, ui)?,
@@ -309,12 +311,13 @@ impl ChatSession<'_> {
     fn print_cost(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         let head = self.talk.head();
         let known = if head.cost_is_partial { " (not all prices are known)" } else { "" };
-        let read = head.usage.input_tokens + head.usage.cache_read_tokens;
+        let usage = self.talk.usage();
+        let read = usage.input_tokens + usage.cache_read_tokens;
         let line = format!(
             "{}{known} · {} tokens in, {} out",
             ui::format_dollars(head.cost_usd),
             ui::format_thousands(read),
-            ui::format_thousands(head.usage.output_tokens)
+            ui::format_thousands(usage.output_tokens)
         );
         ui.print_note(&line)
     }

@@ -1,8 +1,10 @@
 //! `rep conversations`: lists the conversations that can be resumed, and removes some.
 
-use repertoire::ConversationStoreError;
 use repertoire::conversation::{ConversationListEntry, ConversationMetadata};
+use repertoire::{ConversationStore, ConversationStoreError};
+use repertoire_journal::RunId;
 
+use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::run_display::short;
@@ -38,18 +40,15 @@ pub(crate) fn run(
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     let store = ctx.conversation_store();
+    let runtime = build_runtime()?;
     if let Some(ConversationsAction::Rm { ids }) = &args.action {
         for id in ids {
-            let wanted = match id.as_str() {
-                "last" => store.last_in(&ctx.project_dir(None)).map_err(missing_conversation)?,
-                id => id.to_owned(),
-            };
-            let id = store.remove(&wanted).map_err(missing_conversation)?;
-            ui.print_note(&format!("removed {id}"))?;
+            let removed = runtime.block_on(remove_conversation(ctx, &store, id));
+            ui.print_note(&format!("removed {}", removed.map_err(missing_conversation)?))?;
         }
         return Ok(CliExit::Done);
     }
-    let all = store.list().map_err(store_failure)?;
+    let all = runtime.block_on(store.list()).map_err(store_failure)?;
     if ui.json {
         let mut json = ConversationsJson { conversations: Vec::new(), broken: Vec::new() };
         for line in &all {
@@ -88,14 +87,26 @@ pub(crate) fn run(
     Ok(CliExit::Done)
 }
 
+async fn remove_conversation(
+    ctx: &CliContext<'_>,
+    store: &ConversationStore,
+    wanted: &str,
+) -> Result<RunId, ConversationStoreError> {
+    if wanted == "last" {
+        let id = store.last_in(&ctx.project_dir(None)).await?;
+        return store.remove(id.as_str()).await;
+    }
+    store.remove(wanted).await
+}
+
 /// A conversation that does not exist is a negative answer (exit code 1); only the other errors
 /// mean that the command could not run.
 fn missing_conversation(error: ConversationStoreError) -> CliFailure {
-    let is_answer = !matches!(
+    let is_answer = matches!(
         error,
-        ConversationStoreError::InUse { .. }
-            | ConversationStoreError::Io { .. }
-            | ConversationStoreError::Damaged { .. }
+        ConversationStoreError::NotFound { .. }
+            | ConversationStoreError::NoneIn { .. }
+            | ConversationStoreError::Ambiguous { .. }
     );
     let failure = CliFailure::from(store_failure(error));
     if is_answer { CliFailure { exit: CliExit::No, ..failure } } else { failure }
@@ -126,7 +137,7 @@ fn print_conversation(
         };
         facts.push_str(&format!(" · {}", ui::fit_columns(&folder, 30)));
     }
-    if head.at_work.is_some() {
+    if head.at_work {
         facts.push_str(" · at work or interrupted");
     }
     let id = ui.paint(ui::ACCENT, short(&head.id));

@@ -4,8 +4,9 @@ use std::io::Read;
 
 use camino::Utf8PathBuf;
 use repertoire::agent_setup::store_failure;
-use repertoire::{ConversationDriver, OpenConversation};
+use repertoire::{ConversationDriver, ConversationStoreError, OpenConversation};
 use repertoire_agent::definition::DEFAULT_AGENT;
+use repertoire_agent::mcp::McpServers;
 use repertoire_agent::middleware::TurnError;
 use repertoire_agent::spending::LimitReached;
 use repertoire_agent::{AgentRunError, AgentRunStatus, RunOptions, RunReport};
@@ -28,7 +29,8 @@ mod preview;
 const DRY: &str = "`--dry-run` shows what would be sent, without a key.";
 const PROMPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
-/// Time without standard input after which a note says that it is awaited.
+/// Time without standard input after which a note says that it is awaited; also the time for which a
+/// dropped turn is stored.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Arguments of `rep run`
@@ -69,12 +71,19 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunArgs, ui: &mut TerminalUi<'_>)
         } else {
             run_attended(ctx, &driver, args, &prompt, options, ui).await
         };
-        servers.close().await;
+        close_driver(&driver, servers).await;
         outcome
     });
     // A thread may still be blocked on reading standard input; don't wait for it.
     runtime.shutdown_background();
     outcome
+}
+
+/// Ends the MCP servers, and stores what a turn that was dropped has handed over.
+pub(crate) async fn close_driver(driver: &ConversationDriver, servers: McpServers) {
+    servers.close().await;
+    // A journal that does not answer must not keep a user who wants to leave.
+    let _ = tokio::time::timeout(PATIENCE, driver.finish_writing()).await;
 }
 
 async fn run_attended(
@@ -85,18 +94,10 @@ async fn run_attended(
     mut options: RunOptions,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    let resumed = args
-        .resume
-        .as_ref()
-        .map(|id| driver.resume_conversation(id))
-        .transpose()
-        .map_err(store_failure)?;
+    let resumed = resume_named(driver, args.resume.as_deref()).await?;
     let agent = agent_name(args, resumed.as_ref());
     ctx.check_reach(driver.system(), &agent, &args.flags.to_options(), Some(DRY))?;
-    let mut talk = match resumed {
-        Some(talk) => talk,
-        None => driver.begin_conversation(&agent).map_err(store_failure)?,
-    };
+    let mut talk = resumed.unwrap_or_else(|| driver.begin_conversation(&agent));
     let mut live = RunDisplay::new(display_options(ctx, args));
     if let Some(line) =
         ctx.note_on_other_project(&talk, &args.flags.to_options()).filter(|_| !ui.json)
@@ -116,13 +117,42 @@ async fn run_attended(
     );
     let mut lines = StdinLines::new();
     let work = talk.send_prompt(&agent, prompt, options);
-    let report = match attended.attend(work, &mut live, &mut lines, ui).await? {
-        ForegroundOutcome::Ended(report) => report.map_err(store_failure)?,
+    let (report, unsaved) = match attended.attend(work, &mut live, &mut lines, ui).await? {
+        ForegroundOutcome::Ended(sent) => split_unsaved(sent)?,
         ForegroundOutcome::Dropped => return Ok(CliExit::Interrupted),
     };
     live.print_end(&report, ui)?;
     ctx.remember_use(&talk);
-    judge_report(report)
+    match unsaved {
+        Some(failure) => Err(failure),
+        None => judge_report(report),
+    }
+}
+
+/// Resumes the named conversation, if there is a name.
+pub(crate) async fn resume_named(
+    driver: &ConversationDriver,
+    wanted: Option<&str>,
+) -> Result<Option<OpenConversation>, CliFailure> {
+    match wanted {
+        Some(id) => Ok(Some(driver.resume_conversation(id).await.map_err(store_failure)?)),
+        None => Ok(None),
+    }
+}
+
+/// Separates the report of a run from the failure to save it, so that the answer is shown anyway.
+pub(crate) fn split_unsaved(
+    sent: Result<RunReport, ConversationStoreError>,
+) -> Result<(RunReport, Option<CliFailure>), CliFailure> {
+    match sent {
+        Ok(report) => Ok((report, None)),
+        Err(ConversationStoreError::NotSaved { report, source }) => {
+            let answer = report.as_ref().clone();
+            let error = ConversationStoreError::NotSaved { report, source };
+            Ok((answer, Some(store_failure(error).into())))
+        }
+        Err(error) => Err(store_failure(error).into()),
+    }
 }
 
 /// Returns the requested agent, or that of the conversation, or the default one.

@@ -11,6 +11,7 @@ mod browser;
 mod config;
 mod conformance;
 mod consent;
+mod conversation_kills;
 mod demo_misc;
 mod deps;
 mod dlq;

@@ -4,7 +4,7 @@
 //! `REPERTOIRE_LONG=1` kills 300 times instead of a few; `REPERTOIRE_SEED` repeats the choices of a run that failed.
 
 pub(crate) mod audit;
-mod disk;
+pub(crate) mod disk;
 pub(crate) mod field;
 mod frozen;
 mod kills;

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use repertoire_scripted::{ModelFault, ModelScript, ScriptedTurn};
 use serde_json::{Value, json};
 
+use crate::plan_crash::disk::Disk;
 use crate::talking::{Model, begin, end, signal, tidy, with_input};
 use crate::workspace::Workspace;
 
@@ -123,7 +124,7 @@ fn a_dry_run_shows_the_prompt_and_needs_no_key() {
     ] {
         assert!(ran.stdout.contains(part), "{part}: {ran}");
     }
-    assert!(!ws.path("data/conversations").exists());
+    assert!(!ws.path("data/journal.sqlite").exists() && !ws.path("data/runs").exists());
 
     let ran = ws.rep("run --dry-run --json -a analyst Analyze this Danish tender");
     let body: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -350,34 +351,6 @@ fn an_answer_can_be_held_to_a_schema() {
 }
 
 #[test]
-fn a_killed_run_is_taken_up_with_everything_that_was_said() {
-    let mut ws = office();
-    let script = ModelScript::new()
-        .turn(ScriptedTurn::text("Noted."))
-        .turn(ScriptedTurn::tool("read", json!({"path": "notes.txt"})))
-        .turn(ScriptedTurn::fail(ModelFault::StallBeforeHeaders))
-        .turn(ScriptedTurn::text("Again."));
-    let model = Model::start(&mut ws, script);
-    ws.rep("run -a analyst a Danish tender, number seven");
-    let mut child = begin(&ws, &["run", "--resume", "last", "read the notes"]);
-    drop(child.stdin.take());
-    model.wait_for(3);
-    // The file is written by a thread of its own while the model thinks.
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    signal(&child, "KILL");
-    assert_eq!(end(child).code, -1);
-
-    let ran = ws.rep("run --resume last go on");
-    assert_eq!((ran.stdout.as_str(), ran.code), ("Again.\n", 0), "{ran}");
-    assert!(ran.stderr.contains("was interrupted"), "{ran}");
-    let asked = model.requests().last().unwrap().body.to_string();
-    for said in ["number seven", "Noted.", "read the notes", "tool_result", "go on"] {
-        assert!(asked.contains(said), "{said}: {asked}");
-    }
-    assert_eq!(asked.matches("AUTO-LOADED SKILL").count(), 1, "{asked}");
-}
-
-#[test]
 fn a_conversation_in_use_is_refused() {
     let mut ws = office();
     let script =
@@ -422,20 +395,62 @@ fn stopped_by(name: &str) {
     assert_eq!(list["conversations"][0]["first"], "a long story");
 }
 
+/// Changes the journal with another program.
+fn tamper(ws: &Workspace, sql: &'static str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let url = format!("sqlite://{}", ws.path("data/journal.sqlite"));
+        let mut db = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await.unwrap();
+        sqlx::query(sql).execute(&mut db).await.unwrap();
+    });
+}
+
 #[test]
 fn a_damaged_conversation_is_named_and_left() {
     let mut ws = office();
     let _model =
         Model::start(&mut ws, ModelScript::new().turn(ScriptedTurn::text("Ok.")).repeat_last());
     ws.rep("run --no-auto hello");
-    let file = format!("{}/conversation.json", ws.files("data/conversations")[0]);
-    ws.write(&file, "{\"version\": 1");
+    tamper(&ws, "UPDATE event SET payload = '{' WHERE type = 'KIND_EVENT'");
     let ran = ws.rep("run --resume last hello");
-    assert!(ran.code == 3 && ran.stderr.contains("is damaged, and is left as it is"), "{ran}");
-    assert_eq!(ws.text(&file), "{\"version\": 1");
+    assert!(ran.code == 3 && ran.stderr.contains("is damaged"), "{ran}");
+    tamper(&ws, "UPDATE request SET body = '{}'");
     assert!(ws.rep("conversations").stdout.contains("is damaged"));
     assert_eq!(ws.rep("conversations rm 0").code, 0);
     assert!(ws.rep("conversations").stdout.contains("There are no conversations yet."));
+}
+
+#[test]
+fn an_answer_is_shown_although_the_journal_is_of_a_later_version() {
+    let mut ws = office();
+    let _model =
+        Model::start(&mut ws, ModelScript::new().turn(ScriptedTurn::text("Ok.")).repeat_last());
+    ws.rep("run --no-auto hello");
+    tamper(&ws, "INSERT INTO journal_version (version) VALUES (99)");
+    let ran = ws.rep("run --no-auto hello");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("Ok.\n", 3), "{ran}");
+    assert!(ran.stderr.contains("error: the conversation could not be saved: "), "{ran}");
+    assert!(ran.stderr.contains("use a newer `rep`"), "{ran}");
+    assert_eq!(ran.stderr.matches("error:").count(), 1, "{ran}");
+}
+
+#[test]
+fn an_answer_is_shown_although_the_disk_is_full() {
+    let mut ws = office();
+    let place = ws.path("small");
+    let Some(disk) = Disk::at(&place) else { return };
+    ws.set("REPERTOIRE_DATA_DIR", place.join("data").as_str());
+    let _model =
+        Model::start(&mut ws, ModelScript::new().turn(ScriptedTurn::text("Ok.")).repeat_last());
+    ws.rep("run --no-auto hello");
+    disk.fill();
+    let ran = ws.rep("run --no-auto hello");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("Ok.\n", 3), "{ran}");
+    assert!(ran.stderr.contains("error: the conversation could not be saved: "), "{ran}");
+    assert_eq!(ran.stderr.matches("error:").count(), 1, "{ran}");
+    disk.empty();
+    let ran = ws.rep("run --no-auto --resume last and on");
+    assert_eq!((ran.stdout.as_str(), ran.code), ("Ok.\n", 0), "{ran}");
 }
 
 #[test]
@@ -489,7 +504,7 @@ fn what_cannot_be_started_leaves_no_conversation() {
         let ran = ws.rep_with(&["run", "--backend", backend, "hi"]);
         assert!(ran.code == 3 && ran.stderr.contains(message), "{ran}");
     }
-    assert!(!ws.path("data/conversations").exists());
+    assert!(!ws.path("data/journal.sqlite").exists() && !ws.path("data/runs").exists());
 }
 
 #[test]

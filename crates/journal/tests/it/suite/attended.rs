@@ -3,7 +3,7 @@
 use repertoire_journal::{ClaimRules, Command, JournalError, NewRun, Payload, RunKind, RunStatus};
 use serde_json::json;
 
-use super::{Place, new_run, worker};
+use super::{Place, finished, new_run, started, worker};
 
 fn kind_event(name: &str) -> Payload {
     Payload::KindEvent { name: name.into(), data: json!({ "n": 1 }) }
@@ -32,6 +32,25 @@ pub(crate) async fn an_attended_run_is_never_queued_and_goes_on_after_its_end(pl
     assert!(matches!(refused, Err(JournalError::Refused { .. })));
     journal.forget(&run.id).await.unwrap();
     assert!(journal.run(&run.id).await.unwrap().is_none());
+}
+
+pub(crate) async fn an_attended_run_takes_no_place_of_the_queue(place: Place) {
+    let journal = place.open().await;
+    journal.create_attended(workflow_run("w"), Vec::new()).await.unwrap();
+    let plan = journal.create(new_run("p")).await.unwrap();
+    let rules =
+        ClaimRules { total_max: Some(1), per_workspace_max: Some(1), ..ClaimRules::default() };
+    let claimed = journal.claim(&worker("w"), &rules).await.unwrap();
+    assert_eq!(claimed.map(|claimed| claimed.run.id), Some(plan.id));
+}
+
+pub(crate) async fn a_run_is_created_with_a_step_in_progress(place: Place) {
+    let journal = place.open().await;
+    let created = journal.create_attended(workflow_run("w"), vec![started(1)]).await.unwrap();
+    let run = journal.append_attended(&created.id, 2, vec![finished(1)]).await.unwrap();
+    assert_eq!((run.steps, run.open_step), (1, None));
+    assert_eq!(journal.steps(&run.id).await.unwrap().len(), 1);
+    assert_eq!(journal.replay_run(&run.id).await.unwrap().differences, []);
 }
 
 pub(crate) async fn of_two_who_continue_an_attended_run_one_wins(place: Place) {

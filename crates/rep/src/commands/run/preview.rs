@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use repertoire::ConversationDriver;
-use repertoire::agent_setup::{load_definition, store_failure};
+use repertoire::agent_setup::load_definition;
 use repertoire_agent::conversation::estimate_message_tokens;
 use repertoire_agent::event::EventSink;
 use repertoire_agent::system::RunPreview;
 use repertoire_agent::{AgentEvent, AgentRunError, EventKind, RunOptions};
 use repertoire_model::{AssistantPart, ModelMessage, UserPart};
 
-use super::{RunArgs, agent_name};
+use super::{RunArgs, agent_name, resume_named};
 use crate::failure::{CliExit, CliResult};
 use crate::run_display::{RunDisplay, RunDisplayOptions};
 use crate::ui::{self, TerminalUi};
@@ -28,12 +28,7 @@ pub(super) async fn run(
         kept.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
     });
     options.on_event = Some(sink);
-    let talk = args
-        .resume
-        .as_ref()
-        .map(|id| driver.resume_conversation(id))
-        .transpose()
-        .map_err(store_failure)?;
+    let talk = resume_named(driver, args.resume.as_deref()).await?;
     let agent = agent_name(args, talk.as_ref());
     load_definition(driver.system(), &agent)?;
     let backend = options.backend.as_ref().map(|backend| backend.name().to_owned());

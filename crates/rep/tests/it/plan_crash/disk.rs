@@ -10,13 +10,13 @@ use super::field::{Field, Hand, Store, Work};
 use crate::workspace::Workspace;
 
 /// A small disk of its own. It goes when this does.
-struct Disk {
+pub(crate) struct Disk {
     dir: Utf8PathBuf,
 }
 
 impl Disk {
     /// Puts a disk at a folder; without the right to do that it says so.
-    fn at(dir: &Utf8Path) -> Option<Disk> {
+    pub(crate) fn at(dir: &Utf8Path) -> Option<Disk> {
         std::fs::create_dir_all(dir).unwrap();
         if !mount(&["-t", "tmpfs", "-o", "size=8m", "tmpfs", dir.as_str()]) {
             // Past the test harness, which would swallow it.
@@ -31,14 +31,14 @@ impl Disk {
     }
 
     /// Leaves no room.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let mut file = std::fs::File::create(self.dir.join("filler")).unwrap();
         for size in [64 * 1024, 512, 1] {
             while file.write_all(&vec![0; size]).is_ok() {}
         }
     }
 
-    fn empty(&self) {
+    pub(crate) fn empty(&self) {
         std::fs::remove_file(self.dir.join("filler")).unwrap();
     }
 }
