@@ -24,7 +24,8 @@ use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_text::fs;
 
 use crate::agent_setup::{AgentRunOptions, build_failure};
-use crate::config::{ConfigFlags, RepConfig, parse_duration};
+use crate::config::{ConfigFlags, RepConfig};
+use repertoire_text::duration::parse_duration;
 use crate::consent;
 use crate::context::AppContext;
 use crate::env::AppEnvironment;

@@ -27,7 +27,8 @@ use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_text::fs;
 
 use crate::agent_setup::{AgentRunOptions, build_failure};
-use crate::config::{CommittedFiles, FILE_NAME, RepConfig, parse_duration};
+use crate::config::{CommittedFiles, FILE_NAME, RepConfig};
+use repertoire_text::duration::parse_duration;
 use crate::context::AppContext;
 use crate::error::AppError;
 use crate::runs::short_oid;

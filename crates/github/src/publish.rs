@@ -180,7 +180,7 @@ pub async fn open_pull(
 ) -> Result<OpenedPull, PublishError> {
     check_name(what)?;
     let title = neutralise_text(words.title, rules);
-    let title = one_line(title);
+    let title = one_line(&title);
     let title = cut_line(&title);
     let theirs = neutralise_text(words.theirs.trim(), rules);
     let room = PULL_BODY_CHARS_MAX.saturating_sub(words.ours.chars().count() + 2);

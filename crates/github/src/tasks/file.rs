@@ -5,10 +5,7 @@
 
 use std::ops::Range;
 
-use super::{
-    PRIORITY_DEFAULT, QueuedTask, TaskSource, collapse_whitespace, content_id, parse_priority,
-    truncate_text,
-};
+use super::{PRIORITY_DEFAULT, QueuedTask, TaskSource, content_id, parse_priority, truncate_text};
 use crate::limits::{TASK_BODY_CHARS_MAX, TASK_TITLE_CHARS_MAX, TASKS_MAX};
 
 /// Returns the open tasks of a file.
@@ -174,8 +171,8 @@ fn priority_and_title(rest: &str) -> (u8, String) {
     let found = found.and_then(|rest| rest.split_once(']'));
     let found = found.and_then(|(digits, rest)| Some((parse_priority(digits)?, rest)));
     match found {
-        Some((priority, rest)) => (priority, collapse_whitespace(rest)),
-        None => (PRIORITY_DEFAULT, collapse_whitespace(rest)),
+        Some((priority, rest)) => (priority, repertoire_text::layout::one_line(rest)),
+        None => (PRIORITY_DEFAULT, repertoire_text::layout::one_line(rest)),
     }
 }
 
