@@ -57,7 +57,7 @@ pub(crate) struct SerialisedEvent {
 const CAP_LOCK: i64 = 0x7265_705f_6361_7000;
 
 /// Parameters: `$1` only this run, `$2` kinds, `$3` labels, `$4` maximum per workspace, `$5` now,
-/// `$6` excluded runs. The index is forced, so that runs that have ended are never scanned.
+/// `$6` excluded runs. The indexes are forced, so that runs that have ended are never scanned.
 macro_rules! candidate_sqlite {
     ($index:literal, $order:literal) => {
         concat!(
@@ -69,7 +69,7 @@ macro_rules! candidate_sqlite {
              AND r.kind IN (SELECT value FROM json_each($2)) \
              AND NOT EXISTS (SELECT 1 FROM json_each(r.labels) AS l \
                  WHERE l.value NOT IN (SELECT value FROM json_each($3))) \
-             AND ($4 IS NULL OR $4 > (SELECT count(*) FROM run AS o \
+             AND ($4 IS NULL OR $4 > (SELECT count(*) FROM run AS o INDEXED BY run_under_way \
                  WHERE o.status = 'running' AND o.worker IS NOT NULL \
                  AND o.workspace = r.workspace)) \
              ORDER BY ",
