@@ -25,11 +25,11 @@ use repertoire_text::fs;
 
 use crate::agent_setup::{AgentRunOptions, build_failure};
 use crate::config::{ConfigFlags, RepConfig};
-use repertoire_text::duration::parse_duration;
 use crate::consent;
 use crate::context::AppContext;
 use crate::env::AppEnvironment;
 use crate::error::AppError;
+use repertoire_text::duration::parse_duration;
 
 const INSTRUCTIONS_BYTES_MAX: u64 = 256 * 1024;
 

@@ -28,10 +28,10 @@ use repertoire_text::fs;
 
 use crate::agent_setup::{AgentRunOptions, build_failure};
 use crate::config::{CommittedFiles, FILE_NAME, RepConfig};
-use repertoire_text::duration::parse_duration;
 use crate::context::AppContext;
 use crate::error::AppError;
 use crate::runs::short_oid;
+use repertoire_text::duration::parse_duration;
 
 pub mod incremental;
 mod skills;

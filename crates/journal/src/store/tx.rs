@@ -71,11 +71,12 @@ pub(crate) fn candidate_statement(dialect: &SqlDialect, order: QueueOrder) -> St
         "{SELECT_RUNS}{use_index}{WITH_REQUEST} WHERE r.status = 'queued' \
          AND (CAST($1 AS TEXT) IS NULL OR r.id = $1) AND r.not_before_ms <= {now} \
          AND r.id NOT IN ({excluded}) AND r.kind IN ({kinds}) AND {labels} \
-         AND (CAST($4 AS BIGINT) IS NULL OR $4 > (SELECT count(*) FROM run AS o \
+         AND (CAST($4 AS BIGINT) IS NULL OR $4 > (SELECT count(*) FROM run AS o{under_way} \
              WHERE o.status = 'running' AND o.worker IS NOT NULL \
              AND o.workspace = r.workspace)) \
          ORDER BY {order} LIMIT 1{lock}",
         use_index = (dialect.use_index)(index),
+        under_way = (dialect.use_index)("run_under_way"),
         now = (dialect.now)("$5"),
         excluded = (dialect.json_texts)("$6"),
         kinds = (dialect.json_texts)("$2"),

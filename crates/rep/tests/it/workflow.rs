@@ -490,6 +490,29 @@ fn a_skill_of_scripts_runs_as_it_is_and_its_loop_ends() {
 }
 
 #[test]
+fn a_script_runs_once_for_a_report_that_comes_several_times_at_once() {
+    if !has_python() {
+        return;
+    }
+    let ws = Workspace::new();
+    let folder = "home/.claude/skills/old-way";
+    script_skill(&ws, folder, "python3 scripts/old_way.py --step 1 --total-steps 3");
+    let marking = format!("open('ran', 'a').write('.')\n{SCRIPT}");
+    ws.write(&format!("{folder}/scripts/old_way.py"), marking);
+    assert_eq!(ws.rep("workflow start old-way --id old").code, 0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let next = step(&ws, "old", &["--at", "1"]);
+                assert_eq!((next.code, view(&next)["turn"].as_u64()), (0, Some(2)), "{next}");
+            });
+        }
+    });
+    assert_eq!(ws.text("project/ran"), "..", "once for the start, and once for the report");
+    assert_eq!(OpenJournal::new(&ws).events("old").len(), 3);
+}
+
+#[test]
 fn a_script_of_a_stranger_is_not_run() {
     let ws = Workspace::new();
     let folder = "project/.claude/skills/old-way";

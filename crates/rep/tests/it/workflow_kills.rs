@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 /// How often a process is killed in a test, with a SQLite file.
 const KILLS: u32 = 250;
 /// The same with PostgreSQL, where a process takes longer.
-const SERVER_KILLS: u32 = 100;
+const SERVER_KILLS: u32 = 40;
 
 /// A loop that goes on as long as the test does: people allow it once more than its bound.
 const ROUND: &str = "\
