@@ -101,6 +101,7 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     queue.runs_max = 3                                            # default
     queue.workspace_runs_max = 0                                  # default
     queue.lease = "30s"                                           # default
+    runs.keep_days = 0                                            # default
     github.trigger_phrase = "@repertoire"                         # default
     github.label_trigger = "repertoire"                           # default
     github.assignee_trigger = (not set)                           # default
@@ -191,7 +192,7 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, sandbox_requires, trust.…, checks.…, mcp_servers, serve.…, research.…, review.…, plan.…, database_url, queue.…, github.….
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, sandbox_requires, trust.…, checks.…, mcp_servers, serve.…, research.…, review.…, plan.…, database_url, queue.…, runs.…, github.….
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"

@@ -257,20 +257,20 @@ fn an_empty_journal_says_how_to_begin_and_is_not_made() {
 fn runs_are_listed_the_newest_first() {
     let mut bench = Bench::filled();
     snapshot!(bench.ws.rep("runs"), @"
-    id        status     name            workspace                 steps  tasks    time   cost  age
-    000000d4  running    Send mail       here                          1    0/1      0s     $0   2h
-    000000c3  queued     Write the docs  /srv/elsewhere/deep/docs      0      -      0s     $0   2h
-    000000b2  waiting    Fix the parser  here                          2    0/2  1m 10s  $0.50   3h
-    000000a1  completed  Forms by mail   here                          2    2/2  1m 10s  $0.50   5h
+    id        status     kind  name            workspace                steps  tasks    time   cost  age
+    000000d4  running    plan  Send mail       here                         1    0/1      0s     $0   2h
+    000000c3  queued     plan  Write the docs  …rv/elsewhere/deep/docs      0      -      0s     $0   2h
+    000000b2  waiting    plan  Fix the parser  here                         2    0/2  1m 10s  $0.50   3h
+    000000a1  completed  plan  Forms by mail   here                         2    2/2  1m 10s  $0.50   5h
     [exit 0]
     ");
     bench.ws.set("COLUMNS", "80");
     snapshot!(bench.ws.rep("runs list"), @"
-    id        status     name            workspace  steps  tasks    time   cost  age
-    000000d4  running    Send mail       here           1    0/1      0s     $0   2h
-    000000c3  queued     Write the docs  …eep/docs      0      -      0s     $0   2h
-    000000b2  waiting    Fix the parser  here           2    0/2  1m 10s  $0.50   3h
-    000000a1  completed  Forms by mail   here           2    2/2  1m 10s  $0.50   5h
+    id        status     kind  name            workspace   tasks    time   cost  age
+    000000d4  running    plan  Send mail       here          0/1      0s     $0   2h
+    000000c3  queued     plan  Write the docs  …deep/docs      -      0s     $0   2h
+    000000b2  waiting    plan  Fix the parser  here          0/2  1m 10s  $0.50   3h
+    000000a1  completed  plan  Forms by mail   here          2/2  1m 10s  $0.50   5h
     [exit 0]
     ");
     bench.ws.set("COLUMNS", "60");
@@ -302,7 +302,7 @@ fn a_list_is_read_in_pages() {
     snapshot!(bench.ws.rep("runs --status done"), @"
     [stderr]
     error: invalid value 'done' for '--status <STATUS>'
-      [possible values: queued, running, paused, waiting, completed, failed, cancelled]
+      [possible values: queued, running, interrupted, paused, waiting, completed, failed, cancelled]
 
     For more information, try '--help'.
     [exit 2]

@@ -97,20 +97,76 @@ macro_rules! snapshot {
 #[test]
 fn runs_of_every_kind_are_listed_and_can_be_told_apart() {
     let (bench, _lock) = Bench::filled();
-    snapshot!(bench.ws.rep("runs"), @"");
+    snapshot!(bench.ws.rep("runs"), @"
+    id        status       kind          name                  workspace  steps  tasks  time  cost  age
+    aaa-90ne  interrupted  review        uncommitted changes   here           0      -    0s    $0  40d
+    he-login  running      workflow      bugfix                here           0      -    0s    $0  40d
+    0000ta1k  completed    conversation  Why is the sky blue?  here           0      -    0s    $0  40d
+    [exit 0]
+    ");
     assert_eq!(bench.ids("--json runs --kind workflow,review"), [GONE, FLOW]);
     assert_eq!(bench.ids("--json runs --kind conversation"), [TALK]);
     assert_eq!(bench.ids("--json runs --status interrupted"), [GONE]);
     assert_eq!(bench.ids("--json runs --status running"), [FLOW]);
     assert_eq!(bench.ids("--json runs --kind review,workflow --limit 1"), [GONE]);
-    snapshot!(bench.ws.rep("runs --kind reviews"), @"");
+    snapshot!(bench.ws.rep("runs --kind reviews"), @"
+    [stderr]
+    error: invalid value 'reviews' for '--kind <KIND>'
+      [possible values: conversation, workflow, review, plan, task]
+
+      tip: a similar value exists: 'review'
+
+    For more information, try '--help'.
+    [exit 2]
+    ");
 }
 
 #[test]
 fn a_run_of_any_kind_is_shown_with_what_happened() {
     let (bench, _lock) = Bench::filled();
-    snapshot!(bench.ws.rep("runs show ta1k"), @"");
-    snapshot!(bench.ws.rep(&format!("runs show {GONE}")), @"");
+    snapshot!(bench.ws.rep("runs show ta1k"), @r#"
+    Why is the sky blue?  0199e5b2-0000-7000-8000-00000000ta1k
+      completed: answered
+
+      kind       conversation
+      workspace  [TMP]/project
+      time       made [TIME], ended [TIME]
+      cost       $0.0000
+      tokens     0
+      at work    0s
+
+    What happened
+      [TIME]  conversation "Why is the sky blue?" in [TMP]/project
+      [TIME]  turn ended: text blue, turn 1
+      [TIME]  answered
+
+    What can be done
+      rep conversations     conversations, and how to go on with one
+      rep events 0000ta1k   everything that happened
+      rep runs rm 0000ta1k  remove it, with its files
+    [exit 0]
+    "#);
+    snapshot!(bench.ws.rep(&format!("runs show {GONE}")), @r#"
+    uncommitted changes  0199e5b2aaaa-90ne
+      interrupted
+
+      kind       review
+      progress   0 of 0 calls answered; 0 of 0 answers accepted
+      workspace  [TMP]/project
+      time       made [TIME]
+      cost       $0.0000
+      tokens     0
+      at work    0s
+
+    What happened
+      [TIME]  review "uncommitted changes" in [TMP]/project
+      [TIME]  turn ended: text asked, turn 1
+
+    What can be done
+      rep events aaa-90ne   everything that happened
+      rep runs rm aaa-90ne  remove it, with its files
+    [exit 0]
+    "#);
     let shown = bench.ws.json(&format!("--json runs show {GONE}"), "runs-show.json");
     assert_eq!((&shown["interrupted"], &shown["run"]["status"]), (&json!(true), &json!("running")));
 }
@@ -129,19 +185,43 @@ fn a_run_is_removed_with_its_files_unless_it_is_in_use() {
     assert_eq!(bench.ids("--json runs"), [FLOW]);
     assert_eq!([GONE, TALK, FLOW].map(|id| bench.has_folder(id)), [false, false, true]);
     drop(lock);
-    snapshot!(bench.ws.rep(&format!("runs rm {FLOW}")), @"");
+    snapshot!(bench.ws.rep(&format!("runs rm {FLOW}")), @"
+    removed workflow fix-the-login: bugfix
+    [exit 0]
+    ");
     assert!(!bench.has_folder(FLOW));
 }
 
 #[test]
 fn old_runs_are_pruned_by_age_kind_and_status_and_never_those_in_use() {
     let (bench, _lock) = Bench::filled();
-    snapshot!(bench.ws.rep("runs prune --kind review"), @"");
-    snapshot!(bench.ws.rep("runs prune --older-than soon"), @"");
-    snapshot!(bench.ws.rep("runs prune --older-than 30d --dry-run"), @"");
+    snapshot!(bench.ws.rep("runs prune --kind review"), @"
+    [stderr]
+    error: it is not said how old runs must be to be removed
+    hint: `--older-than 30d` says so for this time, `runs.keep_days` for always.
+    [exit 2]
+    ");
+    snapshot!(bench.ws.rep("runs prune --older-than soon"), @"
+    [stderr]
+    error: invalid value 'soon' for '--older-than <TIME>': write an age as 30d, 12h or 90m
+
+    For more information, try '--help'.
+    [exit 2]
+    ");
+    snapshot!(bench.ws.rep("runs prune --older-than 30d --dry-run"), @"
+    would go  aaa-90ne  interrupted review: uncommitted changes
+    would go  0000ta1k  completed conversation: Why is the sky blue?
+    [exit 0]
+    ");
     assert_eq!(bench.ids("--json runs").len(), 3);
-    snapshot!(bench.ws.rep("runs prune --older-than 60d"), @"");
-    snapshot!(bench.ws.rep("runs prune --older-than 30d --kind plan,review"), @"");
+    snapshot!(bench.ws.rep("runs prune --older-than 60d"), @"
+    There is nothing to remove.
+    [exit 0]
+    ");
+    snapshot!(bench.ws.rep("runs prune --older-than 30d --kind plan,review"), @"
+    removed   aaa-90ne  interrupted review: uncommitted changes
+    [exit 0]
+    ");
     assert_eq!(bench.ids("--json runs"), [FLOW, TALK]);
     bench.ws.write("home/.config/repertoire/repertoire.toml", "[runs]\nkeep_days = 30\n");
     let pruned = bench.ws.json("--json runs prune --status completed", "runs-prune.json");

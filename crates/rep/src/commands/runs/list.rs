@@ -220,8 +220,8 @@ fn print_table(
 }
 
 impl RunColumns {
-    /// Chooses the widths for a screen. On a narrow one, the name matters more than the number of
-    /// steps, the time and the kind.
+    /// Chooses the widths for a screen. On a narrow one, the workspace matters more than the number
+    /// of steps, and the name more than the time and the kind.
     fn fit(cells: &[RunCells<'_>], screen: usize) -> Self {
         let widest = |text: &dyn Fn(&RunCells<'_>) -> usize, least: usize| {
             cells.iter().map(text).max().unwrap_or(0).max(least)
@@ -238,8 +238,9 @@ impl RunColumns {
                 widest(&|cells| ui::text_width(&cells.figures[at]), FIGURES[at].len())
             }),
         };
-        for dropped in DROPPED {
-            if screen < columns.fixed() + NAME_COLUMNS_MIN {
+        let both = NAME_COLUMNS_MIN + 2 + WORKSPACE_COLUMNS_MIN;
+        for (dropped, room) in DROPPED.into_iter().zip([both, NAME_COLUMNS_MIN]) {
+            if screen < columns.fixed() + room {
                 columns.figures[dropped] = 0;
             }
         }

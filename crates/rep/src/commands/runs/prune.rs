@@ -15,6 +15,7 @@ use super::{NO_RUNS, journal_failure, now_ms};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::runs_text::RunStatusWord;
 use crate::schema::runs::{
     KeptRunJson, KeptWorktreeJson, PruneJson, RemovedRunJson, RemovedWorktreeJson, WorkspaceProblem,
 };
@@ -294,7 +295,9 @@ fn print_removed_runs(done: &PruneJson, ui: &mut TerminalUi<'_>) -> std::io::Res
         let word = ui.paint(ui::GOOD, ui::pad_columns(word, 8));
         let name = ui::fit_columns(&removed.name, ui.columns.saturating_sub(40).max(20));
         let id = ui::pad_columns(removed.run.short(), 8);
-        writeln!(ui.out, "{word}  {id}  {} {}: {name}", removed.status, removed.kind)?;
+        // Of the runs that are running, only those are removed whose process is gone.
+        let status = RunStatusWord::new(removed.status, removed.status == RunStatus::Running);
+        writeln!(ui.out, "{word}  {id}  {} {}: {name}", status.as_str(), removed.kind)?;
     }
     for kept in &done.kept_runs {
         let word = ui.paint(ui::WARN, ui::pad_columns("stays", 8));

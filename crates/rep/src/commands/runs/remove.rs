@@ -8,7 +8,7 @@ use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::runs::{RemovedRunJson, RunsRemovedJson};
-use crate::ui::TerminalUi;
+use crate::ui::{self, TerminalUi};
 
 /// Arguments of `rep runs rm`
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,8 @@ pub(crate) fn run(
         ui.print_json(&RunsRemovedJson { runs })?;
     } else {
         for run in &removed {
-            writeln!(ui.out, "removed {} {} ({})", run.id.short(), run.name, run.kind)?;
+            let name = ui::fit_columns(&run.name, usize::MAX);
+            writeln!(ui.out, "removed {} {}: {name}", run.kind, run.id)?;
         }
     }
     Ok(CliExit::Done)

@@ -150,7 +150,8 @@ fn a_review_under_way_is_seen_and_leads_to_its_run() {
     browser.call("Page.reload", json!({}));
     browser.wait("document.querySelector('.view-head [data-status=interrupted]')");
     go(&mut browser, "runs");
-    browser.click(".segments [data-value=review]");
+    browser.wait("document.querySelectorAll('a.run-row').length > 2");
+    browser.eval("document.querySelector('.segments [data-value=review]').click()");
     browser.wait("document.querySelectorAll('a.run-row').length === 2");
     browser.wait("document.querySelector('a.run-row [data-status=interrupted]')");
     assert_eq!(browser.complaints(), Vec::<String>::new());
