@@ -780,7 +780,13 @@ fn a_state_that_is_not_what_the_events_say_is_told_with_both() {
          ALTER TABLE failure DROP COLUMN row_digest; ALTER TABLE fix DROP COLUMN row_digest; \
          DELETE FROM journal_version WHERE version = 4",
     );
-    snapshot!(bench.ws.rep("replay 000000a1"), @"");
+    snapshot!(bench.ws.rep("replay 000000a1"), @r#"
+    000000a1  not equal: 1 difference, 15 events, 2 steps (Forms by mail)
+      run.reason
+        stored    "other"
+        replayed  "2 tasks done"
+    [exit 1]
+    "#);
     let json = bench.ws.json("--json replay --all", "replay.json");
     assert_eq!(json["equal"], false);
     assert_eq!(bench.ws.rep("replay --all").code, 1);
@@ -789,17 +795,33 @@ fn a_state_that_is_not_what_the_events_say_is_told_with_both() {
 #[test]
 fn verifying_names_the_first_bad_event() {
     let bench = Bench::filled();
-    snapshot!(bench.ws.rep("runs replay --all --verify"), @"");
-    tamper(&bench, "UPDATE event SET payload = replace(payload, 'tokens', 'tokenz') WHERE seq = 9");
-    tamper(
-        &bench,
-        "UPDATE run SET state = json_set(state, '$.steps', 7) WHERE id LIKE '%000000a1'",
-    );
-    snapshot!(bench.ws.rep("runs replay 000000b2 --verify"), @"");
-    snapshot!(bench.ws.rep("replay --all --verify"), @"");
-    snapshot!(bench.ws.rep("replay 000000a1"), @"");
+    snapshot!(bench.ws.rep("runs replay --all --verify"), @"
+    000000d4  intact: 3 events, 1 step
+    000000c3  intact: 1 event, 0 steps
+    000000b2  intact: 14 events, 2 steps
+    000000a1  intact: 15 events, 2 steps
+    4 runs, 33 events: all intact
+    [exit 0]
+    ");
+    tamper(&bench, "UPDATE event SET at_ms = at_ms + 1 WHERE seq >= 9 AND run LIKE '%000000b2'");
+    tamper(&bench, "UPDATE step SET status = 'running' WHERE number = 2 AND run LIKE '%000000a1'");
+    snapshot!(bench.ws.rep("runs replay 000000b2 --verify"), @"
+    000000b2  damaged: event 9 does not fit its digest (8 events before it fit)
+    [exit 1]
+    ");
+    let all = bench.ws.rep("replay --all --verify");
+    assert_eq!(all.code, 1);
+    assert!(all.stdout.contains(&format!(
+        "000000a1  damaged: step 2 of run {FORMS} does not fit its digest (15 events fit)\n"
+    )));
+    assert!(all.stdout.ends_with("4 runs, 27 events: 2 damaged\n"), "{all}");
+    let replayed = bench.ws.rep("replay 000000b2");
+    assert_eq!(replayed.code, 3, "{replayed}");
+    let named = format!("is damaged (event 9 of run {PARSER} does not fit its digest)");
+    assert!(replayed.stderr.contains(&named), "{replayed}");
     let json = bench.ws.json("--json replay --all --verify", "replay-verify.json");
-    assert_eq!(json["intact"], false);
+    let problem = &json["runs"][2]["problem"];
+    assert_eq!((&json["intact"], &problem["event"]), (&json!(false), &json!(9)));
 }
 
 #[test]

@@ -37,9 +37,9 @@ fn next_random(state: &mut u64) -> u64 {
 
 /// Everything that can be read, by the name of the read.
 #[derive(Default)]
-struct Readings(BTreeMap<String, Result<String, String>>);
+struct FileReadings(BTreeMap<String, Result<String, String>>);
 
-impl Readings {
+impl FileReadings {
     fn add<T: Debug>(&mut self, name: impl Into<String>, read: Result<T, JournalError>) {
         let read = match read {
             Ok(value) => Ok(format!("{value:?}")),
@@ -55,8 +55,8 @@ impl Readings {
     }
 }
 
-async fn read_all(journal: &Journal, ids: &[RunId], letters: &[String]) -> Readings {
-    let mut all = Readings::default();
+async fn read_all(journal: &Journal, ids: &[RunId], letters: &[String]) -> FileReadings {
+    let mut all = FileReadings::default();
     for id in ids {
         all.add(format!("run {id}"), journal.run(id).await);
         all.add(format!("steps {id}"), journal.steps(id).await);
@@ -106,8 +106,8 @@ async fn read_all(journal: &Journal, ids: &[RunId], letters: &[String]) -> Readi
 }
 
 /// Everything that can be read from a file; nothing if it cannot be opened.
-async fn read_file(path: &Utf8Path, ids: &[RunId], letters: &[String]) -> Readings {
-    let Ok(journal) = open(path).await else { return Readings::default() };
+async fn read_file(path: &Utf8Path, ids: &[RunId], letters: &[String]) -> FileReadings {
+    let Ok(journal) = open(path).await else { return FileReadings::default() };
     let all = read_all(&journal, ids, letters).await;
     journal.close().await;
     all
