@@ -214,7 +214,7 @@ pub(crate) fn find_chain_break(
     rows: &[EventRow],
 ) -> Option<ChainBreak> {
     let mut before = before.or((after_seq == 0).then_some(&NO_PREDECESSOR[..]));
-    for (seq, row) in (after_seq + 1..).zip(rows) {
+    for (row, seq) in rows.iter().zip(after_seq.saturating_add(1)..) {
         if to_unsigned(row.seq) != seq {
             return Some(ChainBreak { seq, problem: MISSING_EVENT });
         }
@@ -242,10 +242,14 @@ impl JournalStore {
         if !self.has_request(id).await? {
             return Ok(None);
         }
-        // Another process may have created the run since.
-        let row = self.run_row(id).await?;
-        let row = row.ok_or_else(|| StoreFault::Damage(format!("run {id} cannot be found")))?;
-        Ok(Some(row.decode()?.run))
+        // Other processes may have created the run since, and deleted it again.
+        match self.run_row(id).await? {
+            Some(row) => Ok(Some(row.decode()?.run)),
+            None if self.has_request(id).await? => {
+                Err(StoreFault::Damage(format!("run {id} cannot be found")))
+            }
+            None => Ok(None),
+        }
     }
 
     /// Returns the row of a run without verifying it.

@@ -104,6 +104,7 @@ pub(crate) async fn a_changed_event_is_an_error_that_names_it(place: Place) {
         assert!(events.len() < 3, "{events:?}");
     }
     assert_eq!(journal.events(id, 3, 0).await.unwrap().len(), 1);
+    assert_eq!(journal.events(id, u64::MAX, 0).await.unwrap(), []);
     let report = journal.verify_run(id).await.unwrap();
     let problem = report.problem.unwrap();
     assert_eq!((report.events, problem.event), (2, Some(3)));
