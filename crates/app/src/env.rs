@@ -162,11 +162,6 @@ impl AppEnvironment {
         folders.map(|folder| Utf8Path::new(folder).join(name)).find(|path| is_program(path))
     }
 
-    /// The folder of saved conversations.
-    pub fn conversations_dir(&self) -> Utf8PathBuf {
-        self.data_dir().join("conversations")
-    }
-
     /// The folder of files that can be recreated.
     pub fn cache_dir(&self) -> Utf8PathBuf {
         let base = self.var("XDG_CACHE_HOME").map(Utf8PathBuf::from);
