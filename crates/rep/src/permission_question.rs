@@ -131,12 +131,7 @@ fn format_excerpt(mark: &str, text: &str, columns: usize) -> Vec<String> {
 /// Truncates a line to a number of columns, keeping its whitespace.
 fn truncate_line(line: &str, columns: usize) -> String {
     let line = printable_line(line);
-    let mut used = 0;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used < columns
-    };
-    let start: String = line.chars().take_while(fits).collect();
+    let start = prefix_of_width(&line, columns.saturating_sub(1));
     if start.len() == line.len() { line } else { format!("{start}…") }
 }
 

@@ -258,7 +258,6 @@ fn describe_other_event(payload: &Payload) -> String {
             format!("the files are again as they were before; what was tried is in {tried}")
         }
         Payload::Note { name, data } => format!("{name}: {data}"),
-        Payload::KindEvent { name, .. } => name.clone(),
         _ => String::new(),
     }
 }
@@ -341,8 +340,7 @@ pub(crate) fn event_style(payload: &Payload) -> Style {
         | Payload::SkillsSelected { .. }
         | Payload::PlanRead { .. }
         | Payload::TaskMarked { .. }
-        | Payload::Learned { .. }
-        | Payload::KindEvent { .. } => Style::new(),
+        | Payload::Learned { .. } => Style::new(),
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use clap::ValueEnum;
-use repertoire::config::parse_duration;
 use repertoire::runs::{RemovalMode, RunEnd, RunSelection, remove_old_runs, short_oid};
+use repertoire::text::duration::parse_duration;
 use repertoire_git::worktree::{RunWorktrees, WorktreeKeepReason, WorktreePruneResult};
 use repertoire_journal::{Command, Filter, Journal, Payload, RunId, RunKind, RunStatus};
 
