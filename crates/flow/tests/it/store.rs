@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use repertoire_flow::driver::{
-    NewWorkflowRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry, WorkflowRunRequest, WorkflowRunStore,
+    NewWorkflowRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry, WorkflowRunRequest,
+    WorkflowRunStore,
 };
 use repertoire_flow::engine::{EngineAction, EngineInput};
 use repertoire_flow::items::parse_items;
