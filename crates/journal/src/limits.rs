@@ -44,10 +44,13 @@ pub const LEASE_WAIT_POLL: Duration = Duration::from_millis(500);
 /// The maximum number of leases read at once.
 pub const LEASES_MAX: u32 = 10_000;
 
-/// The maximum size of a SQLite file that is checked for damage: a table before its rows are first
-/// listed, and the whole file before the first write of a process. Larger files are checked only by
-/// `rep doctor`.
+/// The maximum size of a SQLite file in which a table is checked for damage before its rows are
+/// first listed. Larger files are checked only by `rep doctor`.
 pub const CHECKED_FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The maximum size of a SQLite file that is checked as a whole before the first write of a process.
+/// The check of a larger one would take longer than a short command. What a write depends on is
+/// verified by digests, whatever the size.
+pub const CHECKED_BEFORE_WRITE_BYTES_MAX: u64 = 256 * 1024;
 /// The time another process may hold the SQLite lock before the file counts as busy.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout for getting a connection.

@@ -31,7 +31,8 @@ use crate::changes::ChangeNotifier;
 use crate::error::JournalError;
 use crate::lease::StoreReach;
 use crate::limits::{
-    ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHANGE_POLL, CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX,
+    ACQUIRE_TIMEOUT, BUSY_TIMEOUT, CHANGE_POLL, CHECKED_BEFORE_WRITE_BYTES_MAX,
+    CHECKED_FILE_BYTES_MAX, SQLITE_READERS_MAX,
 };
 
 pub(super) const KIND: StoreKind = StoreKind {
@@ -109,8 +110,10 @@ struct SqliteStore {
 struct SqliteHealth {
     /// The tables that were checked before their rows were listed.
     checked_tables: Mutex<BTreeSet<CheckedTable>>,
-    /// Set once the file was checked, or is too large to be checked.
+    /// Set once the whole file was checked.
     is_checked: AtomicBool,
+    /// Set once the file is known to be too large to be checked before a write.
+    may_write: AtomicBool,
     /// The first problem found. It stays until the file is opened again.
     damage: OnceLock<String>,
 }
@@ -201,13 +204,14 @@ impl SqliteStore {
         if let Some(what) = self.health.damage.get() {
             return Err(self.found_damage(what.clone()).into());
         }
-        if self.health.is_checked.load(Ordering::Relaxed) {
+        let health = &self.health;
+        if health.is_checked.load(Ordering::Relaxed) || health.may_write.load(Ordering::Relaxed) {
             return Ok(());
         }
-        if self.file_bytes() <= CHECKED_FILE_BYTES_MAX {
+        if self.file_bytes() <= CHECKED_BEFORE_WRITE_BYTES_MAX {
             return self.check_file().await;
         }
-        self.health.is_checked.store(true, Ordering::Relaxed);
+        health.may_write.store(true, Ordering::Relaxed);
         Ok(())
     }
 
