@@ -63,8 +63,8 @@ pub struct RepCli {
     /// Work as if started in this folder
     #[arg(short = 'C', global = true, value_name = "DIR", help_heading = GLOBAL)]
     directory: Option<Utf8PathBuf>,
-    /// Log what is done to standard error (-vv: more)
-    #[arg(short = 'v', long, global = true, action = ArgAction::Count, help_heading = GLOBAL)]
+    /// Log to standard error what is done and how long it takes (twice: more)
+    #[arg(long, global = true, action = ArgAction::Count, help_heading = GLOBAL)]
     log: u8,
     #[command(subcommand)]
     command: RepCommand,

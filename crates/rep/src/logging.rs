@@ -1,4 +1,4 @@
-//! Logs of what the program does, on standard error: off unless `-v` or `RUST_LOG` asks for them.
+//! Logs of what the program does, on standard error: off unless `--log` or `RUST_LOG` asks for them.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;

@@ -38,7 +38,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "last")]
     resume: Option<String>,
     /// Show the model's thinking
-    #[arg(long)]
+    #[arg(short = 'v', long, visible_alias = "verbose")]
     thinking: bool,
     #[command(flatten)]
     flags: RunFlags,

@@ -53,7 +53,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     schema: Option<Utf8PathBuf>,
     /// Show the model's thinking
-    #[arg(long)]
+    #[arg(short = 'v', long, visible_alias = "verbose")]
     thinking: bool,
     #[command(flatten)]
     flags: RunFlags,
