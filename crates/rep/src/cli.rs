@@ -348,7 +348,8 @@ pub fn run_in(env: &CliEnvironment, args: &[&str], ui: &mut TerminalUi<'_>) -> C
 }
 
 fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> CliResult {
-    let is_daemon = matches!(cli.command, RepCommand::Serve(_) | RepCommand::Worker(_));
+    let is_daemon =
+        matches!(cli.command, RepCommand::Serve(_) | RepCommand::Worker(_) | RepCommand::Daemon(_));
     let format =
         if is_daemon && !env.stderr_is_terminal { LogFormat::Json } else { LogFormat::Text };
     start_logging(env, cli.log, format)?;

@@ -213,6 +213,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
           --json               Print JSON
           --color <WHEN>       When to use colour [default: auto] [possible values: auto, always, never]
       -C <DIR>                 Work as if started in this folder
+          --log...             Log to standard error what is done and how long it takes (twice: more)
 
     Examples:
       rep demo                     see it work, in a temporary folder
