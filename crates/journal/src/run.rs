@@ -46,11 +46,18 @@ impl fmt::Display for RunId {
 }
 
 /// The kind of a run: which crate carries it out, and which events it has besides those of all runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum RunKind {
+    /// Prompts of a person to an agent, and its answers.
     Conversation,
+    /// The steps of a workflow.
     Workflow,
+    /// The review of a change.
     Review,
+    /// The tasks of a plan.
     Plan,
     /// A task that a GitHub event started.
     Task,

@@ -86,6 +86,7 @@ const TYPES: [&str; 39] = [
     "LEARNED",
     "FAILURE_SEEN",
     "FIX_TRIED",
+    "KIND_EVENT",
     "NOTE",
 ];
 

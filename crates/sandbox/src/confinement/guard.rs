@@ -253,8 +253,8 @@ impl SharedGuardState {
         let is_mounted = workplace.sandbox.protects_paths();
         let depth = if is_mounted { SnapshotDepth::Surface } else { SnapshotDepth::Contents };
         let known = picture.before.len();
-        // Where protected paths are mounted, the pointers of worktrees are as well.
-        let worktrees = if is_mounted || workplace.protected.is_empty() {
+        // Pointers that exist may be mounted, but one that is missing cannot be.
+        let worktrees = if workplace.protected.is_empty() {
             Vec::new()
         } else {
             worktree_pointers(&workplace.dir)
