@@ -47,7 +47,7 @@ pub(crate) struct EventsArgs {
 }
 
 /// The types of events, in the order of a run's life. A test keeps the list equal to the schema.
-const TYPES: [&str; 39] = [
+const TYPES: [&str; 40] = [
     "RUN_CREATED",
     "LEASE_TAKEN",
     "LEASE_RELEASED",
