@@ -1,6 +1,6 @@
 //! The protocols of model services, and the one list of services.
 //!
-//! Each protocol is one file in this folder: it implements [`ModelProtocol`] and [`ResponseDecoder`]
+//! Each protocol is one file in this folder: it implements `ModelProtocol` and `ResponseDecoder`
 //! as pure functions, and the [client](crate::client) puts it on the network. To add a service, add
 //! its file here and its line to [`ModelService`]; the compiler and the tests below report where
 //! else the service is missing.
