@@ -62,7 +62,7 @@ impl Journal {
     }
 
     /// Appends events to an attended run whose last event has the number `after_seq`, all or none.
-    /// Whoever has read the run up to its last event may continue it: of two processes that try to
+    /// A process that has read the run up to its last event may continue it: of two that try to
     /// do so at the same time, one gets [`JournalError::Conflict`].
     ///
     /// # Errors

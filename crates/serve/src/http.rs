@@ -50,7 +50,7 @@ pub struct HttpDaemon {
     pub keys: Arc<AccessKeys>,
     /// The address it listens on, with the actual port.
     pub address: SocketAddr,
-    /// What `/mcp` serves besides skills.
+    /// Tools and resources that `/mcp` serves in addition to skills.
     pub extension: Option<Arc<dyn McpExtension>>,
     pub rules: ClientRules,
 }

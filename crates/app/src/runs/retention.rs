@@ -181,7 +181,7 @@ pub async fn apply_retention(
     use repertoire_text::clock::{Clock as _, SystemClock};
     let selection = RunSelection { idle: kept, kinds: Vec::new(), ends: Vec::new() };
     loop {
-        // An error is none of this task's: whoever uses the journal meets it, and tomorrow is another attempt.
+        // Ignore errors: the next user of the journal reports them, and pruning is retried tomorrow.
         let now_ms = SystemClock.now_ms();
         let _ = remove_old_runs(&journal, &runs, &selection, now_ms, RemovalMode::Remove).await;
         tokio::select! {

@@ -469,7 +469,7 @@ async fn what_could_not_be_saved_is_saved_with_the_next_turn() {
     assert!(["first", "One.", "second", "Two."].iter().all(|said| texts.contains(said)), "{texts}");
 }
 
-/// Somebody else's agent that never answers.
+/// An external agent that never answers.
 struct Silent;
 
 impl Backend for Silent {

@@ -1,4 +1,4 @@
-//! What a patch changes in each file, to judge it.
+//! The changes of a patch to each file, for the policy on fixes.
 
 use repertoire_git::diff::{self, FilePatch, LineKind};
 

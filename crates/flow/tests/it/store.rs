@@ -1,4 +1,4 @@
-//! Runs in a journal: what is recorded is there, once, whoever else changes the run.
+//! Runs in a journal: every accepted input is stored exactly once, even if other processes change the run.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ async fn an_input_for_a_run_that_has_changed_is_applied_to_the_run_as_it_is() {
     let read = bench.store.open_run("run").await.unwrap();
     assert_eq!((read.state, read.head), (run.state, run.head));
     assert_eq!(bench.event_count("run").await, 5);
-    // What changes nothing, and what is refused, appends nothing.
+    // Inputs that change nothing or are refused append nothing.
     bench.store.apply_input("run", &record("B")).await.unwrap();
     let refused = bench.store.apply_input("run", &EngineInput::leave_with("none")).await;
     assert!(matches!(refused, Err(WorkflowRunError::Refused(_))));

@@ -478,7 +478,7 @@ fn a_skill_of_scripts_runs_as_it_is_and_its_loop_ends() {
     step(&ws, "old", &["--outcome", "ok"]);
     assert_eq!(view(&step(&ws, "old", &["--at", "13"]))["status"], "done");
     assert!(ws.rep("workflow runs").stdout.contains("done"));
-    // What is over is not ended again.
+    // A run that has ended is not ended again.
     let aborted = ws.rep("workflow resume old --choice abort");
     assert_eq!(aborted.code, 1);
     assert!(aborted.stderr.contains("the run waits for no decision"), "{aborted}");

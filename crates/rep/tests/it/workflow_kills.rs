@@ -132,7 +132,7 @@ impl Killing {
         json!(self.runtime.block_on(store.open_run(&self.run)).unwrap().state)
     }
 
-    /// What the journal keeps beside the events agrees with them.
+    /// The rows that the journal derives from the events agree with them.
     fn check_journal(&self) {
         let run = RunId::known(&self.run);
         let replayed = self.runtime.block_on(self.journal.replay_run(&run)).unwrap();

@@ -156,7 +156,7 @@ pub(crate) async fn what_is_stored_is_the_fold_of_all_events(place: Place) {
         found.into_iter().map(|one| one.what).collect()
     };
     assert_eq!(differences().await, ["failure aa11.seen"]);
-    // What is missing is a difference, too: a fix, and then a whole failure.
+    // Missing rows are a difference, too: first a fix, then a whole failure.
     (place.tamper)(&place.target, "DELETE FROM fix WHERE signature = 'bb22'").await;
     assert!(differences().await.contains(&format!("fixes of bb22.{fix}")));
     (place.tamper)(&place.target, "DELETE FROM failure WHERE signature = 'bb22'").await;
