@@ -30,7 +30,7 @@ pub(super) async fn apply_migrations(
     check: Option<&'static str>,
 ) -> Result<(), StoreFault> {
     connection.run_script(MAKE_VERSIONS).await?;
-    let (version,): (i64,) = fetch_one(connection, SqlStatement::new(VERSION)).await?;
+    let version = read_version(connection).await?;
     let missing: Vec<_> = missing_migrations(migrations, version, place)?.collect();
     if let Some(check) = check
         && version > 0
@@ -46,6 +46,16 @@ pub(super) async fn apply_migrations(
         }
     }
     Ok(())
+}
+
+/// Returns the number of the last migration that was applied to a journal.
+pub(super) async fn read_version(connection: &mut dyn SqlConnection) -> Result<i64, StoreFault> {
+    let (version,) = fetch_one(connection, SqlStatement::new(VERSION)).await?;
+    Ok(version)
+}
+
+pub(super) fn is_newest_version(version: i64, migrations: &[SqlMigration]) -> bool {
+    usize::try_from(version) == Ok(migrations.len())
 }
 
 async fn refuse_damaged(

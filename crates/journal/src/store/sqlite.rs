@@ -1,24 +1,24 @@
 //! The SQLite store: one file, used by many processes. Each process has one writing connection and
-//! several reading ones.
+//! several reading ones. A short command opens few of them: one to read, and one more to write.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use sqlx::error::BoxDynError;
 use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteRow, SqliteSynchronous,
+    SqliteArguments, SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow,
+    SqliteSynchronous,
 };
 use sqlx::{
     Arguments, ConnectOptions, Connection, Row, Sqlite, SqliteConnection, Transaction, TypeInfo,
     ValueRef,
 };
 
-use super::migrate::{SqlMigration, apply_migrations};
+use super::migrate::{SqlMigration, apply_migrations, is_newest_version, read_version};
 use super::sql::{
     SqlCell, SqlConnection, SqlDialect, SqlRow, SqlStatement, SqlValue, StoreDatabase, StoreFuture,
     execute_statement, fetch_one, fetch_rows, foreign_type,
@@ -99,8 +99,13 @@ const LOG_BYTES_KEPT: &str = "67108864";
 /// An open SQLite file.
 struct SqliteStore {
     path: Utf8PathBuf,
+    /// Connects when something is written for the first time.
     writer: SqlitePool,
-    reader: SqlitePool,
+    /// The connection to read with, `None` while it is in use, and after an error. A pool takes a
+    /// connection back only after a detour, so the next statement would open another one.
+    first_reader: Mutex<Option<SqliteConnection>>,
+    /// Connects when something is read while the first connection is in use.
+    more_readers: SqlitePool,
     clock: JournalClock,
     health: SqliteHealth,
 }
@@ -125,31 +130,42 @@ impl SqliteStore {
             why: error.to_string(),
         })?;
         let place = path.as_str();
-        let opened = retry_open(is_busy, || async {
-            let writer = connect_writer(path).await?;
-            migrate(&writer, place).await?;
-            Ok(writer)
-        });
-        let writer = match opened.await {
-            Ok(writer) => writer,
+        let first_reader = match retry_open(is_busy, || open_first_reader(path)).await {
+            Ok(reader) => reader,
             Err(StoreFault::Sql(error)) => return Err(open_error(place, error)),
             Err(StoreFault::Journal(error)) => return Err(error),
             Err(StoreFault::Damage(what)) => {
                 return Err(JournalError::Damaged { place: place.to_owned(), what });
             }
         };
-        let reader = SqlitePoolOptions::new()
-            .max_connections(SQLITE_READERS_MAX)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .test_before_acquire(false)
-            .connect_lazy_with(connect_options(path).pragma("query_only", "on"));
+        let pool =
+            || SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
+        let writer = pool().max_connections(1).idle_timeout(None).max_lifetime(None);
+        let more_readers = pool().max_connections(SQLITE_READERS_MAX - 1);
         Ok(SqliteStore {
             path: path.to_owned(),
-            writer,
-            reader,
+            writer: writer.connect_lazy_with(connect_options(path)),
+            first_reader: Mutex::new(Some(first_reader)),
+            more_readers: more_readers.connect_lazy_with(reader_options(path)),
             clock,
             health: SqliteHealth::default(),
         })
+    }
+
+    /// Returns the rows of a statement that only reads.
+    async fn read_rows(&self, statement: SqlStatement<'_>) -> Result<Vec<SqlRow>, sqlx::Error> {
+        let Some(mut connection) = self.lock_first_reader().take() else {
+            return fetch_rows(statement, &self.more_readers).await;
+        };
+        let rows = fetch_rows(statement, &mut connection).await;
+        if rows.is_ok() {
+            *self.lock_first_reader() = Some(connection);
+        }
+        rows
+    }
+
+    fn lock_first_reader(&self) -> MutexGuard<'_, Option<SqliteConnection>> {
+        self.first_reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks the whole file, whatever its size, for damage that SQLite can detect.
@@ -179,7 +195,7 @@ impl SqliteStore {
     }
 
     async fn run_check(&self, sql: &'static str) -> Result<(), StoreFault> {
-        for mut row in fetch_rows(SqlStatement::new(sql), &self.reader).await? {
+        for mut row in self.read_rows(SqlStatement::new(sql)).await? {
             let line: String = row.take()?;
             if line != "ok" {
                 return Err(StoreFault::Damage(line));
@@ -230,8 +246,7 @@ impl SqliteStore {
 
     /// Polls the file with a cheap pragma, only while there are subscribers.
     async fn poll_changes(&self, bell: &ChangeNotifier) -> Result<(), sqlx::Error> {
-        let mut connection =
-            connect_options(&self.path).pragma("query_only", "on").connect().await?;
+        let mut connection = reader_options(&self.path).connect().await?;
         let mut last: Option<i64> = None;
         loop {
             if bell.has_subscribers() {
@@ -255,7 +270,7 @@ impl SqlStore for SqliteStore {
         &'a self,
         statement: SqlStatement<'a>,
     ) -> StoreFuture<'a, Result<Vec<SqlRow>, sqlx::Error>> {
-        Box::pin(fetch_rows(statement, &self.reader))
+        Box::pin(self.read_rows(statement))
     }
 
     fn begin(&self) -> StoreFuture<'_, Result<Box<dyn SqlTransaction>, StoreFault>> {
@@ -264,7 +279,12 @@ impl SqlStore for SqliteStore {
 
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async {
-            self.reader.close().await;
+            let first = self.lock_first_reader().take();
+            if let Some(reader) = first {
+                // A connection that cannot be closed has nothing left to write.
+                let _ = reader.close().await;
+            }
+            self.more_readers.close().await;
             self.writer.close().await;
         })
     }
@@ -363,21 +383,43 @@ impl SqlConnection for SqliteConnection {
     }
 }
 
-/// Migrates the file to the current schema.
-async fn migrate(writer: &SqlitePool, place: &str) -> Result<(), StoreFault> {
-    const TABLES: &str =
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
-    const OURS: &str =
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'journal_version'";
-    let mut tx = writer.begin_with(BEGIN).await?;
-    let (tables,): (i64,) = fetch_one(&mut *tx, SqlStatement::new(TABLES)).await?;
-    let (ours,): (i64,) = fetch_one(&mut *tx, SqlStatement::new(OURS)).await?;
-    if tables > 0 && ours == 0 {
-        return Err(JournalError::NotAJournal { place: place.to_owned() }.into());
+/// Opens the file for reading, after the migrations that are missing. A current file is opened
+/// without its write lock, so reading waits for no writer.
+async fn open_first_reader(path: &Utf8Path) -> Result<SqliteConnection, StoreFault> {
+    if has_write_ahead_log(path) {
+        let mut reader = reader_options(path).connect().await?;
+        // The migration explains a version that cannot be read.
+        if let Ok(version) = read_version(&mut reader).await
+            && is_newest_version(version, MIGRATIONS)
+        {
+            return Ok(reader);
+        }
+        reader.close().await?;
     }
-    apply_migrations(&mut *tx, MIGRATIONS, place, Some(CHECK)).await?;
+    migrate(path).await?;
+    Ok(reader_options(path).connect().await?)
+}
+
+/// Migrates the file to the current schema. A file of another program is left as it is.
+async fn migrate(path: &Utf8Path) -> Result<(), StoreFault> {
+    // Stored in the file, so no other connection asks for it.
+    const LOG_AHEAD: &str = "PRAGMA journal_mode = WAL";
+    let mut connection = connect_options(path).connect().await?;
+    if !is_empty_or_ours(&mut connection).await? {
+        return Err(JournalError::NotAJournal { place: path.to_string() }.into());
+    }
+    connection.run_script(LOG_AHEAD).await?;
+    let mut tx = connection.begin_with(BEGIN).await?;
+    apply_migrations(&mut *tx, MIGRATIONS, path.as_str(), Some(CHECK)).await?;
     tx.commit().await?;
-    Ok(())
+    Ok(connection.close().await?)
+}
+
+async fn is_empty_or_ours(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    const TABLES: &str = "SELECT count(*), COALESCE(SUM(name = 'journal_version'), 0) \
+         FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    let (tables, ours): (i64, i64) = fetch_one(connection, SqlStatement::new(TABLES)).await?;
+    Ok(tables == 0 || ours > 0)
 }
 
 /// Returns true if the file is corrupt or not a database, or a value has a type that the journal
@@ -424,24 +466,8 @@ fn connect_options(path: &Utf8Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Opens the writing connection. Only a first, separate connection switches to write-ahead logging,
-/// because the mode is stored in the file. It is left out if the file has that mode already: a short
-/// command opens few connections.
-async fn connect_writer(path: &Utf8Path) -> Result<SqlitePool, sqlx::Error> {
-    if !has_write_ahead_log(path) {
-        let mut first =
-            connect_options(path).journal_mode(SqliteJournalMode::Wal).connect().await?;
-        first.ping().await?;
-        first.close().await?;
-    }
-    SqlitePoolOptions::new()
-        .max_connections(1)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
-        .connect_with(connect_options(path))
-        .await
+fn reader_options(path: &Utf8Path) -> SqliteConnectOptions {
+    connect_options(path).pragma("query_only", "on")
 }
 
 /// Returns true if the header of a SQLite file says that it uses write-ahead logging.
