@@ -58,4 +58,12 @@ mod tests {
             assert_eq!(page.matches(&anchor).count(), 1, "{}", code.id);
         }
     }
+
+    #[test]
+    fn the_page_on_lint_names_every_code_about_bodies_and_descriptions() {
+        let page = include_str!("../../docs/lint.md");
+        for code in all_codes().into_iter().filter(|code| code.id.starts_with("RS2")) {
+            assert!(page.contains(code.id), "{} is missing in docs/lint.md", code.id);
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::event::EventSink;
 use repertoire_agent::{AgentConfig, EventKind, RunOptions, System};
-use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints};
+use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints, ModelService};
 use repertoire_scripted::{ModelScript, ScriptedServer, ScriptedTurn};
 use repertoire_text::fs::read_text;
 
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .agents_from(udbud.join("agents"))
         .skills_from(udbud.join("skills"))
         .work_dir(udbud.join("tender"))
-        .endpoints(ModelEndpoints { anthropic: Some(endpoint), ..ModelEndpoints::default() })
+        .endpoints(ModelEndpoints::default().with(ModelService::Anthropic, endpoint))
         .config(config)
         .on_event(tell())
         .build()?;

@@ -15,8 +15,8 @@ use repertoire_agent::system::{SystemBuildError, SystemBuilder};
 use repertoire_agent::tools::ResearchSettings;
 use repertoire_agent::{AgentEvent, EventKind, RunOptions, System};
 use repertoire_git::repo::GitClient;
+use repertoire_model::ModelName;
 use repertoire_model::prices::ModelPrices;
-use repertoire_model::{ModelName, ModelService};
 use repertoire_sandbox::process::UsageLimits;
 use repertoire_skill::activate::ReferenceMode;
 use repertoire_skill::catalog::{BrokenSkill, Catalog};
@@ -412,10 +412,7 @@ impl AppContext<'_> {
     }
 
     fn no_key(&self, model: &ModelName) -> AppError {
-        let variable = match model.service {
-            ModelService::Anthropic => "ANTHROPIC_API_KEY",
-            ModelService::OpenAi | ModelService::Compat => "OPENAI_API_KEY",
-        };
+        let variable = model.service.variables().key;
         let mut failure =
             AppError::cannot_run(format!("there is no key for {model}: {variable} is not set"));
         failure = match self.env.var("OPENAI_BASE_URL") {

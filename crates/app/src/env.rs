@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints};
+use repertoire_model::{ApiSecret, ModelEndpoints};
 use repertoire_sandbox::confinement::{LazySandbox, scrub_environment};
 use repertoire_text::secrets::is_secret_variable;
 
@@ -26,12 +26,8 @@ pub struct AppEnvironment {
     pub rep_program: Option<String>,
 }
 
-/// Ollama's address, the default for OpenAI-compatible servers.
-const COMPAT_URL: &str = "http://127.0.0.1:11434/v1";
 /// The hidden subcommand that sets up the sandbox.
 pub const SANDBOX_WORD: &str = "__sandbox";
-const ANTHROPIC_URL: &str = "https://api.anthropic.com";
-const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 /// Prefixes of the variables that external agents need for themselves.
 const AGENTS_OWN: &[&str] = &[
@@ -119,20 +115,7 @@ impl AppEnvironment {
 
     /// Returns the addresses of model services, with their API keys.
     pub fn model_endpoints(&self) -> ModelEndpoints {
-        let anthropic = self.var("ANTHROPIC_API_KEY");
-        let openai = self.var("OPENAI_API_KEY");
-        let openai_url = self.var("OPENAI_BASE_URL");
-        ModelEndpoints {
-            anthropic: anthropic
-                .map(|key| make_endpoint(self.var("ANTHROPIC_BASE_URL"), ANTHROPIC_URL, Some(key))),
-            openai: openai.map(|key| make_endpoint(openai_url, OPENAI_URL, Some(key))),
-            // Send the key only to the address that it was set for, not to a default one.
-            compat: Some(make_endpoint(
-                openai_url,
-                COMPAT_URL,
-                openai.filter(|_| openai_url.is_some()),
-            )),
-        }
+        ModelEndpoints::from_variables(|name| self.var(name))
     }
 
     /// Returns the environment for programs that agents start, without secrets. With `for_agent`,
@@ -215,13 +198,6 @@ fn is_secret(name: &str, value: &str) -> bool {
 
 fn is_for_agents(name: &str) -> bool {
     AGENTS_OWN.iter().any(|prefix| name.starts_with(prefix))
-}
-
-fn make_endpoint(url: Option<&str>, default: &str, key: Option<&str>) -> ModelEndpoint {
-    ModelEndpoint {
-        base_url: url.unwrap_or(default).trim_end_matches('/').to_owned(),
-        key: key.map(|key| ApiSecret::new(key.trim())),
-    }
 }
 
 #[cfg(unix)]

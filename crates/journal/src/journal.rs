@@ -16,7 +16,7 @@ use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, RunKind, RunStatus, Step};
 use crate::sanitise;
 use crate::store::read::to_unsigned;
-use crate::store::{JournalClock, JournalStore, StoreFault};
+use crate::store::{self, JournalClock, JournalStore, StoreFault};
 
 /// The location of a journal.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,6 +25,16 @@ pub enum Target {
     File(Utf8PathBuf),
     /// `postgres://…`, or `sqlite://` and a path.
     Url(String),
+}
+
+impl Target {
+    /// The name of the database, for people.
+    pub fn store_name(&self) -> &'static str {
+        match self {
+            Target::File(_) => store::FILE_STORE_NAME,
+            Target::Url(url) => store::store_name(url),
+        }
+    }
 }
 
 impl fmt::Debug for Target {

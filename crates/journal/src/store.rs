@@ -33,6 +33,8 @@ pub type JournalClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// A kind of store, chosen by the start of its address.
 pub(crate) struct StoreKind {
+    /// The name for people.
+    name: &'static str,
     schemes: &'static [&'static str],
     open: for<'a> fn(&'a str, JournalClock) -> StoreFuture<'a, OpenedStore>,
 }
@@ -40,7 +42,20 @@ pub(crate) struct StoreKind {
 type OpenedStore = Result<Box<dyn SqlStore>, JournalError>;
 
 /// All kinds of stores.
-const STORES: &[StoreKind] = &[sqlite::KIND, postgres::KIND];
+const STORES: &[StoreKind] = &[postgres::KIND, sqlite::KIND];
+
+/// Returns the kind of the store with this address.
+fn find_kind(url: &str) -> Option<&'static StoreKind> {
+    STORES.iter().find(|kind| kind.schemes.iter().any(|scheme| url.starts_with(scheme)))
+}
+
+/// Returns the name of the store with this address, for people.
+pub(crate) fn store_name(url: &str) -> &'static str {
+    find_kind(url).map_or("unknown", |kind| kind.name)
+}
+
+/// The name of the store that is a file.
+pub(crate) const FILE_STORE_NAME: &str = sqlite::KIND.name;
 
 /// An open store: its connections, its dialect, and everything else in which stores differ.
 pub(crate) trait SqlStore: Send + Sync {
@@ -137,18 +152,16 @@ impl JournalStore {
 
     /// Opens the store with this address.
     pub(crate) async fn open_url(url: &str, clock: JournalClock) -> Result<Self, JournalError> {
-        for kind in STORES {
-            for scheme in kind.schemes {
-                if url.starts_with(scheme) {
-                    return Ok(JournalStore { store: (kind.open)(url, clock).await? });
-                }
-            }
+        if let Some(kind) = find_kind(url) {
+            return Ok(JournalStore { store: (kind.open)(url, clock).await? });
         }
         // Show nothing but the scheme: the rest may contain a password.
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         let is_plain = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_lowercase());
         let place = if is_plain { scheme } else { "?" };
-        let why = "its address begins with `postgres://` or `sqlite://`".to_owned();
+        let addresses: Vec<_> =
+            STORES.iter().map(|kind| format!("`{}`", kind.schemes[0])).collect();
+        let why = format!("its address begins with {}", addresses.join(" or "));
         Err(JournalError::Open { place: sanitise::name(place), why })
     }
 

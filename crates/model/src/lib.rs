@@ -20,12 +20,12 @@
 //! use futures_util::StreamExt;
 //! use repertoire_model::{
 //!     CallTimeouts, ModelClient, ModelEndpoint, ModelEndpoints, ModelError, ModelMessage, ModelName,
-//!     ModelProvider, ModelRequest, ModelResponse, ResponseAssembler,
+//!     ModelProvider, ModelRequest, ModelResponse, ModelService, ResponseAssembler,
 //! };
 //!
 //! async fn ask(model: &ModelName, question: &str) -> Result<Option<ModelResponse>, ModelError> {
 //!     let local = ModelEndpoint { base_url: "http://127.0.0.1:11434/v1".to_owned(), key: None };
-//!     let endpoints = ModelEndpoints { compat: Some(local), ..ModelEndpoints::default() };
+//!     let endpoints = ModelEndpoints::default().with(ModelService::Compat, local);
 //!     let client = ModelClient::new(endpoints, CallTimeouts::default());
 //!     let messages = [ModelMessage::user(question)];
 //!     let mut answer = client.stream(&ModelRequest::new(model, &messages));
@@ -67,7 +67,7 @@ mod transport;
 mod turns;
 
 pub use client::{CallTimeouts, DeltaStream, ModelClient, ModelProvider};
-pub use endpoint::{ModelEndpoint, ModelEndpoints};
+pub use endpoint::{ModelEndpoint, ModelEndpoints, ServiceVariables};
 pub use error::ModelError;
 pub use message::{AssistantPart, ModelMessage, ToolCall, ToolResult, UserPart};
 pub use name::ModelName;

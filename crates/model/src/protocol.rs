@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use self::anthropic::AnthropicProtocol;
 use self::chat::ChatProtocol;
+use crate::endpoint::ServiceVariables;
 use crate::error::ModelError;
 use crate::error_parsing::{self, FailedResponse};
 use crate::request::ModelRequest;
@@ -52,6 +53,11 @@ impl ModelService {
     pub fn as_str(self) -> &'static str {
         self.protocol().service_name()
     }
+
+    /// The environment variables with its key and address.
+    pub fn variables(self) -> ServiceVariables {
+        self.protocol().variables()
+    }
 }
 
 impl fmt::Display for ModelService {
@@ -72,6 +78,9 @@ pub(crate) trait ModelProtocol: Sync {
     fn name_form(&self) -> String {
         format!("{}/NAME", self.service_name())
     }
+
+    /// The environment variables that configure the service.
+    fn variables(&self) -> ServiceVariables;
 
     /// The path of the API. `base_path` is the path of the configured URL, without a slash at its
     /// end.

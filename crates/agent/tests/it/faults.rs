@@ -149,8 +149,8 @@ async fn nobody_there_is_told_as_such() {
         base_url: "http://127.0.0.1:9".to_owned(),
         key: Some(repertoire_model::ApiSecret::new("key-under-test")),
     };
-    let endpoints =
-        repertoire_model::ModelEndpoints { anthropic: Some(nobody), ..Default::default() };
+    let endpoints = repertoire_model::ModelEndpoints::default()
+        .with(repertoire_model::ModelService::Anthropic, nobody);
     let system = workspace.builder().config(config()).endpoints(endpoints).build().unwrap();
     let report = system.run("default", "Do it", RunOptions::default()).await;
     assert_eq!(report.status, AgentRunStatus::Failed);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8PathBuf;
 use repertoire_agent::system::SystemBuilder;
 use repertoire_agent::{AgentConfig, AgentEvent, EventKind, RunOptions, System};
-use repertoire_model::{ModelEndpoint, ModelEndpoints};
+use repertoire_model::{ModelEndpoint, ModelEndpoints, ModelService};
 use repertoire_scripted::{ModelScript, RecordedRequest, ScriptedServer};
 use repertoire_text::fs::write_atomic;
 
@@ -44,23 +44,21 @@ impl Workspace {
 
     pub(crate) fn builder(&self) -> SystemBuilder {
         let url = self.server.url();
-        let at = |base_url: String| {
-            Some(ModelEndpoint {
-                base_url,
-                key: Some(repertoire_model::ApiSecret::new("key-under-test")),
-            })
+        let at = |base_url: String| ModelEndpoint {
+            base_url,
+            key: Some(repertoire_model::ApiSecret::new("key-under-test")),
         };
+        let endpoints = ModelEndpoints::default()
+            .with(ModelService::Anthropic, at(url.clone()))
+            .with(ModelService::OpenAi, at(format!("{url}/v1")))
+            .with(ModelService::Compat, at(format!("{url}/v1")));
         let events = self.events.clone();
         System::builder()
             .agents_from(self.here.join("agents"))
             .skills_from(self.here.join("library"))
             .work_dir(self.here.join("work"))
             .spill_dir(self.here.join("output"))
-            .endpoints(ModelEndpoints {
-                anthropic: at(url.clone()),
-                openai: at(format!("{url}/v1")),
-                compat: at(format!("{url}/v1")),
-            })
+            .endpoints(endpoints)
             .environment(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())])
             .on_event(Arc::new(move |event| events.lock().unwrap().push(event.clone())))
     }

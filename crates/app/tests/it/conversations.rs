@@ -14,7 +14,7 @@ use repertoire_agent::event::EventEmitter;
 use repertoire_agent::{AgentRunStatus, RunOptions, System};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::{Journal, Payload, Run, RunId, RunStatus, Target};
-use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints};
+use repertoire_model::{ApiSecret, ModelEndpoint, ModelEndpoints, ModelService};
 use repertoire_scripted::{ModelFault, ModelScript, ScriptedServer, ScriptedTurn};
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ impl Office {
         let builder = System::builder()
             .skills_from(self.dir.join("skills"))
             .work_dir(&self.dir)
-            .endpoints(ModelEndpoints { anthropic: Some(endpoint), ..ModelEndpoints::default() });
+            .endpoints(ModelEndpoints::default().with(ModelService::Anthropic, endpoint));
         ConversationDriver::new(builder, self.store()).unwrap().in_folder(&self.dir)
     }
 

@@ -26,6 +26,7 @@ use crate::lease::StoreReach;
 use crate::limits::{ACQUIRE_TIMEOUT, POSTGRES_CONNECTIONS_MAX};
 
 pub(super) const KIND: StoreKind = StoreKind {
+    name: "postgres",
     schemes: &["postgres://", "postgresql://"],
     open: |address, _| Box::pin(open_database(address)),
 };

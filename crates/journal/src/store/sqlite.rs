@@ -36,6 +36,7 @@ use crate::limits::{
 };
 
 pub(super) const KIND: StoreKind = StoreKind {
+    name: "sqlite",
     schemes: &["sqlite://", "sqlite:"],
     open: |address, clock| {
         let path = address.strip_prefix("sqlite:").unwrap_or(address);

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use self::decode::AnthropicDecoder;
 use super::{AnswerDelivery, ModelProtocol, ModelService, ResponseDecoder};
+use crate::endpoint::ServiceVariables;
 use crate::limits::{OUTPUT_TOKENS_DEFAULT, THINKING_TOKENS_MIN};
 use crate::message::{AssistantPart, ToolResult};
 use crate::request::{
@@ -33,6 +34,15 @@ impl ModelProtocol for AnthropicProtocol {
 
     fn service_name(&self) -> &'static str {
         "anthropic"
+    }
+
+    fn variables(&self) -> ServiceVariables {
+        ServiceVariables {
+            key: "ANTHROPIC_API_KEY",
+            base_url: "ANTHROPIC_BASE_URL",
+            default_url: "https://api.anthropic.com",
+            needs_key: true,
+        }
     }
 
     /// The base URL is usually given without the version, unlike those of other services.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use self::decode::ChatDecoder;
 use super::{AnswerDelivery, ModelProtocol, ModelService, ResponseDecoder};
+use crate::endpoint::ServiceVariables;
 use crate::message::{AssistantPart, ToolCall};
 use crate::request::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice, ToolSpec};
 use crate::turns::{NormalisedConversation, NormalisedTurn, arguments_to_send, effort_level};
@@ -19,13 +20,24 @@ use crate::turns::{NormalisedConversation, NormalisedTurn, arguments_to_send, ef
 pub(super) struct ChatProtocol {
     service: ModelService,
     service_name: &'static str,
+    default_url: &'static str,
+    needs_key: bool,
 }
 
 impl ChatProtocol {
-    pub(super) const OPENAI: ChatProtocol =
-        ChatProtocol { service: ModelService::OpenAi, service_name: "openai" };
-    pub(super) const COMPAT: ChatProtocol =
-        ChatProtocol { service: ModelService::Compat, service_name: "compat" };
+    pub(super) const OPENAI: ChatProtocol = ChatProtocol {
+        service: ModelService::OpenAi,
+        service_name: "openai",
+        default_url: "https://api.openai.com/v1",
+        needs_key: true,
+    };
+    /// By default at the address of Ollama.
+    pub(super) const COMPAT: ChatProtocol = ChatProtocol {
+        service: ModelService::Compat,
+        service_name: "compat",
+        default_url: "http://127.0.0.1:11434/v1",
+        needs_key: false,
+    };
 }
 
 impl ModelProtocol for ChatProtocol {
@@ -35,6 +47,15 @@ impl ModelProtocol for ChatProtocol {
 
     fn service_name(&self) -> &'static str {
         self.service_name
+    }
+
+    fn variables(&self) -> ServiceVariables {
+        ServiceVariables {
+            key: "OPENAI_API_KEY",
+            base_url: "OPENAI_BASE_URL",
+            default_url: self.default_url,
+            needs_key: self.needs_key,
+        }
     }
 
     fn name_form(&self) -> String {

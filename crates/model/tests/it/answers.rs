@@ -113,11 +113,7 @@ async fn addresses_may_be_written_in_several_ways() {
         (ModelService::Compat, ""),
     ] {
         let endpoint = ModelEndpoint { base_url: format!("{}{end}", server.url()), key: None };
-        let endpoints = ModelEndpoints {
-            anthropic: Some(endpoint.clone()),
-            openai: None,
-            compat: Some(endpoint),
-        };
+        let endpoints = ModelEndpoints::default().with(service, endpoint);
         let client = repertoire_model::ModelClient::new(endpoints, patient());
         let messages = [ModelMessage::user("hello")];
         let response = ask(&client, &ModelRequest::new(&model(service), &messages)).await;
@@ -135,9 +131,11 @@ async fn what_is_not_set_up_is_told_without_a_call() {
             "openai is not set up: its address `host` begins with neither http:// nor https://",
         ),
     ] {
-        let openai =
-            base_url.map(|base_url| ModelEndpoint { base_url: base_url.to_owned(), key: None });
-        let endpoints = ModelEndpoints { openai, ..ModelEndpoints::default() };
+        let mut endpoints = ModelEndpoints::default();
+        if let Some(base_url) = base_url {
+            let endpoint = ModelEndpoint { base_url: base_url.to_owned(), key: None };
+            endpoints = endpoints.with(ModelService::OpenAi, endpoint);
+        }
         let client = repertoire_model::ModelClient::new(endpoints, CallTimeouts::default());
         let error =
             ask(&client, &ModelRequest::new(&model(ModelService::OpenAi), &[])).await.unwrap_err();

@@ -142,7 +142,7 @@ async fn nobody_listens() {
     drop(listener);
     let base_url = format!("http://user:{KEY}@{address}/v1?key={KEY}");
     let endpoint = ModelEndpoint { base_url, key: Some(ApiSecret::new(KEY)) };
-    let endpoints = ModelEndpoints { compat: Some(endpoint), ..ModelEndpoints::default() };
+    let endpoints = ModelEndpoints::default().with(ModelService::Compat, endpoint);
     let client = ModelClient::new(endpoints, patient());
     let error =
         ask(&client, &ModelRequest::new(&model(ModelService::Compat), &[])).await.unwrap_err();
@@ -158,7 +158,7 @@ async fn a_server_that_cannot_speak_securely_is_no_connection() {
     let server = ScriptedServer::start(ModelScript::new()).await;
     let base_url = server.url().replace("http://", "https://");
     let endpoint = ModelEndpoint { base_url, key: None };
-    let endpoints = ModelEndpoints { anthropic: Some(endpoint), ..ModelEndpoints::default() };
+    let endpoints = ModelEndpoints::default().with(ModelService::Anthropic, endpoint);
     let client = ModelClient::new(endpoints, CallTimeouts { connect_ms: 300, ..patient() });
     let error =
         ask(&client, &ModelRequest::new(&model(ModelService::Anthropic), &[])).await.unwrap_err();

@@ -35,11 +35,10 @@ pub(crate) fn patient() -> CallTimeouts {
 pub(crate) fn client(server: &ScriptedServer, timeouts: CallTimeouts) -> ModelClient {
     let key = Some(ApiSecret::new(KEY));
     let chat = ModelEndpoint { base_url: format!("{}/v1", server.url()), key: key.clone() };
-    let endpoints = ModelEndpoints {
-        anthropic: Some(ModelEndpoint { base_url: server.url(), key }),
-        openai: Some(chat.clone()),
-        compat: Some(chat),
-    };
+    let endpoints = ModelEndpoints::default()
+        .with(ModelService::Anthropic, ModelEndpoint { base_url: server.url(), key })
+        .with(ModelService::OpenAi, chat.clone())
+        .with(ModelService::Compat, chat);
     ModelClient::new(endpoints, timeouts).with_clock(|| NOW_MS)
 }
 

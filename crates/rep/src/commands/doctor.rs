@@ -86,10 +86,11 @@ fn examine_catalog(catalog: &Catalog) -> DoctorJson {
 fn run_environment(ctx: &CliContext<'_>) -> RunEnvironmentJson {
     let sandbox = ctx.sandbox_as_found();
     let endpoints = ctx.env.model_endpoints();
-    let own_server = ctx.env.var("OPENAI_BASE_URL").is_some();
-    let has = |service: &ModelService| match service {
-        ModelService::Compat => own_server,
-        _ => endpoints.get(*service).is_some(),
+    let has = |service: &ModelService| {
+        let variables = service.variables();
+        // A service without a key always has an address; it counts if the user has set one.
+        let is_chosen = variables.needs_key || ctx.env.var(variables.base_url).is_some();
+        is_chosen && endpoints.get(*service).is_some()
     };
     RunEnvironmentJson {
         sandbox: sandbox.describe(),
@@ -127,13 +128,14 @@ fn output_elsewhere(ctx: &CliContext<'_>) -> Option<String> {
 
 /// Reports where runs are recorded and how many wait or run. `None` if no journal exists yet.
 fn journal_report(ctx: &CliContext<'_>) -> Option<JournalJson> {
-    let (store, place) = match ctx.journal_target(None) {
+    let target = ctx.journal_target(None);
+    let place = match &target {
         Target::File(path) if !path.exists() => return None,
-        Target::File(path) => ("sqlite", Some(ctx.config.places().shorten_path(&path))),
+        Target::File(path) => Some(ctx.config.places().shorten_path(path)),
         // Don't show the address, since it may hold a password.
-        Target::Url(url) if url.starts_with("sqlite") => ("sqlite", None),
-        Target::Url(_) => ("postgres", None),
+        Target::Url(_) => None,
     };
+    let store = target.store_name();
     let looked = build_runtime().and_then(|runtime| {
         runtime.block_on(async {
             let journal = ctx.journal(None).await?;
@@ -255,15 +257,26 @@ fn print_running(running: &RunEnvironmentJson, ui: &mut TerminalUi<'_>) -> std::
         let lack = ui::wrap_words(lack, ui.columns.saturating_sub(4).max(20), "    ");
         writeln!(ui.out, "    {}", ui.paint(ui::FAINT, lack))?;
     }
-    let services = ui::join_or(
-        &running.services,
-        "none is set up: ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own",
-    );
+    let services = ui::join_or(&running.services, &no_service());
     let services =
         ui::wrap_words(&format!("services: {services}"), ui.columns.saturating_sub(4), "    ");
     writeln!(ui.out, "  {} {services}", check_mark(!running.services.is_empty(), ui))?;
     let clis = ui::join_or(&running.agent_clis, "none on PATH");
     writeln!(ui.out, "  · agents of others: {clis}")
+}
+
+/// Returns a sentence for the case that no service is set up, with the variables that do it.
+fn no_service() -> String {
+    let mut variables: Vec<String> = Vec::new();
+    for service in ModelService::ALL {
+        let of_service = service.variables();
+        variables.push(if of_service.needs_key {
+            of_service.key.to_owned()
+        } else {
+            format!("or {} for a server of your own", of_service.base_url)
+        });
+    }
+    format!("none is set up: {}", variables.join(", "))
 }
 
 fn check_mark(good: bool, ui: &TerminalUi<'_>) -> String {

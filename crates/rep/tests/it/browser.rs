@@ -25,7 +25,7 @@ pub(crate) struct Browser {
 }
 
 /// A key, as a keyboard has it.
-pub(crate) struct Key(pub(crate) &'static str);
+pub(crate) struct Key<'a>(pub(crate) &'a str);
 
 impl Browser {
     /// Starts one. `None`, with a line that cannot be overlooked, where there is none; where `CI` is set there has to be.
@@ -185,7 +185,7 @@ impl Browser {
     }
 
     /// Presses a key.
-    pub(crate) fn press(&mut self, key: Key) {
+    pub(crate) fn press(&mut self, key: Key<'_>) {
         let code = match key.0 {
             "Enter" => 13,
             "Escape" => 27,

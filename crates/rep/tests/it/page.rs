@@ -10,7 +10,17 @@ use house::{RunDesk, Served, house, repository, small_house};
 
 /// What may be loaded before anything is painted.
 const FIRST_PAINT_BYTES_MAX: u64 = 150_000;
-const VIEWS: &[&str] = &["skills", "play", "runs", "workflows", "reviews", "events"];
+
+/// The views that the page links to, each with the key after `g`.
+fn views(browser: &mut Browser) -> Vec<(String, String)> {
+    let links = browser.eval(
+        "[...document.querySelectorAll('#nav a')]\
+         .map((a) => [a.dataset.view, a.getAttribute('aria-keyshortcuts').slice(2)])",
+    );
+    let views: Vec<(String, String)> = serde_json::from_value(links).unwrap();
+    assert!(views.len() >= 6, "{views:?}");
+    views
+}
 
 /// A browser on the page, or nothing where there is no browser.
 fn visit(ws: &Workspace) -> Option<(Served, Browser)> {
@@ -234,8 +244,8 @@ fn the_text_of_strangers_is_shown_and_never_run() {
     let desk = RunDesk::open(&ws);
     let run = desk.begin(desk_name);
     run.finish_step(1, evil);
-    for view in VIEWS {
-        go(&mut browser, view);
+    for (view, _) in views(&mut browser) {
+        go(&mut browser, &view);
     }
     go(&mut browser, "runs");
     browser.click("a.run-row");
@@ -273,17 +283,13 @@ fn everything_can_be_done_by_keyboard() {
     browser.wait(&format!("document.querySelector('.pane-detail h1')?.innerText === {second}"));
     browser.press(Key("Escape"));
     browser.wait("location.hash === '#/skills'");
-    for (key, view) in [
-        ("p", "play"),
-        ("r", "runs"),
-        ("w", "workflows"),
-        ("v", "reviews"),
-        ("e", "events"),
-        ("s", "skills"),
-    ] {
+    // The first view is the open one, so it comes last.
+    let mut views = views(&mut browser);
+    views.rotate_left(1);
+    for (view, key) in views {
         browser.eval("document.activeElement.blur()");
         browser.press(Key("g"));
-        browser.press(Key(key));
+        browser.press(Key(&key));
         browser.wait(&format!("document.querySelector('.view-{view}')"));
         browser.wait("document.querySelector('main h1')");
     }
@@ -321,7 +327,7 @@ fn every_view_is_quiet_narrow_and_asks_nobody_else() {
     let ws = house();
     let Some((served, mut browser)) = visit(&ws) else { return };
     let origin = served.origin();
-    let mut places: Vec<String> = VIEWS.iter().map(|view| (*view).to_owned()).collect();
+    let mut places: Vec<String> = views(&mut browser).into_iter().map(|(view, _)| view).collect();
     places.push("skills/sql-review".to_owned());
     places.push(format!("runs/{}", house::first(&ws, "--json runs", "runs", "id")));
     places.push(format!("reviews/{}", house::review(&ws)));

@@ -150,7 +150,7 @@ function onKey(event) {
 }
 
 function frame() {
-  replace(document.getElementById("nav"), Object.entries(VIEWS).map(([name, view]) => h("a", { href: `#/${name}`, data: { view: name } }, icon(view.icon, 18), view.title)));
+  replace(document.getElementById("nav"), Object.entries(VIEWS).map(([name, view]) => h("a", { href: `#/${name}`, "aria-keyshortcuts": `g ${view.key}`, data: { view: name } }, icon(view.icon, 18), view.title)));
   const theme = h("button", { type: "button", class: "icon-button", title: "Light or dark (t)", "aria-label": "Switch between light and dark", onclick: switchTheme });
   const paint = () => replace(theme, icon(document.documentElement.dataset.theme === "dark" ? "sun" : "moon", 18));
   document.addEventListener("theme", paint);
