@@ -24,6 +24,7 @@ use repertoire_skill::name::nearest_name;
 use repertoire_text::clock::SystemClock;
 use repertoire_text::repository;
 
+use crate::config::{ByteCount, ConfigKey, KEY, RuleTexts, SandboxSetting};
 use crate::context::AppContext;
 use crate::conversation::{
     ConversationDriver, ConversationStore, ConversationStoreError, OpenConversation,
@@ -32,7 +33,6 @@ use crate::error::AppError;
 use crate::permission_rules::{KnownTools, parse_rules};
 use crate::plan_setup::journal_clock;
 use crate::usage::SkillUse;
-use repertoire_text::duration::parse_duration;
 
 mod backends;
 mod sandbox;
@@ -221,12 +221,10 @@ impl AppContext<'_> {
     ) -> Result<repertoire_agent::AgentConfig, AppError> {
         let config = &self.config;
         let mut out = repertoire_agent::AgentConfig::default();
-        if let Some(model) = config.get_text("model").and_then(|text| text.parse().ok()) {
-            out.model = model;
-        }
+        out.model = config.values().model.clone();
         out.auto_trigger = config.selection_settings();
-        out.skill_budget.body_chars_max = config.body_chars_max();
-        if config.load_references() {
+        out.skill_budget.body_chars_max = config.values().skills_max_body_chars;
+        if config.values().skills_load_references {
             out.references = ReferenceMode::Appended;
         }
         out.permissions = self.build_permissions(options)?;
@@ -238,7 +236,7 @@ impl AppContext<'_> {
 
     /// Returns the settings of the `research` tool.
     fn research_settings(&self) -> ResearchSettings {
-        let search_url = self.config.get_text("research.search_url").map(str::to_owned);
+        let search_url = self.config.values().research_search_url.clone();
         ResearchSettings { search_url, ..ResearchSettings::default() }
     }
 
@@ -250,25 +248,20 @@ impl AppContext<'_> {
     /// Returns true if programs must run in a sandbox where outsiders' text can influence them. The
     /// user can waive that with `sandbox = "off"`.
     pub fn needs_sandbox(&self) -> bool {
-        self.config.get_text("sandbox") != Some("off")
+        self.config.values().sandbox != SandboxSetting::Off
     }
 
     /// Returns the permissions from the configuration and the options.
     fn build_permissions(&self, options: &AgentRunOptions) -> Result<RunPermissions, AppError> {
-        let configured_mode = || match self.config.get_text("permissions.mode") {
-            Some("read-only") => PermissionMode::ReadOnly,
-            Some("accept-edits") => PermissionMode::AcceptEdits,
-            Some("full") => PermissionMode::Full,
-            _ => PermissionMode::Default,
-        };
-        let mode = options.mode.unwrap_or_else(configured_mode);
-        let configured = |name: &str| {
-            parse_rules(&self.config.get_texts(name), &self.config.describe_origin(name))
+        let values = self.config.values();
+        let mode = options.mode.unwrap_or(values.permissions_mode);
+        let configured = |key: &ConfigKey, rules: &RuleTexts| {
+            parse_rules(&rules.0, &self.config.describe_origin(key))
         };
         let mut out = RunPermissions::new(mode).in_dir(self.work_dir(options));
-        out.allow = configured("permissions.allow")?;
-        out.ask = configured("permissions.ask")?;
-        out.deny = configured("permissions.deny")?;
+        out.allow = configured(&KEY.permissions_allow, &values.permissions_allow)?;
+        out.ask = configured(&KEY.permissions_ask, &values.permissions_ask)?;
+        out.deny = configured(&KEY.permissions_deny, &values.permissions_deny)?;
         out.allow.extend(parse_rules(&options.allow, "--allow")?);
         out.deny.extend(parse_rules(&options.deny, "--deny")?);
         Ok(out)
@@ -280,50 +273,36 @@ impl AppContext<'_> {
     }
 
     fn run_limits(&self) -> RunLimits {
-        let config = &self.config;
-        let default = RunLimits::default();
-        let number = |name: &str| config.get_number(name).map(|number| number as u64);
-        let small = |name: &str, other: u32| {
-            number(name).and_then(|number| u32::try_from(number).ok()).unwrap_or(other)
-        };
-        let time = config.get_text("limits.duration").and_then(|text| parse_duration(text).ok());
+        let values = self.config.values();
         RunLimits {
-            depth_max: small("limits.depth", default.depth_max),
-            iterations_max: small("limits.iterations", default.iterations_max),
-            tokens_max: number("limits.tokens"),
-            cost_usd_max: config.get_number("limits.cost"),
-            duration_max: time.unwrap_or(default.duration_max),
+            depth_max: values.limits_depth,
+            iterations_max: values.limits_iterations,
+            tokens_max: values.limits_tokens,
+            cost_usd_max: values.limits_cost,
+            duration_max: values.limits_duration,
         }
     }
 
     /// Returns the limits on a command with everything that it starts. 0 means no limit.
     pub fn usage_limits(&self) -> UsageLimits {
-        let config = &self.config;
+        let values = self.config.values();
         let usual = UsageLimits::default_limits();
         UsageLimits {
-            memory_bytes_max: limit_or_none(
-                config.get_bytes("limits.command_memory"),
-                usual.memory_bytes_max,
-            ),
-            processes_max: limit_or_none(
-                config.get_bytes("limits.command_processes"),
-                usual.processes_max,
-            ),
-            disk_bytes_max: limit_or_none(
-                config.get_bytes("limits.command_disk"),
-                usual.disk_bytes_max,
-            ),
+            memory_bytes_max: match values.limits_command_memory {
+                Some(ByteCount(bytes)) => limit_or_none(bytes),
+                None => usual.memory_bytes_max,
+            },
+            processes_max: limit_or_none(values.limits_command_processes),
+            disk_bytes_max: limit_or_none(values.limits_command_disk.0),
         }
     }
 
     fn model_prices(&self) -> Result<ModelPrices, AppError> {
         let mut prices = ModelPrices::builtin();
-        if let Some(table) = self.config.get_table("models") {
+        if let Some(table) = &self.config.values().models {
             prices.extend(table).map_err(|error| {
-                AppError::wrong_usage(format!(
-                    "{}: `models`: {error}",
-                    self.config.describe_origin("models")
-                ))
+                let origin = self.config.describe_origin(&KEY.models);
+                AppError::wrong_usage(format!("{origin}: `models`: {error}"))
             })?;
         }
         Ok(prices)
@@ -366,7 +345,8 @@ impl AppContext<'_> {
 
     /// Returns the configured MCP servers as an `mcpServers` object.
     fn mcp_servers(&self) -> Option<serde_json::Value> {
-        self.config.get_table("mcp_servers").and_then(|table| serde_json::to_value(table).ok())
+        let servers = self.config.values().mcp_servers.as_ref();
+        servers.and_then(|table| serde_json::to_value(table).ok())
     }
 
     /// Parses the configured MCP servers.
@@ -375,10 +355,8 @@ impl AppContext<'_> {
         let servers = servers.as_object().into_iter().flatten();
         let read = |(name, value): (&String, &serde_json::Value)| {
             let config = McpServerConfig::from_json(name, value).map_err(|error| {
-                AppError::wrong_usage(format!(
-                    "{}: {error}",
-                    self.config.describe_origin("mcp_servers")
-                ))
+                let origin = self.config.describe_origin(&KEY.mcp_servers);
+                AppError::wrong_usage(format!("{origin}: {error}"))
             })?;
             Ok((name.clone(), config))
         };
@@ -432,8 +410,9 @@ impl AppContext<'_> {
     }
 }
 
-fn limit_or_none(set: Option<u64>, usual: Option<u64>) -> Option<u64> {
-    set.or(usual).filter(|most| *most > 0)
+/// Returns a limit for which 0 means none.
+fn limit_or_none(most: u64) -> Option<u64> {
+    (most > 0).then_some(most)
 }
 
 /// Reads the definition of an agent. The failure suggests a similar name.

@@ -7,15 +7,21 @@
 use repertoire_skill::skill::ContentDigest;
 use repertoire_skill::trust::{TrustLevel, TrustLock, TrustLockError};
 
-use crate::config::SettingsProposal;
+use crate::config::{ConfigKey, KEY, SettingsProposal};
 use crate::context::AppContext;
 use crate::error::AppError;
+use crate::plan_setup::CheckStage;
 
 /// The keys requiring consent that `rep verify` reads.
-pub const CHECK_KEYS: &[&str] = &["plan.checks", "plan.final_checks"];
+pub static CHECK_KEYS: &[&ConfigKey] = &[&KEY.plan_checks, &KEY.plan_final_checks];
 /// The keys requiring consent that a run of a plan reads.
-pub const PLAN_KEYS: &[&str] =
-    &["plan.checks", "plan.final_checks", "plan.self_improve", "plan.copy", "plan.setup"];
+pub static PLAN_KEYS: &[&ConfigKey] = &[
+    &KEY.plan_checks,
+    &KEY.plan_final_checks,
+    &KEY.plan_self_improve,
+    &KEY.plan_copy,
+    &KEY.plan_setup,
+];
 
 /// The user's decision so far on the project's settings that start programs.
 pub struct ConsentState {
@@ -45,7 +51,7 @@ impl<'a> AppContext<'a> {
     /// # Errors
     ///
     /// Fails if the user has not agreed to them, or if they have mistakes.
-    pub fn with_given_consent(&self, keys: &[&'static str]) -> Result<AppContext<'a>, AppError> {
+    pub fn with_given_consent(&self, keys: &[&ConfigKey]) -> Result<AppContext<'a>, AppError> {
         match self.missing_consent(keys)? {
             Some(standing) => Err(consent_needed(&standing, self.config.has_consent_flag())),
             None => Ok(self.with_keys_in_force(keys)),
@@ -54,7 +60,7 @@ impl<'a> AppContext<'a> {
 
     /// Returns a context with the project's settings for these keys in force. Call it only if
     /// [`AppContext::missing_consent`] returns `None`, or the user has agreed since.
-    pub fn with_keys_in_force(&self, keys: &[&'static str]) -> AppContext<'a> {
+    pub fn with_keys_in_force(&self, keys: &[&ConfigKey]) -> AppContext<'a> {
         AppContext { env: self.env, config: self.config.clone().with_keys_in_force(keys) }
     }
 
@@ -64,7 +70,7 @@ impl<'a> AppContext<'a> {
     /// # Errors
     ///
     /// Fails if the settings have mistakes, so that these are reported before asking.
-    pub fn missing_consent(&self, keys: &[&'static str]) -> Result<Option<ConsentState>, AppError> {
+    pub fn missing_consent(&self, keys: &[&ConfigKey]) -> Result<Option<ConsentState>, AppError> {
         let Some(proposal) =
             self.config.pending_proposal().filter(|proposal| proposal.concerns(keys))
         else {
@@ -73,14 +79,15 @@ impl<'a> AppContext<'a> {
         self.check_proposal()?;
         let standing = self.consent_state(proposal)?;
         let proposal = &standing.proposal;
-        let is_pinned = standing.lock.covers_settings(&proposal.folder, &proposal.settings, keys);
+        let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
+        let is_pinned = standing.lock.covers_settings(&proposal.folder, &proposal.settings, &names);
         Ok((standing.by.is_none() && !is_pinned).then_some(standing))
     }
 
     /// Reports mistakes in the project's settings that need consent.
     pub fn check_proposal(&self) -> Result<(), AppError> {
         let checked = self.with_proposal_in_force();
-        CHECK_KEYS.iter().try_for_each(|name| checked.declared_checks(name).map(drop))
+        CheckStage::ALL.into_iter().try_for_each(|stage| checked.declared_checks(stage).map(drop))
     }
 
     /// Returns a context as if the user had agreed to everything. Only for checking and showing
@@ -244,7 +251,7 @@ mod tests {
     #[test]
     fn a_command_asks_only_about_the_keys_that_it_reads() {
         let place = Place::new(&[CHECKS]);
-        let consents = |keys: &[&'static str]| {
+        let consents = |keys: &[&ConfigKey]| {
             let env = place.env("project");
             let ctx = AppContext::load(&env, &ConfigFlags::default()).unwrap();
             ctx.with_given_consent(keys).is_ok()
@@ -279,8 +286,9 @@ mod tests {
 
     #[test]
     fn a_run_of_a_plan_reads_every_acting_key() {
-        let acting = KEYS.iter().filter(|key| key.set_by == SetBy::UserOrConsentedProject);
-        assert_eq!(acting.map(|key| key.name).collect::<Vec<_>>(), PLAN_KEYS);
+        let mut acting = KEYS.to_vec();
+        acting.retain(|key| key.set_by == SetBy::UserOrConsentedProject);
+        assert_eq!(acting, PLAN_KEYS);
     }
 
     #[test]
@@ -307,9 +315,15 @@ mod tests {
         let place = Place::new(&[CHECKS]);
         let env = place.env("project");
         let config = RepConfig::load(&env, &env.here, &ConfigFlags::default()).unwrap();
-        assert!(config.get_table("plan.checks").is_none());
+        assert!(config.values().plan_checks.is_none());
         let ctx = AppContext { env: &env, config };
-        assert_eq!(ctx.declared_checks("plan.checks").unwrap_err().kind, AppErrorKind::CannotRun);
-        assert_eq!(ctx.with_proposal_in_force().declared_checks("plan.checks").unwrap().len(), 1);
+        assert_eq!(
+            ctx.declared_checks(CheckStage::EveryChange).unwrap_err().kind,
+            AppErrorKind::CannotRun
+        );
+        assert_eq!(
+            ctx.with_proposal_in_force().declared_checks(CheckStage::EveryChange).unwrap().len(),
+            1
+        );
     }
 }

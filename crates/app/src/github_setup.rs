@@ -8,9 +8,9 @@ use repertoire_github::run::{ContinuousSettings, GitHubRunSettings, SandboxRequi
 use repertoire_github::tasks::TaskSource;
 use repertoire_skill::discover::discover_catalog;
 
+use crate::config::KEY;
 use crate::context::AppContext;
 use crate::error::AppError;
-use repertoire_text::duration::parse_duration;
 
 /// The trust in the skills of the working folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum CheckoutTrust {
 impl AppContext<'_> {
     /// Loads the modes from the skills of this folder, the user's skills and the built-in ones.
     pub fn load_modes(&self, checkout: CheckoutTrust) -> Result<ModeSet, AppError> {
-        if !self.config.get_bool("skills_enabled") {
+        if !self.config.values().skills_enabled {
             return Ok(load_modes(None));
         }
         let request = self.config.discovery_request()?;
@@ -43,53 +43,52 @@ pub fn github_run_settings(
     prompt: Option<&str>,
     mode: Option<&str>,
 ) -> Result<GitHubRunSettings, AppError> {
-    let config = &ctx.config;
+    let (config, values) = (&ctx.config, ctx.config.values());
     let auto_merge = auto_merge(ctx)?;
-    let text = |name: &str| config.get_text(name).map(str::to_owned);
-    let time = |name: &str| config.get_text(name).and_then(|text| parse_duration(text).ok());
-    let usual = ContinuousSettings::default();
     Ok(GitHubRunSettings {
         triggers: config.trigger_settings(prompt, mode),
         rules: config.github_rules(),
         mode: mode.map(str::to_owned),
-        failed_label: text("github.failed_label").unwrap_or_else(|| "agent-failed".to_owned()),
+        failed_label: values.github_failed_label.clone(),
         walls: if ctx.needs_sandbox() {
             SandboxRequirement::Needed
         } else {
             SandboxRequirement::GivenUp
         },
-        network: config.get_texts("github.network_tools"),
-        branch_prefix: text("github.branch_prefix").unwrap_or_else(|| "repertoire/".to_owned()),
-        push: config.get_bool("github.push"),
-        pull_request: config.get_bool("github.pull_request"),
+        network: values.github_network_tools.clone(),
+        branch_prefix: values.github_branch_prefix.clone(),
+        push: values.github_push,
+        pull_request: values.github_pull_request,
         // Only a person can mark a draft as ready, so drafts would block auto-merge. Auto-merge
         // turns them off unless `github.draft` is set explicitly.
-        draft: config.get_bool("github.draft")
-            && (!auto_merge.enabled || config.is_set("github.draft")),
+        draft: values.github_draft && (!auto_merge.enabled || config.is_set(&KEY.github_draft)),
         continuous: ContinuousSettings {
             sources: task_sources(ctx)?,
-            tasks_file: Utf8PathBuf::from(text("github.continuous.tasks_file").unwrap_or_default()),
-            plan: text("github.continuous.plan").map(Utf8PathBuf::from),
-            max_tasks: config.get_number("github.continuous.max_tasks").map(|number| number as u32),
-            max_time: time("github.continuous.max_time"),
-            max_cost: config.get_number("github.continuous.max_cost"),
-            delay: time("github.continuous.delay"),
-            stop_on_first_failure: config.get_bool("github.continuous.stop_on_first_failure"),
-            done_label: text("github.done_label").unwrap_or(usual.done_label),
-            waiting_label: text("github.waiting_label").unwrap_or(usual.waiting_label),
-            claim: time("github.continuous.claim").unwrap_or(usual.claim),
+            tasks_file: Utf8PathBuf::from(&values.github_continuous_tasks_file),
+            plan: values.github_continuous_plan.as_ref().map(Utf8PathBuf::from),
+            max_tasks: values.github_continuous_max_tasks,
+            max_time: values.github_continuous_max_time,
+            max_cost: values.github_continuous_max_cost,
+            delay: values.github_continuous_delay,
+            stop_on_first_failure: values.github_continuous_stop_on_first_failure,
+            done_label: values.github_done_label.clone(),
+            waiting_label: values.github_waiting_label.clone(),
+            claim: values.github_continuous_claim,
         },
         auto_merge,
     })
 }
 
 fn auto_merge(ctx: &AppContext<'_>) -> Result<AutoMerge, AppError> {
-    const NAME: &str = "github.auto_merge";
-    let Some(table) = ctx.config.get_table(NAME) else { return Ok(AutoMerge::default()) };
+    let key = &KEY.github_auto_merge;
+    let Some(table) = &ctx.config.values().github_auto_merge else {
+        return Ok(AutoMerge::default());
+    };
     toml::Value::Table(table.clone()).try_into().map_err(|error: toml::de::Error| {
         AppError::wrong_usage(format!(
-            "{}: `{NAME}`: {}",
-            ctx.config.describe_origin(NAME),
+            "{}: `{}`: {}",
+            ctx.config.describe_origin(key),
+            key.name,
             error.message()
         ))
         .hint("docs/auto-merge.md lists its keys. Nothing is merged until they are right.")
@@ -97,16 +96,17 @@ fn auto_merge(ctx: &AppContext<'_>) -> Result<AutoMerge, AppError> {
 }
 
 fn task_sources(ctx: &AppContext<'_>) -> Result<Vec<TaskSource>, AppError> {
-    const NAME: &str = "github.continuous.sources";
+    let key = &KEY.github_continuous_sources;
     let known = |word: &String| TaskSource::ALL.into_iter().find(|source| source.as_str() == word);
     let one = |word: &String| {
         known(word).ok_or_else(|| {
+            let origin = ctx.config.describe_origin(key);
             AppError::wrong_usage(format!(
-                "{}: `{NAME}`: `{word}` is no source of tasks",
-                ctx.config.describe_origin(NAME)
+                "{origin}: `{}`: `{word}` is no source of tasks",
+                key.name
             ))
             .hint("There are `issue`, `file`, `plan` and `prompt`.")
         })
     };
-    ctx.config.get_texts(NAME).iter().map(one).collect()
+    ctx.config.values().github_continuous_sources.iter().map(one).collect()
 }

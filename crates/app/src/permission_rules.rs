@@ -4,6 +4,7 @@ use repertoire_agent::permission::{PermissionRule, tool_name};
 use repertoire_skill::name::nearest_name;
 
 use crate::agent_setup::AgentRunOptions;
+use crate::config::KEY;
 use crate::context::AppContext;
 use crate::error::AppError;
 
@@ -86,11 +87,14 @@ impl AppContext<'_> {
                 .fold(AppError::wrong_usage(message), AppError::hint)
                 .hint(HELP));
         }
-        let configured = ["permissions.allow", "permissions.ask", "permissions.deny"];
-        let configured = configured.map(|name| (name, self.config.get_texts(name)));
-        let mut places = vec![("--allow", options.allow.clone())];
-        places.extend(configured);
-        for (place, rules) in &places {
+        let values = self.config.values();
+        let places = [
+            ("--allow", &options.allow),
+            (KEY.permissions_allow.name, &values.permissions_allow.0),
+            (KEY.permissions_ask.name, &values.permissions_ask.0),
+            (KEY.permissions_deny.name, &values.permissions_deny.0),
+        ];
+        for (place, rules) in places {
             for rule in rules.iter().filter(unknown) {
                 let meant = meant(rule).map(|meant| format!(" {meant}")).unwrap_or_default();
                 warnings.push(format!(

@@ -13,7 +13,8 @@ use repertoire_agent::{RunOptions, System};
 use repertoire_checks::declared::{self, AllowedVariables, CheckDefinition, VariableRefusal};
 use repertoire_github::base;
 use repertoire_journal::run::Limits;
-use repertoire_journal::{ClaimRules, Journal, JournalClock, JournalError, QueueOrder, Target};
+use repertoire_journal::{ClaimRules, Journal, JournalClock, JournalError, Target};
+use repertoire_model::{ApiSecret, ModelName};
 use repertoire_plan::learnings::LearningsFile;
 use repertoire_plan::{
     PlanAgentProvider, PlanAgentSetup, PlanDeliveryMode, PlanLimits, PlanRequest, PlanRunner,
@@ -24,12 +25,11 @@ use repertoire_text::clock::{Clock as _, SystemClock};
 use repertoire_text::fs;
 
 use crate::agent_setup::{AgentRunOptions, build_failure};
-use crate::config::{ConfigFlags, RepConfig};
+use crate::config::{ConfigFlags, ConfigKey, ConfigValues, KEY, RepConfig};
 use crate::consent;
 use crate::context::AppContext;
 use crate::env::AppEnvironment;
 use crate::error::AppError;
-use repertoire_text::duration::parse_duration;
 
 const INSTRUCTIONS_BYTES_MAX: u64 = 256 * 1024;
 
@@ -94,10 +94,39 @@ pub struct PlanRunOptions {
     pub deny: Vec<String>,
 }
 
+/// The time at which the checks of a table have to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckStage {
+    /// `plan.checks`: after every change.
+    EveryChange,
+    /// `plan.final_checks`: before a run is complete.
+    Completion,
+}
+
+impl CheckStage {
+    pub const ALL: [CheckStage; 2] = [CheckStage::EveryChange, CheckStage::Completion];
+
+    /// The key of the table that declares the checks.
+    pub fn config_key(self) -> &'static ConfigKey {
+        match self {
+            CheckStage::EveryChange => &KEY.plan_checks,
+            CheckStage::Completion => &KEY.plan_final_checks,
+        }
+    }
+
+    fn declared_table(self, values: &ConfigValues) -> Option<&toml::Table> {
+        match self {
+            CheckStage::EveryChange => values.plan_checks.as_ref(),
+            CheckStage::Completion => values.plan_final_checks.as_ref(),
+        }
+    }
+}
+
 impl AppContext<'_> {
     /// Returns the location of the journal: the configured database, or a file in the data folder.
     pub fn journal_target(&self, database: Option<&str>) -> Target {
-        match database.or(self.config.get_text("database_url")) {
+        let configured = self.config.values().database_url.as_ref().map(ApiSecret::reveal);
+        match database.or(configured) {
             Some(url) => Target::Url(url.to_owned()),
             None => Target::File(self.env.data_dir().join("journal.sqlite")),
         }
@@ -132,23 +161,17 @@ impl AppContext<'_> {
 
     /// Returns the order of the queue and the maximum number of concurrent runs.
     pub fn queue_rules(&self) -> ClaimRules {
-        let count = |name: &str| {
-            self.config.get_number(name).map(|number| number as u32).filter(|number| *number > 0)
-        };
+        let values = self.config.values();
         ClaimRules {
-            order: match self.config.get_text("queue.order") {
-                Some("newest") => QueueOrder::NewestFirst,
-                _ => QueueOrder::Fifo,
-            },
-            total_max: count("queue.runs_max"),
-            per_workspace_max: count("queue.workspace_runs_max"),
+            order: values.queue_order,
+            total_max: Some(values.queue_runs_max).filter(|max| *max > 0),
+            per_workspace_max: Some(values.queue_workspace_runs_max).filter(|max| *max > 0),
         }
     }
 
     /// Time without a sign of life after which other workers take over a worker's runs.
     pub fn lease_duration(&self) -> Duration {
-        let text = self.config.get_text("queue.lease").and_then(|text| parse_duration(text).ok());
-        text.unwrap_or(Duration::from_secs(30)).max(Duration::from_millis(100))
+        self.config.values().queue_lease.max(Duration::from_millis(100))
     }
 
     /// Builds the request of a plan run from the options and the configuration. `plan` is
@@ -159,14 +182,16 @@ impl AppContext<'_> {
         workspace: &Utf8Path,
         options: &PlanRunOptions,
     ) -> Result<PlanRequest, AppError> {
-        let config = &self.config;
-        let text = |name: &str| config.get_text(name).map(str::to_owned);
-        let backend = options.backend.clone().or_else(|| text("plan.backend"));
-        let model = options.model.clone().or_else(|| text("plan.model"));
-        let review_backend = options.review_backend.clone().or_else(|| text("plan.review_backend"));
-        let review_model = options.review_model.clone().or_else(|| text("plan.review_model"));
+        let (config, values) = (&self.config, self.config.values());
+        let configured_model = |model: &Option<ModelName>| model.as_ref().map(ModelName::to_string);
+        let backend = options.backend.clone().or_else(|| values.plan_backend.clone());
+        let model = options.model.clone().or_else(|| configured_model(&values.plan_model));
+        let review_backend =
+            options.review_backend.clone().or_else(|| values.plan_review_backend.clone());
+        let review_model =
+            options.review_model.clone().or_else(|| configured_model(&values.plan_review_model));
         let implementer = PlanStepAgent {
-            agent: options.agent.clone().or_else(|| text("plan.agent")),
+            agent: options.agent.clone().or_else(|| values.plan_agent.clone()),
             backend: backend.map(|backend| self.absolute_backend(&backend)),
             model,
             mode: options.full_access.then(|| "full".to_owned()),
@@ -177,7 +202,7 @@ impl AppContext<'_> {
         // A reviewer on a different backend does not inherit the implementer's model.
         let own_model = review_backend.is_none().then(|| implementer.model.clone()).flatten();
         let reviewer = PlanStepAgent {
-            agent: options.review_agent.clone().or_else(|| text("plan.review_agent")),
+            agent: options.review_agent.clone().or_else(|| values.plan_review_agent.clone()),
             backend: match review_backend {
                 Some(backend) => Some(self.absolute_backend(&backend)),
                 None => implementer.backend.clone(),
@@ -185,29 +210,7 @@ impl AppContext<'_> {
             model: review_model.or(own_model),
             ..implementer.clone()
         };
-        let configured_ending = || PlanDeliveryMode::from_word(config.get_text("plan.ending")?);
-        // An untrusted project may lower these bounds, but not raise them.
-        let number = |name: &str, usual: u32| {
-            let asked = config.get_number(name).map_or(usual, |n| n as u32);
-            if config.is_from_project(name) { asked.min(usual) } else { asked }
-        };
-        let usual = PlanLimits::default();
-        let step_time = text("plan.step_time").and_then(|text| parse_duration(&text).ok());
-        let step_ms = step_time.map_or(usual.step_ms_max, |time| time.as_millis() as u64);
-        let bounds = PlanLimits {
-            attempts_max: options
-                .attempts_max
-                .unwrap_or(number("plan.attempts", usual.attempts_max)),
-            failures_max: number("plan.failures", usual.failures_max),
-            iterations_max: number("plan.iterations", usual.iterations_max),
-            step_ms_max: if config.is_from_project("plan.step_time") {
-                step_ms.min(usual.step_ms_max)
-            } else {
-                step_ms
-            },
-            ..usual
-        };
-        let mut all = self.declared_checks("plan.checks")?;
+        let mut all = self.declared_checks(CheckStage::EveryChange)?;
         let typed = options.checks.iter().enumerate();
         all.extend(
             typed.map(|(at, command)| CheckDefinition::new(format!("check-{}", at + 1), command)),
@@ -220,32 +223,30 @@ impl AppContext<'_> {
             instructions: self.read_instructions()?,
             implementer,
             reviewer,
-            review: !options.no_review && config.get_bool("plan.review"),
+            review: !options.no_review && values.plan_review,
             checks: all,
-            final_checks: self.declared_checks("plan.final_checks")?,
+            final_checks: self.declared_checks(CheckStage::Completion)?,
             base_branch: options.base.clone(),
-            branch_prefix: text("plan.branch_prefix").unwrap_or_else(|| "rep/".to_owned()),
+            branch_prefix: values.plan_branch_prefix.clone(),
             allow_dirty: options.allow_dirty,
-            copy: config.get_texts("plan.copy"),
-            setup: text("plan.setup").filter(|command| !command.trim().is_empty()),
-            ending: options.ending.or_else(configured_ending).unwrap_or_default(),
+            copy: values.plan_copy.clone(),
+            setup: values.plan_setup.clone().filter(|command| !command.trim().is_empty()),
+            ending: options.ending.unwrap_or(values.plan_ending),
             once: false,
-            bounds,
+            bounds: self.plan_bounds(options),
             skills: SkillRules {
-                enabled: config.get_bool("skills_enabled"),
+                enabled: values.skills_enabled,
                 chosen: config.selection_settings().enabled,
                 impl_max: config.max_skills_for(StepKind::Implementation),
                 review_max: config.max_skills_for(StepKind::Review),
-                body_chars_max: config.body_chars_max(),
-                references: config.load_references(),
+                body_chars_max: values.skills_max_body_chars,
+                references: values.skills_load_references,
                 ..SkillRules::default()
             },
-            improve: (options.self_improve || config.get_bool("plan.self_improve")).then(|| {
-                RecoverySettings {
-                    scope: workspace.to_string(),
-                    network: config.get_bool("plan.self_improve_network"),
-                    ..RecoverySettings::default()
-                }
+            improve: (options.self_improve || values.plan_self_improve).then(|| RecoverySettings {
+                scope: workspace.to_string(),
+                network: values.plan_self_improve_network,
+                ..RecoverySettings::default()
             }),
         };
         let both: Vec<CheckDefinition> =
@@ -257,33 +258,61 @@ impl AppContext<'_> {
         Ok(request)
     }
 
-    /// Returns the limits of a run from the options and the configuration.
-    pub fn plan_limits(&self, options: &PlanRunOptions) -> Limits {
-        let config = &self.config;
-        let time = config.get_text("plan.max_time").and_then(|text| parse_duration(text).ok());
-        Limits {
-            cost_usd: options.cost_usd_max.or_else(|| config.get_number("plan.max_cost")),
-            tokens: options
-                .tokens_max
-                .or_else(|| config.get_number("plan.max_tokens").map(|n| n as u64)),
-            time_ms: options.duration_max.or(time).map(|time| time.as_millis() as u64),
+    /// Returns the bounds of a run. An untrusted project may lower them, but not raise them.
+    fn plan_bounds(&self, options: &PlanRunOptions) -> PlanLimits {
+        let (values, usual) = (self.config.values(), PlanLimits::default());
+        let attempts = self.bounded(&KEY.plan_attempts, values.plan_attempts, usual.attempts_max);
+        let step_ms = values.plan_step_time.as_millis() as u64;
+        PlanLimits {
+            attempts_max: options.attempts_max.unwrap_or(attempts),
+            failures_max: self.bounded(
+                &KEY.plan_failures,
+                values.plan_failures,
+                usual.failures_max,
+            ),
+            iterations_max: self.bounded(
+                &KEY.plan_iterations,
+                values.plan_iterations,
+                usual.iterations_max,
+            ),
+            step_ms_max: self.bounded(&KEY.plan_step_time, step_ms, usual.step_ms_max),
+            ..usual
         }
     }
 
-    /// Returns the checks declared in a table of the configuration.
+    /// Returns the value of a key, but at most the usual one if a project has set it.
+    fn bounded<T: Ord>(&self, key: &ConfigKey, value: T, usual: T) -> T {
+        if self.config.is_from_project(key) { value.min(usual) } else { value }
+    }
+
+    /// Returns the limits of a run from the options and the configuration.
+    pub fn plan_limits(&self, options: &PlanRunOptions) -> Limits {
+        let values = self.config.values();
+        let time = options.duration_max.or(values.plan_max_time);
+        Limits {
+            cost_usd: options.cost_usd_max.or(values.plan_max_cost),
+            tokens: options.tokens_max.or(values.plan_max_tokens),
+            time_ms: time.map(|time| time.as_millis() as u64),
+        }
+    }
+
+    /// Returns the checks that the configuration declares for a stage.
     ///
     /// # Errors
     ///
     /// Fails if a check is invalid, and as long as the user has not agreed to the project's checks.
-    pub fn declared_checks(&self, name: &str) -> Result<Vec<CheckDefinition>, AppError> {
-        if self.config.proposed().iter().any(|setting| setting.name == name) {
+    pub fn declared_checks(&self, stage: CheckStage) -> Result<Vec<CheckDefinition>, AppError> {
+        let key = stage.config_key();
+        if self.config.proposed().iter().any(|setting| setting.key == key) {
             return Err(consent::consent_not_given());
         }
-        let Some(table) = self.config.get_table(name) else { return Ok(Vec::new()) };
+        let Some(table) = stage.declared_table(self.config.values()) else {
+            return Ok(Vec::new());
+        };
         let allowed = self.allowed_variables()?;
         let wrong = |check: &str, problem: String| {
-            let place = self.config.place_within(name, &[check]);
-            AppError::wrong_usage(format!("{place}: `{name}.{check}`: {problem}"))
+            let place = self.config.place_within(key, &[check]);
+            AppError::wrong_usage(format!("{place}: `{}.{check}`: {problem}", key.name))
                 .hint("A check is a table with `command`, and perhaps `timeout`, `critical`, `depends_on`, `retries`, `network`, `env`.")
         };
         let read = |(check, value): (&String, &toml::Value)| {
@@ -295,7 +324,7 @@ impl AppContext<'_> {
             let read: CheckDefinition = toml::Value::Table(fields)
                 .try_into()
                 .map_err(|error: toml::de::Error| wrong(check, error.message().to_owned()))?;
-            match self.refused_variable(name, &read, &allowed) {
+            match self.refused_variable(key, &read, &allowed) {
                 Some(failure) => Err(failure),
                 None => Ok(read),
             }
@@ -305,26 +334,27 @@ impl AppContext<'_> {
 
     /// Returns the environment variables that checks may set.
     fn allowed_variables(&self) -> Result<AllowedVariables, AppError> {
-        const NAME: &str = "checks.env_allowed";
-        AllowedVariables::with_added(self.config.get_texts(NAME)).map_err(|(variable, refusal)| {
-            let origin = self.config.describe_origin(NAME);
-            AppError::wrong_usage(format!("{origin}: `{NAME}`: `{variable}`: {refusal}"))
+        let added = self.config.values().checks_env_allowed.clone();
+        AllowedVariables::with_added(added).map_err(|(variable, refusal)| {
+            let key = &KEY.checks_env_allowed;
+            let origin = self.config.describe_origin(key);
+            AppError::wrong_usage(format!("{origin}: `{}`: `{variable}`: {refusal}", key.name))
         })
     }
 
     /// Returns the failure for the first variable that a check may not set.
     fn refused_variable(
         &self,
-        name: &str,
+        key: &ConfigKey,
         check: &CheckDefinition,
         allowed: &AllowedVariables,
     ) -> Option<AppError> {
         let mut variables = check.env.keys().map(String::as_str);
         let (variable, refusal) =
             variables.find_map(|variable| Some((variable, allowed.refusal_of(variable)?)))?;
-        let place = self.config.place_within(name, &[check.name.as_str(), "env", variable]);
-        let key = format!("{name}.{}.env.{variable}", check.name);
-        let failure = AppError::wrong_usage(format!("{place}: `{key}`: {refusal}")).hint(format!(
+        let place = self.config.place_within(key, &[check.name.as_str(), "env", variable]);
+        let path = format!("{}.{}.env.{variable}", key.name, check.name);
+        let failure = AppError::wrong_usage(format!("{place}: `{path}`: {refusal}")).hint(format!(
             "Set it in the command, where it holds inside the sandbox only: `command = \"{variable}=… …\"`."
         ));
         Some(match refusal {
@@ -336,20 +366,21 @@ impl AppContext<'_> {
     }
 
     fn read_instructions(&self) -> Result<Option<String>, AppError> {
-        let Some(path) = self.config.get_path("plan.instructions") else { return Ok(None) };
+        let Some(path) = &self.config.values().plan_instructions else { return Ok(None) };
+        let key = &KEY.plan_instructions;
         let project = self.project_dir(None);
         let real = path.canonicalize_utf8().unwrap_or_else(|_| path.clone());
         // An untrusted project must not get the user's other files sent to a model.
-        if self.config.is_from_project("plan.instructions") && !real.starts_with(&project) {
-            let origin = self.config.describe_origin("plan.instructions");
+        if self.config.is_from_project(key) && !real.starts_with(&project) {
+            let origin = self.config.describe_origin(key);
             return Err(AppError::wrong_usage(format!(
                 "{origin}: `plan.instructions` {path} is not in {project}"
             ))
             .hint("A project may name a file of its own; your own configuration any file."));
         }
-        let read = fs::read_text(&path, INSTRUCTIONS_BYTES_MAX);
+        let read = fs::read_text(path, INSTRUCTIONS_BYTES_MAX);
         read.map(Some).map_err(|error| {
-            let origin = self.config.describe_origin("plan.instructions");
+            let origin = self.config.describe_origin(key);
             AppError::wrong_usage(format!(
                 "{origin}: `plan.instructions` {path} cannot be read: {error}"
             ))

@@ -27,11 +27,10 @@ use repertoire_text::clock::{Clock, SystemClock};
 use repertoire_text::fs;
 
 use crate::agent_setup::{AgentRunOptions, build_failure};
-use crate::config::{CommittedFiles, FILE_NAME, RepConfig};
+use crate::config::{CommittedFiles, FILE_NAME, RepConfig, ReviewFailOn};
 use crate::context::AppContext;
 use crate::error::AppError;
 use crate::runs::short_oid;
-use repertoire_text::duration::parse_duration;
 
 pub mod incremental;
 mod skills;
@@ -146,7 +145,7 @@ impl AppContext<'_> {
         mut gathered: ReviewInputs,
     ) -> Result<ReviewPlan, AppError> {
         let subject = if options.docs { ReviewSubject::Docs } else { ReviewSubject::Code };
-        let config = &self.config;
+        let values = self.config.values();
         let mut warnings = Vec::new();
         if gathered.touched.iter().any(|path| path.file_name() == Some(FILE_NAME)) {
             warnings.push(format!(
@@ -154,11 +153,6 @@ impl AppContext<'_> {
             ));
         }
         let lineup = self.load_lineup(subject, options, &gathered, &mut warnings)?;
-        let configured_depth = || match config.get_text("review.depth") {
-            Some("deep") => ReviewDepth::Deep,
-            _ => ReviewDepth::Quick,
-        };
-        let depth = options.depth.unwrap_or_else(configured_depth);
         let (skills, unresolved) =
             self.review_skills(options, catalog, (workspace, &gathered), &mut warnings)?;
         let globs: Vec<String> = skills
@@ -186,25 +180,24 @@ impl AppContext<'_> {
         let ignore = self.read_ignore_file(&gathered)?;
         warnings.extend(ignore.warnings().iter().cloned());
         warnings.extend(suppress::added_suppressions_warning(&gathered.change));
-        let configured = config.get_text("review.instructions").unwrap_or_default();
+        let configured = values.review_instructions.as_deref().unwrap_or_default();
         let instructions = [configured, options.prompt.as_deref().unwrap_or_default()];
         let instructions = instructions.map(str::trim).into_iter().filter(|text| !text.is_empty());
-        let mut skip_agents = config.get_texts("review.skip_agents");
+        let mut skip_agents = values.review_skip_agents.clone();
         skip_agents.extend(options.skip_agents.iter().cloned());
         for name in &skip_agents {
             if !lineup.agents.iter().any(|agent| agent.name == *name) {
                 warnings.push(format!("there is no agent `{name}` to leave out"));
             }
         }
-        let configured = config.get_text("review.min_severity").and_then(ReviewSeverity::from_word);
         Ok(ReviewPlan {
-            depth,
+            depth: options.depth.unwrap_or(values.review_depth),
             gathered,
             skills,
             unresolved,
             skip_agents,
             instructions: instructions.collect::<Vec<_>>().join("\n\n"),
-            min_severity: options.min_severity.or(configured).unwrap_or(ReviewSeverity::Suggestion),
+            min_severity: options.min_severity.unwrap_or(values.review_min_severity),
             at_once: self.at_once(options),
             baseline,
             ignore,
@@ -215,9 +208,7 @@ impl AppContext<'_> {
     }
 
     fn at_once(&self, options: &ReviewRunOptions) -> usize {
-        let configured =
-            || self.config.get_number("review.at_once").map_or(4, |number| number as usize);
-        options.at_once.map_or_else(configured, usize::from)
+        options.at_once.map_or(self.config.values().review_at_once, usize::from)
     }
 
     /// Collects the change to review.
@@ -342,9 +333,9 @@ impl AppContext<'_> {
 
     /// The severity from which a review fails. `None` if it never does.
     pub fn review_fail_on(&self) -> Option<ReviewSeverity> {
-        match self.config.get_text("review.fail_on") {
-            Some("never") => None,
-            word => Some(word.and_then(ReviewSeverity::from_word).unwrap_or(ReviewSeverity::Major)),
+        match self.config.values().review_fail_on {
+            ReviewFailOn::Severity(severity) => Some(severity),
+            ReviewFailOn::Never => None,
         }
     }
 
@@ -354,10 +345,8 @@ impl AppContext<'_> {
         options: &ReviewRunOptions,
         gathered: &ReviewInputs,
     ) -> Result<ReviewAgents, AppError> {
-        let backend = options
-            .backend
-            .clone()
-            .or_else(|| self.config.get_text("review.backend").map(str::to_owned));
+        let values = self.config.values();
+        let backend = options.backend.clone().or_else(|| values.review_backend.clone());
         let agent_options = AgentRunOptions {
             model: options.model.clone(),
             backend,
@@ -373,37 +362,30 @@ impl AppContext<'_> {
         run.ignore_project_rules = true;
         let dir = gathered.tree.dir();
         run.permissions = run.permissions.map(|rules| rules.in_dir(dir));
-        let time =
-            |name: &str| self.config.get_text(name).and_then(|text| parse_duration(text).ok());
         let mut agents = ReviewAgents::new(system.in_dir(dir, Vec::new()), run);
         agents.models = models;
         agents.at_once = self.at_once(options);
         agents.allowance = ReviewAllowance {
-            cost_usd: options.cost_usd_max.or_else(|| self.config.get_number("review.max_cost")),
-            tokens: options
-                .tokens_max
-                .or_else(|| self.config.get_number("review.max_tokens").map(|n| n as u64)),
-            time: options.duration_max.or_else(|| time("review.max_time")),
-            call_time: time("review.call_time"),
+            cost_usd: options.cost_usd_max.or(values.review_max_cost),
+            tokens: options.tokens_max.or(values.review_max_tokens),
+            time: Some(options.duration_max.unwrap_or(values.review_max_time)),
+            call_time: Some(values.review_call_time),
         };
         Ok(agents)
     }
 
     /// Returns the model of each tier: the tier's own flag, `--model`, or the configured one.
     fn tier_models(&self, options: &ReviewRunOptions) -> BTreeMap<ModelTier, ModelName> {
+        let values = self.config.values();
         let tiers = [
-            (ModelTier::Strong, &options.strong_model, "review.strong_model"),
-            (ModelTier::Fast, &options.fast_model, "review.fast_model"),
+            (ModelTier::Strong, &options.strong_model, &values.review_strong_model),
+            (ModelTier::Fast, &options.fast_model, &values.review_fast_model),
         ];
-        let one = |(tier, typed, key): (ModelTier, &Option<ModelName>, &str)| {
-            let configured = || self.config.get_text(key).and_then(|text| text.parse().ok());
-            typed
-                .clone()
-                .or_else(|| options.model.clone())
-                .or_else(configured)
-                .map(|model| (tier, model))
-        };
-        tiers.into_iter().filter_map(one).collect()
+        let models = tiers.into_iter().filter_map(|(tier, typed, configured)| {
+            let model = typed.as_ref().or(options.model.as_ref()).or(configured.as_ref())?;
+            Some((tier, model.clone()))
+        });
+        models.collect()
     }
 
     fn check_models(

@@ -47,9 +47,9 @@ impl AppContext<'_> {
 
     /// Returns the vectors and word frequencies for the selection.
     pub fn selection_model(&self) -> Result<SelectionModel, AppError> {
-        match self.config.vectors_dir() {
+        match &self.config.values().selection_vectors {
             None => Ok(SelectionModel::embedded()),
-            Some(dir) => Ok(SelectionModel::embedded().with_vectors(read_vectors(&dir)?)),
+            Some(dir) => Ok(SelectionModel::embedded().with_vectors(read_vectors(dir)?)),
         }
     }
 }
@@ -62,8 +62,11 @@ struct SelectorIndexCache {
 
 impl SelectorIndexCache {
     fn for_project(ctx: &AppContext<'_>) -> Self {
-        let place =
-            format!("{}\0{}", ctx.config.places().project_dir(), ctx.config.profile().as_str());
+        let place = format!(
+            "{}\0{}",
+            ctx.config.places().project_dir(),
+            ctx.config.values().profile.as_str()
+        );
         let digest = ContentDigest::hash_bytes(place.as_bytes()).to_string();
         let short = digest.trim_start_matches("sha256:").get(..16).unwrap_or_default();
         SelectorIndexCache {

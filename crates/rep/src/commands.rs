@@ -62,7 +62,7 @@ impl CliContext<'_> {
 /// Returns true if OpenSkills' output is to be reproduced exactly. `--compat` is a usage error in
 /// every other profile.
 pub(crate) fn is_compat(ctx: &CliContext<'_>, asked: bool) -> Result<bool, CliFailure> {
-    if asked && ctx.config.profile() != ProfileId::Openskills {
+    if asked && ctx.config.values().profile != ProfileId::Openskills {
         return Err(CliFailure::wrong_usage("`--compat` goes with `--profile openskills` only")
             .hint("Add `--profile openskills`, or leave `--compat` out."));
     }

@@ -5,7 +5,7 @@
 //! user configuration. Without a terminal nothing is asked: the command stops and prints the
 //! command that agrees.
 
-use repertoire::config::SettingsProposal;
+use repertoire::config::{ConfigKey, SettingsProposal};
 use repertoire::consent::{ConsentState, consent_declined, consent_needed, not_trusted};
 
 use crate::cli::CliContext;
@@ -27,7 +27,7 @@ impl<'a> CliContext<'a> {
     /// commands that read it.
     pub(crate) fn with_consent(
         &self,
-        keys: &[&'static str],
+        keys: &[&ConfigKey],
         ui: &mut TerminalUi<'_>,
     ) -> Result<CliContext<'a>, CliFailure> {
         if let Some(standing) = self.missing_consent(keys)? {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use repertoire::config::KEY;
 use repertoire_serve::http::traces::{RequestTracer, TraceWarning};
 use repertoire_text::clock::{Clock as _, SystemClock};
 use tokio::task::JoinHandle;
@@ -19,17 +20,14 @@ impl CliContext<'_> {
         &self,
         shutdown: &CancellationToken,
     ) -> Result<Option<(RequestTracer, JoinHandle<()>)>, CliFailure> {
-        const KEY: &str = "serve.otlp_endpoint";
-        let Some(endpoint) = self.config.get_text(KEY) else { return Ok(None) };
+        let Some(endpoint) = &self.config.values().serve_otlp_endpoint else { return Ok(None) };
         let clock = Arc::new(|| SystemClock.now_ms());
         let started =
             RequestTracer::start_export(endpoint, clock, shutdown.clone(), open_error_printer()?);
         started.map(Some).map_err(|error| {
-            CliFailure::wrong_usage(format!(
-                "{}: `{KEY}`: {error}",
-                self.config.describe_origin(KEY)
-            ))
-            .hint(
+            let key = &KEY.serve_otlp_endpoint;
+            let origin = self.config.describe_origin(key);
+            CliFailure::wrong_usage(format!("{origin}: `{}`: {error}", key.name)).hint(
                 "Give the address of a collector of OTLP over HTTP, such as http://127.0.0.1:4318.",
             )
         })

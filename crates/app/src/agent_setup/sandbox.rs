@@ -5,22 +5,20 @@ use std::collections::BTreeSet;
 use repertoire_sandbox::confinement::{LazySandbox, Sandbox, SandboxGuarantee};
 use repertoire_skill::name::nearest_name;
 
+use crate::config::{KEY, SandboxSetting};
 use crate::context::AppContext;
 use crate::error::AppError;
-
-/// The key that restricts the guarantees required by `sandbox = "require"`.
-const REQUIRES: &str = "sandbox_requires";
 
 impl AppContext<'_> {
     /// Returns the sandbox for the programs of agents.
     pub fn configured_sandbox(&self) -> Result<LazySandbox, AppError> {
-        let word = self.config.get_text("sandbox").unwrap_or("auto");
+        let setting = self.config.values().sandbox;
         let demanded = self.demanded_guarantees()?;
-        if word == "off" {
+        if setting == SandboxSetting::Off {
             return Ok(Sandbox::None.into());
         }
         let sandbox = self.env.probe_sandbox();
-        if word == "require" {
+        if setting == SandboxSetting::Require {
             refuse_lacking(&sandbox, &demanded)?;
         }
         Ok(sandbox)
@@ -29,23 +27,20 @@ impl AppContext<'_> {
     /// Returns the sandbox of this machine, even if the configuration does not accept it. For
     /// reports.
     pub fn sandbox_as_found(&self) -> LazySandbox {
-        match self.config.get_text("sandbox") {
-            Some("off") => Sandbox::None.into(),
-            _ => self.env.probe_sandbox(),
+        match self.config.values().sandbox {
+            SandboxSetting::Off => Sandbox::None.into(),
+            SandboxSetting::Auto | SandboxSetting::Require => self.env.probe_sandbox(),
         }
     }
 
     /// Returns the guarantees required by `sandbox = "require"`: all, unless the configuration
     /// names fewer.
     fn demanded_guarantees(&self) -> Result<BTreeSet<SandboxGuarantee>, AppError> {
-        if !self.config.is_set(REQUIRES) {
+        let Some(names) = &self.config.values().sandbox_requires else {
             return Ok(SandboxGuarantee::ALL.iter().copied().collect());
-        }
-        let names = self.config.get_texts(REQUIRES);
-        names
-            .iter()
-            .map(|name| parse_guarantee(name, &self.config.describe_origin(REQUIRES)))
-            .collect()
+        };
+        let origin = self.config.describe_origin(&KEY.sandbox_requires);
+        names.iter().map(|name| parse_guarantee(name, &origin)).collect()
     }
 }
 
@@ -54,7 +49,8 @@ fn parse_guarantee(name: &str, origin: &str) -> Result<SandboxGuarantee, AppErro
         let names = SandboxGuarantee::ALL.iter().map(|guarantee| guarantee.name());
         let near = nearest_name(name, names.clone()).map(|near| format!("Did you mean `{near}`?"));
         let all = format!("There are: {}.", names.collect::<Vec<_>>().join(", "));
-        let failure = AppError::wrong_usage(format!("{origin}: {REQUIRES}: {error}"));
+        let key = KEY.sandbox_requires.name;
+        let failure = AppError::wrong_usage(format!("{origin}: {key}: {error}"));
         if name.contains(',') {
             return failure.hint("Separate the items of a list in a variable with `;`.").hint(all);
         }
@@ -85,7 +81,8 @@ fn refuse_lacking(
     let failure = AppError::cannot_run(message).hint(sandbox.describe());
     let failure = sandbox.degradations().into_iter().fold(failure, AppError::hint);
     Err(failure.hint(format!(
-        "To do without them, write `{REQUIRES} = [{}]` into your configuration.",
+        "To do without them, write `{} = [{}]` into your configuration.",
+        KEY.sandbox_requires.name,
         narrower.join(", ")
     )))
 }

@@ -42,7 +42,7 @@ impl SettingsProposal {
         let mut settings = ActingSettings::default();
         for setting in proposed {
             if let Some(value) = &setting.value {
-                add_setting(&mut settings, setting.name, value);
+                add_setting(&mut settings, setting.key.name, value);
             }
         }
         let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
@@ -54,8 +54,9 @@ impl SettingsProposal {
     }
 
     /// Returns true if the settings include one of these keys.
-    pub fn concerns(&self, keys: &[&str]) -> bool {
-        !self.settings.select_keys(keys).is_empty()
+    pub fn concerns(&self, keys: &[&ConfigKey]) -> bool {
+        let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
+        !self.settings.select_keys(&names).is_empty()
     }
 
     /// Returns true if every file lies in one of these folders, which must be canonical.

@@ -1,18 +1,16 @@
 use repertoire_skill::skill::ContentDigest;
 
 use super::*;
-use crate::config::{ConfigLayers, KEYS, SettingsFile, apply_text, default_settings};
+use crate::config::KEYS;
+use crate::config::layers::ConfigLayers;
+use crate::config::origin::SettingsFile;
 
 fn layers(files: &[(&str, &str)]) -> ConfigLayers {
-    let mut layers = ConfigLayers {
-        settings: default_settings("/project".into()),
-        proposed: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut layers = ConfigLayers::new("/project".into());
     for (path, text) in files {
         let text = (*text).into();
         let file = SettingsFile { path: (*path).into(), committed_as: None, text };
-        apply_text(&mut layers, &file, true);
+        layers.apply_text(&file, true);
     }
     layers
 }

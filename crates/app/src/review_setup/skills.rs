@@ -30,7 +30,7 @@ impl AppContext<'_> {
         let typed = options.skills.iter().map(|name| name.trim().to_owned());
         let mut asked: Vec<String> = typed.filter(|name| !name.is_empty()).collect();
         if asked.is_empty() {
-            asked = self.config.get_texts("review.skills");
+            asked = self.config.values().review_skills.clone().unwrap_or_default();
         }
         if asked.is_empty() {
             asked.push(USUAL.to_owned());

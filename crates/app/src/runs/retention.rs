@@ -166,7 +166,7 @@ pub async fn remove_old_runs(
 impl AppContext<'_> {
     /// Returns the age at which runs are removed. `None` if they are kept.
     pub fn runs_kept(&self) -> Option<Duration> {
-        let days = self.config.get_integer("runs.keep_days") as u64;
+        let days = self.config.values().runs_keep_days;
         (days > 0).then(|| Duration::from_secs(days.saturating_mul(24 * 60 * 60)))
     }
 }

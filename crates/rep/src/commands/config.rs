@@ -1,6 +1,6 @@
 //! `rep config`: prints every key, its value, and where the value comes from.
 
-use repertoire::config::{ConfigOrigin, KEYS, variable_of};
+use repertoire::config::{ConfigKey, ConfigOrigin, KEYS, variable_of};
 
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -19,17 +19,17 @@ pub(crate) struct ConfigArgs {
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &ConfigArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let waiting = settings_without_consent(ctx)?;
-    let is_waiting = |name: &str| waiting.contains(&name);
+    let is_waiting = |key: &ConfigKey| waiting.contains(&key);
     let shown = ctx.with_proposal_in_force();
     let settings = shown.config.settings();
     if ui.json {
         let settings = settings
             .iter()
             .map(|setting| SettingJson {
-                key: setting.name.to_owned(),
+                key: setting.key.name.to_owned(),
                 value: serde_json::to_value(setting.display_value()).unwrap_or_default(),
                 origin: setting.origin.clone(),
-                in_force: !is_waiting(setting.name),
+                in_force: !is_waiting(setting.key),
             })
             .collect();
         ui.print_json(&ConfigJson { settings })?;
@@ -39,8 +39,8 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ConfigArgs, ui: &mut TerminalUi<'
         .iter()
         .map(|setting| {
             let value = setting.display_value().map_or("(not set)".to_owned(), |v| v.to_string());
-            let note = if is_waiting(setting.name) { NOT_IN_FORCE } else { "" };
-            (format!("{} = {value}", setting.name), format_origin(ctx, &setting.origin) + note)
+            let note = if is_waiting(setting.key) { NOT_IN_FORCE } else { "" };
+            (format!("{} = {value}", setting.key.name), format_origin(ctx, &setting.origin) + note)
         })
         .collect();
     let columns = lines.iter().map(|(line, _)| ui::text_width(line)).max().unwrap_or(0).min(60);
@@ -55,12 +55,12 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ConfigArgs, ui: &mut TerminalUi<'
     Ok(CliExit::Done)
 }
 
-/// Returns the names of the project's settings that the user has not agreed to.
-fn settings_without_consent(ctx: &CliContext<'_>) -> Result<Vec<&'static str>, CliFailure> {
+/// Returns the keys of the project's settings that the user has not agreed to.
+fn settings_without_consent(ctx: &CliContext<'_>) -> Result<Vec<&'static ConfigKey>, CliFailure> {
     let Some(proposal) = ctx.config.pending_proposal() else { return Ok(Vec::new()) };
     let standing = ctx.consent_state(proposal)?;
     let waiting = ctx.config.proposed().iter().filter(|_| standing.by.is_none());
-    Ok(waiting.map(|setting| setting.name).collect())
+    Ok(waiting.map(|setting| setting.key).collect())
 }
 
 fn format_origin(ctx: &CliContext<'_>, origin: &ConfigOrigin) -> String {

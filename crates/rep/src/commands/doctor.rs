@@ -97,7 +97,7 @@ fn run_environment(ctx: &CliContext<'_>) -> RunEnvironmentJson {
         sandbox_is_enforced: sandbox.is_enforced(),
         sandbox_guarantees: sandbox.guarantees().iter().map(ToString::to_string).collect(),
         sandbox_lacks: sandbox.degradations().into_iter().chain(output_elsewhere(ctx)).collect(),
-        model: ctx.config.get_text("model").unwrap_or_default().to_owned(),
+        model: ctx.config.values().model.to_string(),
         services: ModelService::ALL
             .iter()
             .filter(|one| has(one))

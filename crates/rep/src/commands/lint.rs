@@ -86,7 +86,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &LintArgs, ui: &mut TerminalUi<'_>
         return Err(CliFailure::wrong_usage("skills-ref mends nothing")
             .hint("Run `rep lint --fix` without `--format skills-ref`."));
     }
-    let profile = ctx.config.profile();
+    let profile = ctx.config.values().profile;
     if args.compare
         && (format == LintFormat::SkillsRef || !select_lint::applies_to_profile(profile))
     {
@@ -177,7 +177,7 @@ fn check_files(ctx: &CliContext<'_>, args: &LintArgs) -> Result<LintReport, CliF
     } else {
         args.paths.iter().map(|path| existing_path(ctx, path)).collect::<Result<_, _>>()?
     };
-    let wanted = !args.no_compare && select_lint::applies_to_profile(ctx.config.profile());
+    let wanted = !args.no_compare && select_lint::applies_to_profile(ctx.config.values().profile);
     let model = if wanted { ctx.selection_model()? } else { SelectionModel::embedded() };
     // Shadowed skills are not in use, so they need not be distinguishable from the others.
     let compare = |skills: &[Arc<Skill>]| {
@@ -185,11 +185,11 @@ fn check_files(ctx: &CliContext<'_>, args: &LintArgs) -> Result<LintReport, CliF
         let skills: Vec<Arc<Skill>> = skills.iter().filter(in_use).cloned().collect();
         select_lint::check_offered_skills(&skills, &model)
     };
-    let is_ours = LintRuleSet::from(ctx.config.profile()) == LintRuleSet::Repertoire;
+    let is_ours = LintRuleSet::from(ctx.config.values().profile) == LintRuleSet::Repertoire;
     let skills_max = if args.compare { usize::MAX } else { COMPARED_SKILLS_MAX };
     Ok(lint_paths(&LintRequest {
         paths: &paths,
-        rules: LintRuleSet::from(ctx.config.profile()),
+        rules: LintRuleSet::from(ctx.config.values().profile),
         limits: request.limits,
         links_beneath: &|dir| links_beneath(ctx, dir),
         environment: &|| discover_catalog(&request),

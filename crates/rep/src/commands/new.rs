@@ -51,7 +51,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &NewArgs, ui: &mut TerminalUi<'_>)
     let folder = match (&args.dir, args.agent) {
         (Some(dir), _) => ctx.env.here.join(dir),
         (None, true) => base.join(".claude/agents"),
-        (None, false) => base.join(match ctx.config.profile() {
+        (None, false) => base.join(match ctx.config.values().profile {
             ProfileId::Claude | ProfileId::Openskills => ".claude/skills",
             ProfileId::Gemini => ".gemini/skills",
             ProfileId::Repertoire | ProfileId::Agentskills | ProfileId::Codex => ".agents/skills",

@@ -104,8 +104,9 @@ fn print_activated(
     entries: &[&CatalogEntry],
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    let body_chars_max = args.max_chars.unwrap_or_else(|| ctx.config.body_chars_max());
-    let references = if ctx.config.load_references() {
+    let body_chars_max =
+        args.max_chars.unwrap_or_else(|| ctx.config.values().skills_max_body_chars);
+    let references = if ctx.config.values().skills_load_references {
         ReferenceMode::Appended
     } else {
         ReferenceMode::OnDemand

@@ -130,11 +130,11 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
 /// Returns the configurable limits of the server. A limit of 0 would lock everyone out, so it
 /// becomes 1.
 fn http_limits(ctx: &CliContext<'_>) -> HttpLimits {
-    let limit = |key: &str| ctx.config.get_integer(key).max(1);
+    let values = ctx.config.values();
     HttpLimits {
-        connections_max: limit("serve.connections_max"),
-        unauthenticated_connections_max: limit("serve.unauthenticated_connections_max"),
-        mcp_sessions_max: limit("serve.mcp_sessions_max"),
+        connections_max: values.serve_connections_max.max(1),
+        unauthenticated_connections_max: values.serve_unauthenticated_connections_max.max(1),
+        mcp_sessions_max: values.serve_mcp_sessions_max.max(1),
         ..HttpLimits::default()
     }
 }

@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire::consent::CHECK_KEYS;
+use repertoire::plan_setup::CheckStage;
 use repertoire_checks::declared::{CheckDefinition, CheckEvent, CheckOptions, CheckStatus};
 use repertoire_checks::error::ErrorCategory;
 use repertoire_checks::limits::VERIFICATION_BYTES_MAX;
@@ -151,8 +152,8 @@ fn collect_checks(
     ctx: &CliContext<'_>,
     args: &VerifyArgs,
 ) -> Result<Vec<CheckDefinition>, CliFailure> {
-    let mut checks = ctx.declared_checks("plan.checks")?;
-    checks.extend(ctx.declared_checks("plan.final_checks")?);
+    let mut checks = ctx.declared_checks(CheckStage::EveryChange)?;
+    checks.extend(ctx.declared_checks(CheckStage::Completion)?);
     let typed = args.checks.iter().enumerate();
     checks.extend(
         typed.map(|(at, command)| CheckDefinition::new(format!("check-{}", at + 1), command)),

@@ -8,6 +8,7 @@ use repertoire_skill::trust::{ActingSettings, SettingChange};
 use crate::cli::CliContext;
 use crate::permission_question::wrap_line;
 use crate::ui::{self, TerminalUi};
+use repertoire::config::KEY;
 use repertoire::consent::ConsentState;
 
 pub(super) enum ConsentAnswer {
@@ -147,10 +148,10 @@ fn explain_settings(ctx: &CliContext<'_>, settings: &ActingSettings) -> String {
             "With `network = true` a command can send everything that it can read to any host.",
         );
     }
-    if has(|key, _| key == "plan.copy") {
+    if has(|key, _| key == KEY.plan_copy.name) {
         sentences.push("`plan.copy` lets agents and commands read files that git does not track.");
     }
-    if has(|key, _| key == "plan.self_improve") {
+    if has(|key, _| key == KEY.plan_self_improve.name) {
         sentences.push("`plan.self_improve` runs linters and package managers of the project when checks fail.");
     }
     sentences.join(" ")

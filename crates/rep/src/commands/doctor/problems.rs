@@ -1,7 +1,8 @@
 //! The problems that `rep doctor` finds: mistakes in the configuration, in checks and in the
 //! sandbox settings, missing consent, stores of earlier versions, and errors in skills.
 
-use repertoire::consent::CHECK_KEYS;
+use repertoire::config::{KEY, SandboxSetting};
+use repertoire::plan_setup::CheckStage;
 use repertoire::runs::{describe_older_stores, find_older_stores};
 use repertoire_checks::declared;
 use repertoire_skill::catalog::Catalog;
@@ -44,8 +45,10 @@ pub(super) fn find_problems(
         ctx.configured_sandbox().err().map(|failure| DoctorProblem::error(failure.message)),
     );
     let config = &ctx.config;
-    if config.is_set("sandbox_requires") && config.get_text("sandbox") != Some("require") {
-        let origin = config.describe_origin("sandbox_requires");
+    if config.values().sandbox_requires.is_some()
+        && config.values().sandbox != SandboxSetting::Require
+    {
+        let origin = config.describe_origin(&KEY.sandbox_requires);
         found.push(DoctorProblem::warning(format!(
             "{origin}: `sandbox_requires` has no effect without `sandbox = \"require\"`"
         )));
@@ -61,8 +64,8 @@ pub(super) fn find_problems(
 fn check_checks(ctx: &CliContext<'_>) -> Result<(), CliFailure> {
     let ctx = ctx.with_proposal_in_force();
     let mut all = Vec::new();
-    for name in CHECK_KEYS {
-        all.extend(ctx.declared_checks(name)?);
+    for stage in CheckStage::ALL {
+        all.extend(ctx.declared_checks(stage)?);
     }
     declared::validate_checks(&all).map_err(|error| CliFailure::wrong_usage(error.to_string()))
 }

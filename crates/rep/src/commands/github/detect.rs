@@ -106,8 +106,8 @@ fn detect_event(
     let admitted = known.then(|| decide_admission(&context, &answers, &rules));
     let admission = admitted.as_ref().map_or(RunAdmission::Write, |made| made.admission.clone());
     let mode = detection.mode.as_deref().and_then(|name| modes.get(name));
-    let network = ctx.config.get_texts("github.network_tools");
-    let tools = mode.map(|mode| decide_grant(mode, &admission, &network).tools).unwrap_or_default();
+    let network = &ctx.config.values().github_network_tools;
+    let tools = mode.map(|mode| decide_grant(mode, &admission, network).tools).unwrap_or_default();
     let facts = PromptFacts {
         nonce: PREVIEW.to_owned(),
         trigger: detection.trigger.clone(),
@@ -130,11 +130,9 @@ fn assumed_answers(asks: &[String], permission: Option<AccountPermission>) -> Kn
 
 fn base_branch(ctx: &CliContext<'_>, context: &GitHubEventContext) -> Option<String> {
     let pull = context.entity.as_ref().and_then(|entity| entity.pull.as_ref());
-    let configured = ctx.config.get_text("github.base_branch").filter(|name| !name.is_empty());
+    let configured = ctx.config.values().github_base_branch.clone().filter(|name| !name.is_empty());
     let of_pull = pull.map(|pull| pull.base_ref.clone());
-    of_pull.or_else(|| {
-        configured.map(str::to_owned).or_else(|| context.repository.default_branch.clone())
-    })
+    of_pull.or(configured).or_else(|| context.repository.default_branch.clone())
 }
 
 impl GithubDetectReport {

@@ -343,7 +343,7 @@ impl GithubEventHandler<'_> {
         ctx: &CliContext<'_>,
         git: &GitClient,
     ) -> Result<commits::RunCommits, CliFailure> {
-        let named = ctx.config.get_text("github.base_branch").map(str::trim);
+        let named = ctx.config.values().github_base_branch.as_deref().map(str::trim);
         match named.filter(|name| !name.is_empty() && self.args.base.is_none()) {
             None => Ok(self.ground.clone()),
             Some(branch) => {

@@ -1,7 +1,8 @@
 //! Compares the settings that a run was started with to the current settings of its project.
 
 use camino::Utf8Path;
-use repertoire::config::{ConfigFlags, RepConfig};
+use repertoire::config::{ConfigFlags, KEY, RepConfig};
+use repertoire::plan_setup::CheckStage;
 use repertoire_checks::declared::CheckDefinition;
 use repertoire_journal::Run;
 use repertoire_plan::{KIND, PlanRequest};
@@ -79,25 +80,25 @@ fn restart_hint(run: &Run) -> String {
 /// Returns the keys of settings that start programs and differ from those of the run. `current`
 /// must have all of them in force.
 fn changed_keys(current: &CliContext<'_>, request: &PlanRequest) -> Vec<&'static str> {
-    let config = &current.config;
-    let setup = config.get_text("plan.setup").filter(|command| !command.trim().is_empty());
+    let values = current.config.values();
+    let setup = values.plan_setup.as_deref().filter(|command| !command.trim().is_empty());
     // Checks that cannot be parsed count as changed.
-    let differ = |name: &str, started: &[CheckDefinition]| {
+    let differ = |stage: CheckStage, started: &[CheckDefinition]| {
         current
-            .declared_checks(name)
+            .declared_checks(stage)
             .map_or(true, |declared| !is_declared_or_typed(started, &declared))
     };
     // `--self-improve` turns it on for one run, so only report the setting if the run lacks it.
-    let lacks_improve = config.get_bool("plan.self_improve") && request.improve.is_none();
+    let lacks_improve = values.plan_self_improve && request.improve.is_none();
     [
-        ("plan.setup", setup != request.setup.as_deref()),
-        ("plan.copy", config.get_texts("plan.copy") != request.copy),
-        ("plan.checks", differ("plan.checks", &request.checks)),
-        ("plan.final_checks", differ("plan.final_checks", &request.final_checks)),
-        ("plan.self_improve", lacks_improve),
+        (&KEY.plan_setup, setup != request.setup.as_deref()),
+        (&KEY.plan_copy, values.plan_copy != request.copy),
+        (&KEY.plan_checks, differ(CheckStage::EveryChange, &request.checks)),
+        (&KEY.plan_final_checks, differ(CheckStage::Completion, &request.final_checks)),
+        (&KEY.plan_self_improve, lacks_improve),
     ]
     .into_iter()
-    .filter_map(|(key, has_changed)| has_changed.then_some(key))
+    .filter_map(|(key, has_changed)| has_changed.then_some(key.name))
     .collect()
 }
 
