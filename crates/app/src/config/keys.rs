@@ -306,10 +306,10 @@ pub static KEYS: &[ConfigKey] = &[
         "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.",
     ),
     user_key(
-        "serve.otlp_endpoint",
+        "telemetry.otlp_endpoint",
         ConfigValueKind::Text,
         "",
-        "A collector of OpenTelemetry traces that `rep serve` sends its requests to, such as `http://127.0.0.1:4318`; none if absent.",
+        "A collector of OpenTelemetry traces that spans of runs, steps, model calls, tools and requests are sent to, such as `http://127.0.0.1:4318`; `OTEL_EXPORTER_OTLP_ENDPOINT` if absent.",
     ),
     user_key(
         "serve.connections_max",
