@@ -210,7 +210,11 @@ impl System {
     }
 
     /// Like [`System::run`], with an explicit origin and budget.
-    #[tracing::instrument(name = "agent_run", skip_all, fields(agent = %agent))]
+    #[tracing::instrument(
+        name = "agent_run",
+        skip_all,
+        fields(agent = %agent, error = tracing::field::Empty)
+    )]
     pub(crate) async fn run_with_origin(
         &self,
         agent: &str,
@@ -228,7 +232,11 @@ impl System {
         let limit = EffectLimit::default();
         let start =
             RunStart { agent, task, options, events, depth, spending, above, model, asked, limit };
-        self.execute(start).await
+        let report = self.execute(start).await;
+        if report.error.is_some() {
+            tracing::Span::current().record("error", true);
+        }
+        report
     }
 
     /// Returns the first request that [`System::run`] would send, without sending it.
@@ -400,6 +408,7 @@ impl System {
         }
     }
 
+    #[tracing::instrument(name = "agent_turn", skip_all, fields(iteration = turn.iteration.max(1)))]
     async fn run_turn(&self, turn: &mut AgentTurn) {
         turn.iteration = turn.iteration.max(1);
         // The error boundary is the first link, so errors are always in `turn.outcome`.

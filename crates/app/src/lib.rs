@@ -55,6 +55,7 @@ pub mod plan_setup;
 pub mod review_setup;
 pub mod runs;
 pub mod selector_cache;
+pub mod telemetry;
 pub mod usage;
 pub mod worker;
 

@@ -41,3 +41,15 @@ pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);
 
 /// Time between two removals of runs that are older than `runs.keep_days`.
 pub const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Maximum number of closed spans that wait for a collector; further ones are counted and dropped.
+pub const SPANS_MAX: usize = 4_096;
+
+/// Maximum number of spans that are sent to a collector at once.
+pub const SPAN_BATCH_MAX: usize = 512;
+
+/// Maximum number of characters of a text in a span.
+pub const SPAN_TEXT_CHARS_MAX: usize = 200;
+
+/// Maximum time for which the end of a command waits for a collector.
+pub const SPAN_FLUSH_MAX: Duration = Duration::from_secs(1);

@@ -352,7 +352,6 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
         matches!(cli.command, RepCommand::Serve(_) | RepCommand::Worker(_) | RepCommand::Daemon(_));
     let format =
         if is_daemon && !env.stderr_is_terminal { LogFormat::Json } else { LogFormat::Text };
-    start_logging(env, cli.log, format)?;
     let here = match &cli.directory {
         None => env.here.clone(),
         Some(dir) => resolve_folder(env, dir, "-C")?,
@@ -375,6 +374,17 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
         return Err(CliFailure::wrong_usage(format!("`rep {name}` has no JSON output"))
             .hint("Leave out `--json`."));
     }
+    let needs_configuration = !matches!(
+        cli.command,
+        RepCommand::Demo(_)
+            | RepCommand::Completions(_)
+            | RepCommand::Man(_)
+            | RepCommand::Github(_)
+            | RepCommand::Doctor(_)
+    );
+    if !needs_configuration {
+        start_logging(env, cli.log, format, None)?;
+    }
     // Commands that need no configuration still work when it is broken.
     match &cli.command {
         RepCommand::Demo(args) => return commands::demo::run(env, args, ui),
@@ -389,49 +399,60 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
         _ => {}
     }
     let ctx = CliContext::new(env, RepConfig::load(env, &here, &flags)?);
-    match cli.command {
-        RepCommand::List(args) => commands::list::run(&ctx, &args, ui),
-        RepCommand::Show(args) => commands::show::run(&ctx, &args, ui),
-        RepCommand::Match(args) => commands::matching::run(&ctx, &args, ui),
-        RepCommand::Read(args) => commands::read::run(&ctx, &args, ui),
-        RepCommand::Lint(args) => commands::lint::run(&ctx, &args, ui),
-        RepCommand::Eval(args) => commands::eval::run(&ctx, &args, ui),
-        RepCommand::Sync(args) => commands::sync::run(&ctx, &args, ui),
-        RepCommand::ToPrompt(args) => commands::to_prompt::run(&ctx, &args, ui),
-        RepCommand::Props(args) => commands::props::run(&ctx, &args, ui),
-        RepCommand::Deps(args) => commands::deps::run(&ctx, &args, ui),
-        RepCommand::New(args) => commands::new::run(&ctx, &args, ui),
-        RepCommand::Docs(args) => commands::docs::run(&ctx, &args, ui),
-        RepCommand::Trust(args) => commands::trust::run(&ctx, &args, ui),
-        RepCommand::Run(args) => commands::run::run(&ctx, &args, ui),
-        RepCommand::Chat(args) => commands::chat::run(&ctx, &args, ui),
-        RepCommand::Exec(args) => commands::exec::run(&ctx, &args, ui),
-        RepCommand::Agents(args) => commands::agents::run(&ctx, &args, ui),
-        RepCommand::Tools(args) => commands::tools::run(&ctx, &args, ui),
-        RepCommand::Conversations(args) => commands::conversations::run(&ctx, &args, ui),
-        RepCommand::Review(args) => commands::review::run(&ctx, &args, ui),
-        RepCommand::Workflow(args) => commands::workflow::run(&ctx, &args, ui),
-        RepCommand::Plan(args) => commands::plan::run(&ctx, &args, ui),
-        RepCommand::Verify(args) => commands::verify::run(&ctx, &args, ui),
-        RepCommand::Runs(args) => commands::runs::run(&ctx, &args, ui),
-        RepCommand::Memory(args) => commands::memory::run(&ctx, &args, ui),
-        RepCommand::Dlq(args) => commands::dlq::run(&ctx, &args, ui),
-        RepCommand::Events(args) => commands::events::run(&ctx, &args, ui),
-        RepCommand::Replay(args) => commands::replay::run(&ctx, &args, ui),
-        RepCommand::Metrics(args) => commands::metrics::run(&ctx, &args, ui),
-        RepCommand::Pause(args) => commands::runs::control::pause_run(&ctx, &args, ui),
-        RepCommand::Resume(args) => commands::runs::control::resume_run(&ctx, &args, ui),
-        RepCommand::Cancel(args) => commands::runs::control::cancel_run(&ctx, &args, ui),
-        RepCommand::Retry(args) => commands::runs::control::retry_run(&ctx, &args, ui),
-        RepCommand::Steer(args) => commands::runs::control::steer_run(&ctx, &args, ui),
-        RepCommand::Diff(args) => commands::runs::diff::run(&ctx, &args, ui),
-        RepCommand::Merge(args) => commands::runs::merge::run(&ctx, &args, ui),
-        RepCommand::Daemon(args) => commands::worker::run_daemon(&ctx, &args, ui),
-        RepCommand::Worker(args) => commands::worker::run_worker(&ctx, &args, ui),
-        RepCommand::Serve(args) => commands::serve::run(&ctx, &args, ui),
-        RepCommand::Mcp(args) => commands::mcp::run(&ctx, &args, ui),
-        RepCommand::Setup(args) => commands::setup::run(&ctx, &args, ui),
-        RepCommand::Config(args) => commands::config::run(&ctx, &args, ui),
+    let (layer, export) = ctx.start_telemetry()?.unzip();
+    start_logging(env, cli.log, format, layer)?;
+    let outcome = run_configured(&ctx, cli.command, ui);
+    if let Some(export) = export {
+        export.finish();
+    }
+    outcome
+}
+
+/// Runs a command that needs the configuration.
+fn run_configured(ctx: &CliContext<'_>, command: RepCommand, ui: &mut TerminalUi<'_>) -> CliResult {
+    match command {
+        RepCommand::List(args) => commands::list::run(ctx, &args, ui),
+        RepCommand::Show(args) => commands::show::run(ctx, &args, ui),
+        RepCommand::Match(args) => commands::matching::run(ctx, &args, ui),
+        RepCommand::Read(args) => commands::read::run(ctx, &args, ui),
+        RepCommand::Lint(args) => commands::lint::run(ctx, &args, ui),
+        RepCommand::Eval(args) => commands::eval::run(ctx, &args, ui),
+        RepCommand::Sync(args) => commands::sync::run(ctx, &args, ui),
+        RepCommand::ToPrompt(args) => commands::to_prompt::run(ctx, &args, ui),
+        RepCommand::Props(args) => commands::props::run(ctx, &args, ui),
+        RepCommand::Deps(args) => commands::deps::run(ctx, &args, ui),
+        RepCommand::New(args) => commands::new::run(ctx, &args, ui),
+        RepCommand::Docs(args) => commands::docs::run(ctx, &args, ui),
+        RepCommand::Trust(args) => commands::trust::run(ctx, &args, ui),
+        RepCommand::Run(args) => commands::run::run(ctx, &args, ui),
+        RepCommand::Chat(args) => commands::chat::run(ctx, &args, ui),
+        RepCommand::Exec(args) => commands::exec::run(ctx, &args, ui),
+        RepCommand::Agents(args) => commands::agents::run(ctx, &args, ui),
+        RepCommand::Tools(args) => commands::tools::run(ctx, &args, ui),
+        RepCommand::Conversations(args) => commands::conversations::run(ctx, &args, ui),
+        RepCommand::Review(args) => commands::review::run(ctx, &args, ui),
+        RepCommand::Workflow(args) => commands::workflow::run(ctx, &args, ui),
+        RepCommand::Plan(args) => commands::plan::run(ctx, &args, ui),
+        RepCommand::Verify(args) => commands::verify::run(ctx, &args, ui),
+        RepCommand::Runs(args) => commands::runs::run(ctx, &args, ui),
+        RepCommand::Memory(args) => commands::memory::run(ctx, &args, ui),
+        RepCommand::Dlq(args) => commands::dlq::run(ctx, &args, ui),
+        RepCommand::Events(args) => commands::events::run(ctx, &args, ui),
+        RepCommand::Replay(args) => commands::replay::run(ctx, &args, ui),
+        RepCommand::Metrics(args) => commands::metrics::run(ctx, &args, ui),
+        RepCommand::Pause(args) => commands::runs::control::pause_run(ctx, &args, ui),
+        RepCommand::Resume(args) => commands::runs::control::resume_run(ctx, &args, ui),
+        RepCommand::Cancel(args) => commands::runs::control::cancel_run(ctx, &args, ui),
+        RepCommand::Retry(args) => commands::runs::control::retry_run(ctx, &args, ui),
+        RepCommand::Steer(args) => commands::runs::control::steer_run(ctx, &args, ui),
+        RepCommand::Diff(args) => commands::runs::diff::run(ctx, &args, ui),
+        RepCommand::Merge(args) => commands::runs::merge::run(ctx, &args, ui),
+        RepCommand::Daemon(args) => commands::worker::run_daemon(ctx, &args, ui),
+        RepCommand::Worker(args) => commands::worker::run_worker(ctx, &args, ui),
+        RepCommand::Serve(args) => commands::serve::run(ctx, &args, ui),
+        RepCommand::Mcp(args) => commands::mcp::run(ctx, &args, ui),
+        RepCommand::Setup(args) => commands::setup::run(ctx, &args, ui),
+        RepCommand::Config(args) => commands::config::run(ctx, &args, ui),
         RepCommand::Demo(_)
         | RepCommand::Completions(_)
         | RepCommand::Man(_)

@@ -21,5 +21,5 @@ mod run_display;
 mod runs_text;
 pub mod schema;
 mod service_setup;
-mod tracing;
+mod telemetry;
 pub mod ui;

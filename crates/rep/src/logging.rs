@@ -4,8 +4,12 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::sync::Mutex;
 
-use tracing_subscriber::EnvFilter;
+use repertoire::telemetry::{SpanLayer, is_exported};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::env::CliEnvironment;
 use crate::failure::CliFailure;
@@ -18,7 +22,8 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging, if the user asked for it. Each span is one line when it ends, with its duration.
+/// Starts logging, if the user asked for it, and installs the layer of an export of spans, if there is one. Each span is
+/// one line when it ends, with its duration.
 ///
 /// # Errors
 ///
@@ -27,9 +32,24 @@ pub(crate) fn start_logging(
     env: &CliEnvironment,
     verbosity: u8,
     format: LogFormat,
+    export: Option<SpanLayer>,
 ) -> Result<(), CliFailure> {
-    let Some(directives) = choose_directives(verbosity, env.var("RUST_LOG")) else { return Ok(()) };
-    let filter = EnvFilter::try_new(&directives).map_err(|error| {
+    let directives = choose_directives(verbosity, env.var("RUST_LOG"));
+    let log = directives.map(|directives| build_log_layer(&directives, format)).transpose()?;
+    if log.is_none() && export.is_none() {
+        return Ok(());
+    }
+    let export = export.map(|layer| layer.with_filter(filter_fn(is_exported)));
+    // This fails only if logging was started before, by another command of the same process.
+    let _ = tracing_subscriber::registry().with(log).with(export).try_init();
+    Ok(())
+}
+
+fn build_log_layer(
+    directives: &str,
+    format: LogFormat,
+) -> Result<Box<dyn Layer<Registry> + Send + Sync>, CliFailure> {
+    let filter = EnvFilter::try_new(directives).map_err(|error| {
         CliFailure::wrong_usage(format!("`RUST_LOG` is `{directives}`: {error}"))
             .hint("Write it as `info`, `debug` or `repertoire_agent=debug`.")
     })?;
@@ -37,17 +57,14 @@ pub(crate) fn start_logging(
     let stream = std::io::stderr().as_fd().try_clone_to_owned();
     let stream =
         stream.map_err(|error| CliFailure::cannot_run(format!("no standard streams: {error}")))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let layer = tracing_subscriber::fmt::layer()
         .with_span_events(FmtSpan::CLOSE)
         .with_ansi(false)
         .with_writer(Mutex::new(File::from(stream)));
-    // This fails only if logging was started before, by another command of the same process.
-    let _ = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
-    };
-    Ok(())
+    Ok(match format {
+        LogFormat::Text => layer.with_filter(filter).boxed(),
+        LogFormat::Json => layer.json().with_filter(filter).boxed(),
+    })
 }
 
 /// Returns the filter of log lines; `None` for no logs. `RUST_LOG` wins, since it is more precise.

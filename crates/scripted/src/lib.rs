@@ -1,5 +1,5 @@
 //! A scripted model server for tests: supports all protocols, streamed and not, and fails on
-//! command. Also contains a fake GitHub ([`github`]).
+//! command. Also contains a fake GitHub ([`github`]) and a collector of traces ([`TraceCollector`]).
 //!
 //! The server writes HTTP itself, so that a test controls where an answer breaks off and how long
 //! it stalls. It shares no code with the client under test.
@@ -18,6 +18,7 @@
 //! # });
 //! ```
 
+mod collector;
 mod connection;
 pub mod github;
 mod http;
@@ -27,6 +28,7 @@ mod recorded_request;
 mod script;
 mod server;
 
+pub use collector::TraceCollector;
 pub use recorded_request::RecordedRequest;
 pub use script::{ModelFault, ModelScript, ScriptedToolUse, ScriptedTurn, ScriptedUsage};
 pub use server::ScriptedServer;

@@ -12,7 +12,6 @@ pub mod openapi;
 mod pools;
 pub mod problem;
 pub mod token;
-pub mod traces;
 mod write_timeout;
 
 use std::net::SocketAddr;
@@ -35,7 +34,6 @@ use guard::RequestGuard;
 pub use listen::{TooFewFiles, accept_connections, raise_file_limit};
 use problem::HttpProblem;
 use token::AccessKeys;
-use traces::RequestTracer;
 
 /// The path of MCP.
 pub const MCP: &str = "/mcp";
@@ -62,8 +60,6 @@ pub struct ClientRules {
     pub names: Vec<HttpAuthority>,
     /// Size and time limits.
     pub limits: HttpLimits,
-    /// The tracer for requests, if traces are collected.
-    pub tracer: Option<RequestTracer>,
 }
 
 /// Binds a socket. Port 0 takes any free port; the returned address holds the actual one.
@@ -104,7 +100,6 @@ pub async fn serve_http(
 pub fn build_router(daemon: HttpDaemon, shutdown: &CancellationToken) -> Router {
     let guard = Arc::new(RequestGuard::new(&daemon));
     let limits = daemon.rules.limits;
-    let tracer = daemon.rules.tracer.clone();
     let envelope = Arc::new(RequestEnvelope::new(limits.answer_timeout));
     let api = api::build_api(&daemon.house, &daemon.keys).into_router();
     let mcp = crate::mcp::http_service(
@@ -113,20 +108,13 @@ pub fn build_router(daemon: HttpDaemon, shutdown: &CancellationToken) -> Router 
         limits.mcp_sessions_max,
         shutdown.child_token(),
     );
-    let mut routes = Router::new()
+    Router::new()
         .merge(api)
         .route_service(MCP, mcp)
         .method_not_allowed_fallback(refuse_method)
         // Every route needs a token. A path without a route is an asset of the page, or not found.
-        .route_layer(axum::middleware::from_fn_with_state(
-            Arc::clone(&guard),
-            guard::admit_request,
-        ));
-    if let Some(tracer) = tracer {
-        routes =
-            routes.route_layer(axum::middleware::from_fn_with_state(tracer, traces::trace_request));
-    }
-    routes
+        .route_layer(axum::middleware::from_fn_with_state(Arc::clone(&guard), guard::admit_request))
+        .route_layer(axum::middleware::from_fn(envelope::record_route))
         .fallback(serve_asset)
         .layer(DefaultBodyLimit::max(limits.body_bytes_max))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard_request))

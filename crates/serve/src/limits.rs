@@ -62,10 +62,5 @@ pub const LENT_MAX: usize = 64;
 /// The maximum size of a file with a token, a link or an address.
 pub const SMALL_FILE_BYTES_MAX: u64 = 4096;
 
-/// The maximum number of queued spans; further ones are counted and dropped.
-pub const SPANS_MAX: usize = 4_096;
-/// The maximum number of spans sent at once.
-pub const SPANS_AT_ONCE_MAX: usize = 512;
-
 /// The maximum size of a request that exchanges a code for a session; it is not authenticated yet.
 pub const CODE_BODY_BYTES_MAX: usize = 1_024;

@@ -2,6 +2,7 @@
 //! function over records. No renderer reads a file, and none lets the text of a skill break out of its
 //! wrapper.
 
+use repertoire_text::html::{EscapedQuotes, escape_markup};
 use repertoire_text::layout::one_line;
 use std::borrow::Cow;
 
@@ -15,22 +16,9 @@ pub mod message;
 pub mod skill_content;
 pub mod tool_result;
 
-/// Escapes text for XML elements and attributes.
+/// Escapes text for XML elements and for attributes in double quotes. Single quotes stay, because models read the text.
 pub fn escape_xml(text: &str) -> Cow<'_, str> {
-    if !text.contains(['&', '<', '>', '"']) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    Cow::Owned(out)
+    escape_markup(text, EscapedQuotes::Double)
 }
 
 /// Returns the description of a skill for a model, on one line. An untrusted skill is labelled with its

@@ -57,7 +57,12 @@ pub fn request<'a>(turn: &'a AgentTurn, model: &'a ModelChoice) -> ModelRequest<
 #[tracing::instrument(
     name = "model_call",
     skip_all,
-    fields(model = %model.name, iteration = turn.iteration, attempt = turn.attempt)
+    fields(
+        model = %model.name,
+        iteration = turn.iteration,
+        attempt = turn.attempt,
+        error = tracing::field::Empty
+    )
 )]
 async fn call_model(turn: &mut AgentTurn, model: &ModelChoice) -> Result<ModelResponse, TurnError> {
     let system = turn.run.system.clone();
@@ -93,6 +98,9 @@ async fn call_model(turn: &mut AgentTurn, model: &ModelChoice) -> Result<ModelRe
         (None, Some(response)) => Ok(response),
     };
     system.breakers().record(service, ended.as_ref().map(|_| ()), system.clock().now_ms());
+    if ended.is_err() {
+        tracing::Span::current().record("error", true);
+    }
     let response = ended?;
     turn.run.events.emit(EventKind::Answer {
         text: response.message.text(),

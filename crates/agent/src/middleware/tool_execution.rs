@@ -140,7 +140,11 @@ fn find_tool<'t>(turn: &'t AgentTurn, name: &str) -> Option<&'t Arc<dyn Tool>> {
 }
 
 /// Executes one call, from its event to its result.
-#[tracing::instrument(name = "tool_call", skip_all, fields(tool = %call.name))]
+#[tracing::instrument(
+    name = "tool_call",
+    skip_all,
+    fields(tool = %call.name, error = tracing::field::Empty)
+)]
 async fn execute_call(turn: &AgentTurn, call: &ToolCall) -> ToolResult {
     let started = Instant::now();
     let arguments = call.parse_arguments();
@@ -162,6 +166,9 @@ async fn execute_call(turn: &AgentTurn, call: &ToolCall) -> ToolResult {
     let output = handle_invisible(output, &call.name);
     let output = truncate_output(output, turn, call);
     open.report_result(&output);
+    if output.is_error {
+        tracing::Span::current().record("error", true);
+    }
     ToolResult { call_id: call.id.clone(), text: output.text, is_error: output.is_error }
 }
 

@@ -100,8 +100,8 @@ config_keys! {
         "Variables that checks may set in `env`, besides those of docs/verification.md; a `*` at the end of a name stands for any ending.";
     mcp_servers("mcp_servers"): toml::Table, User,
         "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.";
-    serve_otlp_endpoint("serve.otlp_endpoint"): String, User,
-        "A collector of OpenTelemetry traces that `rep serve` sends its requests to, such as `http://127.0.0.1:4318`; none if absent.";
+    telemetry_otlp_endpoint("telemetry.otlp_endpoint"): String, User,
+        "A collector of OpenTelemetry traces that spans of runs, steps, model calls, tools and requests are sent to, such as `http://127.0.0.1:4318`; `OTEL_EXPORTER_OTLP_ENDPOINT` if absent.";
     serve_connections_max("serve.connections_max"): usize = "12288", User,
         "Maximum connections to `rep serve` that have shown a good token.";
     serve_unauthenticated_connections_max("serve.unauthenticated_connections_max"): usize = "1024", User,

@@ -24,5 +24,6 @@ mod review_scope;
 #[path = "../../../journal/tests/it/server.rs"]
 #[allow(dead_code, reason = "the tests of the journal need more of it")]
 mod server;
+mod telemetry;
 mod verify;
 mod worktree;

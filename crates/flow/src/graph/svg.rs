@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use repertoire_text::html::{EscapedQuotes, escape_markup};
+
 use super::boxes::{GATE_SLANT, NOTE_LINE, NOTE_SIZE, TEXT_INDENT, TITLE_LINE, TITLE_SIZE};
 use super::layout::{DiagramLayout, EdgeLine, LabelAnchor, PlacedBox};
 use super::model::{DiagramEdge, DiagramGraph, DiagramNode, EdgeKind, NodeKind, SubagentCount};
 use super::ports::LABEL_SIZE;
-use super::text::{escape_xml, text_width, wrap_text};
+use super::text::{text_width, wrap_text};
 
 mod legend;
 mod strokes;
@@ -94,8 +96,16 @@ fn write_head(out: &mut String, graph: &DiagramGraph, frame: &SvgFrame, height: 
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" role=\"img\" aria-labelledby=\"name about\" font-family=\"sans-serif\">"
     );
-    let _ = writeln!(out, "<title id=\"name\">{}</title>", escape_xml(&graph.name));
-    let _ = writeln!(out, "<desc id=\"about\">{}</desc>", escape_xml(&describe_graph(graph)));
+    let _ = writeln!(
+        out,
+        "<title id=\"name\">{}</title>",
+        escape_markup(&graph.name, EscapedQuotes::Both)
+    );
+    let _ = writeln!(
+        out,
+        "<desc id=\"about\">{}</desc>",
+        escape_markup(&describe_graph(graph), EscapedQuotes::Both)
+    );
     let _ = writeln!(out, "<style>\n{}</style>", style::STYLE);
     let _ = writeln!(out, "<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>");
     let name = wrap_text(&graph.name, NAME_SIZE, width - 2 * MARGIN, 1).concat();
@@ -142,7 +152,7 @@ struct SvgText<'a> {
 
 fn write_text(out: &mut String, shown: SvgText<'_>) {
     let SvgText { class, x, y, size, text } = shown;
-    let text = escape_xml(text);
+    let text = escape_markup(text, EscapedQuotes::Both);
     let _ = writeln!(
         out,
         "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" font-size=\"{size}\">{text}</text>"
@@ -288,7 +298,7 @@ fn draw_node(out: &mut String, node: &DiagramNode, placed: &PlacedBox) {
     let hands = if node.hands == SubagentCount::None { "" } else { " sent" };
     let _ = writeln!(out, "<g class=\"node {}{hands}\">", kind_class(node.kind));
     let full = [std::slice::from_ref(&node.title), &node.notes].concat().join(" · ");
-    let _ = writeln!(out, "<title>{}</title>", escape_xml(&full));
+    let _ = writeln!(out, "<title>{}</title>", escape_markup(&full, EscapedQuotes::Both));
     let size = (look.width, look.height);
     if look.cards > 5 {
         draw_shape(out, node.kind, "card", (x + 12, y - 10), (size.0 - 24, size.1));

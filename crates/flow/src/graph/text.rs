@@ -72,19 +72,3 @@ pub(super) fn shorten_text(text: &str, size: i32, width_max: i32) -> String {
     }
     "…".to_owned()
 }
-
-/// Escapes text for XML content and attributes.
-pub(super) fn escape_xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}

@@ -216,7 +216,7 @@ impl GitClient {
         self.run_call_unchecked(ask, on_line).await
     }
 
-    #[tracing::instrument(name = "git", level = "debug", skip_all, fields(command = ?ask.args.first()))]
+    #[tracing::instrument(name = "git", level = "debug", skip_all, fields(command = ask.args.first().copied()))]
     pub(super) async fn run_call_unchecked(
         &self,
         ask: GitCall<'_>,

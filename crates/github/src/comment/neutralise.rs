@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use repertoire_model::ApiSecret;
+use repertoire_text::html::{EscapedQuotes, escape_markup};
 
 /// The settings for neutralising a text.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +51,7 @@ pub fn neutralise_text(text: &str, rules: &NeutraliseRules<'_>) -> String {
 /// Escapes a text and puts it on one line, for the summary of a fold.
 pub(super) fn one_line(text: &str) -> String {
     let line = repertoire_text::layout::one_line(&remove_invisible(text));
-    line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").chars().take(200).collect()
+    escape_markup(&line, EscapedQuotes::None).chars().take(200).collect()
 }
 
 /// Escapes the tags of folds, so that no fold begins or ends in a text.

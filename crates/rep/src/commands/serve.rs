@@ -5,7 +5,6 @@ mod browser;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use repertoire_serve::ServeState;
@@ -30,9 +29,6 @@ const PORT: u16 = 7757;
 /// Number of worker threads. More than most machines have cores, since some requests wait for a
 /// disk or a lock.
 const SERVING_THREADS: usize = 16;
-
-/// Maximum time to send the last traces on shutdown.
-const LAST_TRACES: Duration = Duration::from_secs(2);
 
 /// Arguments of `rep serve`
 #[derive(Debug, clap::Args)]
@@ -115,16 +111,10 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
 
     let _watching = house.watch();
     let _retention = start_retention(ctx, journal, &shutdown);
-    let (tracer, traces) = ctx.start_tracer(&shutdown)?.unzip();
-    let rules = ClientRules { names: args.allowed_hosts.clone(), tracer, limits };
+    let rules = ClientRules { names: args.allowed_hosts.clone(), limits };
     let daemon =
         HttpDaemon { house: house.clone(), keys: Arc::new(keys), address, extension: None, rules };
-    let outcome = serve_and_work(ctx, args, listener, daemon, &house, shutdown, ui).await;
-    if let Some(traces) = traces {
-        // Send the last traces, but don't let an unreachable collector block the shutdown.
-        let _ = tokio::time::timeout(LAST_TRACES, traces).await;
-    }
-    outcome
+    serve_and_work(ctx, args, listener, daemon, &house, shutdown, ui).await
 }
 
 /// Returns the configurable limits of the server. A limit of 0 would lock everyone out, so it

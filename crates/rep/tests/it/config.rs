@@ -54,7 +54,7 @@ fn later_layers_win_and_every_value_says_where_it_came_from() {
     trust.folders = []                                            # default
     checks.env_allowed = []                                       # default
     mcp_servers = (not set)                                       # default
-    serve.otlp_endpoint = (not set)                               # default
+    telemetry.otlp_endpoint = (not set)                           # default
     serve.connections_max = 12288                                 # default
     serve.unauthenticated_connections_max = 1024                  # default
     serve.mcp_sessions_max = 1024                                 # default
@@ -192,7 +192,7 @@ fn files_that_make_no_sense_are_named_with_the_line_and_a_way_out() {
     assert_snapshot!(complaint("colour = \"red\"\n"), @"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `colour` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, sandbox_requires, trust.…, checks.…, mcp_servers, serve.…, research.…, review.…, plan.…, database_url, queue.…, runs.…, github.….
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, sandbox_requires, trust.…, checks.…, mcp_servers, telemetry.…, serve.…, research.…, review.…, plan.…, database_url, queue.…, runs.…, github.….
     [exit 2]
     ");
     assert_snapshot!(complaint("skills_enabled = \"yes\"\n"), @r#"

@@ -42,6 +42,7 @@ mod setup;
 mod show;
 mod sync;
 mod talking;
+mod telemetry;
 mod to_prompt_props;
 mod trust;
 mod verify;

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use repertoire_scripted::TraceCollector;
+use serde_json::{Value, json};
 
 use crate::workspace::Workspace;
 
@@ -32,10 +33,15 @@ impl Daemon {
 
     /// The status of an answer.
     fn ask(&self, head: &str, body: &str) -> u16 {
+        self.ask_with(head, "", body)
+    }
+
+    /// The status of an answer to a request with more headers, each with its line break.
+    fn ask_with(&self, head: &str, headers: &str, body: &str) -> u16 {
         let (address, length) = (self.address(), body.len());
         let mut stream = TcpStream::connect(address).unwrap();
         let request = format!(
-            "{head} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{head} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -174,4 +180,23 @@ fn a_token_that_others_could_read_is_replaced_with_a_note() {
     hint: Remove it, and a new one is made.
     [exit 3]
     ");
+}
+
+#[test]
+fn a_request_continues_its_callers_trace_at_the_collector() {
+    let collector = TraceCollector::start();
+    let mut ws = Workspace::new();
+    ws.set("REPERTOIRE_TELEMETRY_OTLP_ENDPOINT", &collector.url());
+    let mut daemon = Daemon::start(&ws, &[]);
+    let caller = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
+    assert_eq!(daemon.ask_with("GET /api/v1/runs/7?secret=1", caller, ""), 401);
+    assert_eq!(daemon.end(), 0);
+    let spans = collector.spans();
+    let span = spans.iter().find(|span| span["kind"] == 2).unwrap();
+    assert_eq!(span["name"], "GET /api/v1/runs/{id}");
+    assert_eq!(span["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(span["parentSpanId"], "00f067aa0ba902b7");
+    let status = json!({"key": "http.response.status_code", "value": {"intValue": "401"}});
+    assert!(span["attributes"].as_array().unwrap().contains(&status), "{span}");
+    assert!(!span.to_string().contains("secret"), "{span}");
 }

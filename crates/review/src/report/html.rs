@@ -3,11 +3,16 @@
 //! Its content security policy allows one style and one script by their hashes, so that nothing a model wrote can run
 //! even if it got through as markup. The page works without the script, which only adds keyboard shortcuts. Except for
 //! its first line the page is well-formed XML, so that tests can check that no text broke out of its element.
+//!
+//! The modules collect the values of the templates beside them, which escape every value.
 
-use repertoire_text::html::{escape_visibly as esc, source_hash};
+use minijinja::{Value, context};
+use repertoire_text::html::{page_environment, source_hash};
 
+use super::limits::NAME_CHARS_MAX;
 use super::phrases;
 use crate::change::ReviewChange;
+use crate::extract::ReviewSeverity;
 use crate::record::ReviewRecord;
 
 mod calls;
@@ -21,57 +26,59 @@ mod tail;
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
+const TEMPLATES: &[(&str, &str)] = &[
+    ("calls.html", include_str!("html/calls.html")),
+    ("card.html", include_str!("html/card.html")),
+    ("file.html", include_str!("html/file.html")),
+    ("header.html", include_str!("html/header.html")),
+    ("insights.html", include_str!("html/insights.html")),
+    ("left_out.html", include_str!("html/left_out.html")),
+    ("macros.html", include_str!("html/macros.html")),
+    ("navigation.html", include_str!("html/navigation.html")),
+    ("overview.html", include_str!("html/overview.html")),
+    ("page.html", include_str!("html/page.html")),
+    ("tests.html", include_str!("html/tests.html")),
+];
+
 /// Renders the page.
 pub fn render_page(review: &ReviewRecord, change: &ReviewChange) -> String {
-    let files = file::file_views(review, change);
-    let mut out = render_start(review);
-    out.push_str(&head::render_header(review));
-    out.push_str("<div class=\"page\">\n");
-    out.push_str(&head::render_navigation(review, &files));
-    out.push_str("<main id=\"main\">\n");
-    out.push_str(&head::render_warnings(review));
-    out.push_str(&head::render_overview(review));
-    out.push_str(&tail::render_insights(review));
-    out.push_str(&file::render_files(review, &files));
-    out.push_str(&tail::render_tests(review));
-    out.push_str(&tail::render_left_out(review));
-    out.push_str(&calls::render_calls(review));
-    out.push_str("</main>\n</div>\n");
-    out.push_str(&tail::render_footer(review));
-    out.push_str(&format!("<script>{SCRIPT}</script>\n</body>\n</html>\n"));
-    out
+    let values = context! {
+        style => STYLE,
+        style_hash => source_hash(STYLE),
+        script => SCRIPT,
+        script_hash => source_hash(SCRIPT),
+        id => short_name(&review.id),
+        header => head::header_values(review),
+        warnings => head::warning_values(review),
+        findings => head::finding_values(review),
+        heat_map => head::heat_map_values(review),
+        categories => head::category_names(review),
+        files => file::file_values(review, &file::file_views(review, change)),
+        insights => tail::insight_values(review),
+        tests => tail::test_values(review),
+        left_out => tail::left_out_values(review),
+        calls => calls::calls_values(review),
+    };
+    let env = page_environment(TEMPLATES);
+    let page = env.get_template("page.html").and_then(|template| template.render(values));
+    page.expect("every name of the templates has a value")
 }
 
-fn render_start(review: &ReviewRecord) -> String {
-    let policy = format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
-        source_hash(STYLE),
-        source_hash(SCRIPT)
-    );
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <meta name=\"referrer\" content=\"no-referrer\"/>\n\
-         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
-         <title>{} · {}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#main\">Skip to the review</a>\n",
-        head::verdict_text(review),
-        escape_name(&review.scope.words)
-    )
+/// A title, a path or a name, on one line.
+fn short_name(text: &str) -> String {
+    phrases::to_one_line(text, NAME_CHARS_MAX)
 }
 
-/// Escapes a title, a path or a name, on one line.
-fn escape_name(text: &str) -> String {
-    esc(&phrases::to_one_line(text, super::limits::NAME_CHARS_MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markup_is_escaped_and_hidden_characters_are_shown() {
-        assert_eq!(esc("<a b='c'>&\u{202e}"), "&lt;a b=&#39;c&#39;&gt;&amp;⟨U+202E⟩");
+/// The CSS class of a severity.
+fn severity_class(severity: ReviewSeverity) -> &'static str {
+    match severity {
+        ReviewSeverity::Critical => "critical",
+        ReviewSeverity::Major => "major",
+        ReviewSeverity::Minor => "minor",
+        ReviewSeverity::Suggestion => "suggestion",
     }
+}
+
+fn severity_values(severity: ReviewSeverity) -> Value {
+    context! { class => severity_class(severity), name => severity.to_string() }
 }

@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use repertoire_text::html::{EscapedQuotes, escape_markup};
+
 use super::calibration::{CalibrationBin, ScoreCalibration};
 
 const WIDTH: f64 = 560.0;
@@ -206,8 +208,7 @@ fn push_element(svg: &mut String, element: std::fmt::Arguments<'_>) {
 }
 
 fn escape_xml(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace(|c: char| c.is_control(), " ")
+    escape_markup(text, EscapedQuotes::Double).replace(|c: char| c.is_control(), " ")
 }
 
 #[cfg(test)]

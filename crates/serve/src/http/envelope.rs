@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
@@ -68,6 +68,8 @@ pub(super) async fn wrap_request(
         id = %number,
         method = %request.method(),
         path = %request.uri().path(),
+        traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok()),
+        route = tracing::field::Empty,
         status = tracing::field::Empty
     );
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
@@ -90,6 +92,19 @@ pub(super) async fn wrap_request(
         headers.insert(REQUEST_ID, number);
     }
     response
+}
+
+/// The middleware that adds the matched route to the span of a request. It runs as a route layer, because the route is
+/// not known before.
+pub(super) async fn record_route(
+    route: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if let Some(route) = route {
+        tracing::Span::current().record("route", route.as_str());
+    }
+    next.run(request).await
 }
 
 fn timeout_problem(limit: Duration) -> HttpProblem {

@@ -1,6 +1,8 @@
 //! The output of `openskills sync`: the block that lists an agent's skills, and the messages about writing
 //! it.
 
+use repertoire_text::html::{EscapedQuotes, escape_markup};
+
 use super::entry::{OpenSkillsEntry, OpenSkillsStyle, fold_whitespace};
 use super::update::BlockUpdateOutcome;
 
@@ -90,10 +92,9 @@ Usage notes:
 fn render_skill(entry: &OpenSkillsEntry<'_>, style: OpenSkillsStyle) -> String {
     let (name, description) = match style {
         OpenSkillsStyle::Compat => (entry.name.to_owned(), entry.description.to_owned()),
-        OpenSkillsStyle::Repertoire => (
-            escape_markup(&fold_whitespace(entry.name)),
-            escape_markup(&fold_whitespace(entry.description)),
-        ),
+        OpenSkillsStyle::Repertoire => {
+            (escape_folded(entry.name), escape_folded(entry.description))
+        }
     };
     let location = entry.location.as_str();
     format!(
@@ -102,8 +103,8 @@ fn render_skill(entry: &OpenSkillsEntry<'_>, style: OpenSkillsStyle) -> String {
     )
 }
 
-fn escape_markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+fn escape_folded(text: &str) -> String {
+    escape_markup(&fold_whitespace(text), EscapedQuotes::None).into_owned()
 }
 
 fn file_name(output: &str) -> &str {

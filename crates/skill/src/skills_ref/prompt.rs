@@ -1,6 +1,7 @@
 //! The output of `agentskills to-prompt`: the `<available_skills>` block for a system prompt.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_text::html::{EscapedQuotes, escape_markup};
 
 use super::properties::{read_with_file_name, skill_md_missing};
 use super::validate::{SpecFinding, skill_dir};
@@ -21,9 +22,9 @@ pub fn to_prompt<'a>(skills: impl IntoIterator<Item = PromptSkill<'a>>) -> Strin
     let mut out = String::from("<available_skills>\n");
     for skill in skills {
         out.push_str("<skill>\n<name>\n");
-        push_escaped(&mut out, skill.name);
+        out.push_str(&escape_as_python(skill.name));
         out.push_str("\n</name>\n<description>\n");
-        push_escaped(&mut out, skill.description);
+        out.push_str(&escape_as_python(skill.description));
         out.push_str("\n</description>\n<location>\n");
         out.push_str(skill.location);
         out.push_str("\n</location>\n</skill>\n");
@@ -52,18 +53,9 @@ fn real_dir(dir: &Utf8Path) -> Result<Utf8PathBuf, SpecFinding> {
     dir.canonicalize_utf8().map_err(|_| skill_md_missing(dir))
 }
 
-/// Python's `html.escape`.
-fn push_escaped(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#x27;"),
-            c => out.push(c),
-        }
-    }
+/// Python's `html.escape`, which writes a single quote in hexadecimal.
+fn escape_as_python(text: &str) -> String {
+    escape_markup(text, EscapedQuotes::Both).replace("&#39;", "&#x27;")
 }
 
 #[cfg(test)]

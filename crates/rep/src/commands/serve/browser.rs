@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use camino::Utf8PathBuf;
 use repertoire_text::fs;
+use repertoire_text::html::{EscapedQuotes, escape_markup};
 
 use crate::env::CliEnvironment;
 
@@ -30,6 +31,7 @@ pub(super) fn open_link(env: &CliEnvironment, link: &str) -> Result<(), String> 
 /// and expires soon.
 fn write_redirect_page(env: &CliEnvironment, link: &str) -> std::io::Result<Utf8PathBuf> {
     let path = env.data_dir().join("serve").join("open.html");
+    let link = escape_markup(link, EscapedQuotes::Double);
     let text = format!(
         "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\
          <meta http-equiv=refresh content=\"0; url={link}\"><title>Repertoire</title>\n"

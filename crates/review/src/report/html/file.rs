@@ -1,35 +1,32 @@
 //! The files with their diffs and findings.
 
-use crate::extract::ReviewSeverity;
 use camino::Utf8Path;
+use minijinja::{Value, context};
 
-use super::card::{render_card, severity_class};
+use super::card::card_values;
 use super::diff::{self, PagePart, PageRow};
-use super::{esc, escape_name};
+use super::{severity_class, short_name};
 use crate::change::{FileStatus, LineKind, ReviewChange};
+use crate::extract::ReviewSeverity;
 use crate::record::{ReportedFinding, ReviewRecord};
 use crate::report::limits::{LINE_CHARS_MAX, PAGE_LINES_MAX};
 use crate::report::phrases;
 
 /// A file of the page.
 pub(super) struct FileView {
-    pub(super) path: String,
+    path: String,
     old_path: Option<String>,
     status: Option<FileStatus>,
-    pub(super) added: usize,
-    pub(super) removed: usize,
+    added: usize,
+    removed: usize,
     /// The indexes of its findings in the review.
-    pub(super) found: Vec<usize>,
+    found: Vec<usize>,
     parts: Vec<PagePart>,
 }
 
 impl FileView {
     /// The number of findings with this severity.
-    pub(super) fn count_with_severity(
-        &self,
-        review: &ReviewRecord,
-        severity: ReviewSeverity,
-    ) -> usize {
+    fn count_with_severity(&self, review: &ReviewRecord, severity: ReviewSeverity) -> usize {
         let found = self.found.iter().filter_map(|at| review.findings.get(*at));
         found.filter(|finding| finding.severity == severity).count()
     }
@@ -83,15 +80,11 @@ fn file_view(
     }
 }
 
-/// Renders the files. Files without findings are collapsed.
-pub(super) fn render_files(review: &ReviewRecord, files: &[FileView]) -> String {
-    let mut out = "<section aria-labelledby=\"files\">\n<h2 id=\"files\">Files</h2>\n".to_owned();
+/// The values of all files, with the cards of their findings.
+pub(super) fn file_values(review: &ReviewRecord, files: &[FileView]) -> Vec<Value> {
     let order = findings_in_page_order(files);
-    for (at, file) in files.iter().enumerate() {
-        out.push_str(&render_file(review, file, at, &order));
-    }
-    out.push_str("</section>\n");
-    out
+    let files = files.iter().enumerate();
+    files.map(|(at, file)| one_file_values(review, file, at, &order)).collect()
 }
 
 /// The indexes of all findings, in page order.
@@ -104,114 +97,81 @@ fn findings_in_page_order(files: &[FileView]) -> Vec<usize> {
     found.flatten().copied().collect()
 }
 
-fn render_file(review: &ReviewRecord, file: &FileView, at: usize, order: &[usize]) -> String {
-    let open = if file.found.is_empty() { "" } else { " open=\"\"" };
-    let mut out = format!(
-        "<details class=\"file\" id=\"file{}\"{open}>\n<summary>{}</summary>\n",
-        at + 1,
-        render_summary(review, file)
-    );
-    let new = matches!(file.status, Some(FileStatus::Added | FileStatus::Whole));
-    out.push_str(&format!("<div class=\"diff{}\">\n", if new { " new" } else { "" }));
-    if file.parts.is_empty() {
-        out.push_str("<p class=\"gap\">There is nothing to show.</p>\n");
-    }
-    for part in &file.parts {
-        out.push_str(&render_part(review, part, order));
-    }
-    out.push_str("</div>\n</details>\n");
-    out
-}
-
-fn render_summary(review: &ReviewRecord, file: &FileView) -> String {
-    let (folder, base) = match file.path.rsplit_once('/') {
-        Some((folder, base)) => (format!("{folder}/"), base),
+fn one_file_values(review: &ReviewRecord, file: &FileView, at: usize, order: &[usize]) -> Value {
+    let (folder, name) = match file.path.rsplit_once('/') {
+        Some((folder, name)) => (format!("{folder}/"), name),
         None => (String::new(), file.path.as_str()),
     };
-    let mut out = format!(
-        "<span class=\"path\"><span>{}</span>{}</span>",
-        escape_name(&folder),
-        escape_name(base)
-    );
-    if let Some(old) = &file.old_path {
-        out.push_str(&format!("<span class=\"was\">was {}</span>", escape_name(old)));
+    context! {
+        number => at + 1,
+        path => short_name(&file.path),
+        folder => short_name(&folder),
+        name => short_name(name),
+        old_path => file.old_path.as_deref().map(short_name),
+        status => match file.status {
+            Some(FileStatus::Added) => Some("new"),
+            Some(FileStatus::Renamed) => Some("renamed"),
+            Some(FileStatus::Whole) => Some("whole file"),
+            Some(FileStatus::Modified) | None => None,
+        },
+        is_new => matches!(file.status, Some(FileStatus::Added | FileStatus::Whole)),
+        dots => severity_dots(review, file),
+        added => file.added,
+        removed => file.removed,
+        parts => file.parts.iter().map(|part| part_values(review, part, order)).collect::<Vec<Value>>(),
     }
-    let status = match file.status {
-        Some(FileStatus::Added) => "new",
-        Some(FileStatus::Renamed) => "renamed",
-        Some(FileStatus::Whole) => "whole file",
-        Some(FileStatus::Modified) | None => "",
-    };
-    if !status.is_empty() {
-        out.push_str(&format!("<span class=\"tag\">{status}</span>"));
-    }
-    out.push_str(&render_severity_dots(review, file));
-    out.push_str(&format!(
-        "<span class=\"delta\"><span class=\"plus\">+{}</span> <span class=\"minus\">−{}</span></span>",
-        file.added, file.removed
-    ));
-    out
 }
 
-/// The number of findings by severity.
-pub(super) fn render_severity_dots(review: &ReviewRecord, file: &FileView) -> String {
-    let mut out = String::new();
-    for severity in ReviewSeverity::ALL {
-        let number = file.count_with_severity(review, severity);
-        if number > 0 {
-            let word = severity.as_str().to_lowercase();
-            out.push_str(&format!(
-                "<span class=\"dot {}\" title=\"{number} {word}\" aria-label=\"{number} {word}\">{number}</span>",
-                severity_class(severity)
-            ));
-        }
-    }
-    if out.is_empty() { out } else { format!("<span class=\"dots\">{out}</span>") }
+/// The number of findings by severity; empty if the file has none.
+fn severity_dots(review: &ReviewRecord, file: &FileView) -> Vec<Value> {
+    let counts = ReviewSeverity::ALL
+        .into_iter()
+        .map(|severity| (severity, file.count_with_severity(review, severity)));
+    let counts = counts.filter(|(_, number)| *number > 0);
+    counts
+        .map(|(severity, number)| {
+            let title = format!("{number} {}", severity.as_str().to_lowercase());
+            context! { class => severity_class(severity), number, title }
+        })
+        .collect()
 }
 
-fn render_part(review: &ReviewRecord, part: &PagePart, order: &[usize]) -> String {
+fn part_values(review: &ReviewRecord, part: &PagePart, order: &[usize]) -> Value {
+    let row_list = |rows: &[PageRow]| rows.iter().map(row_values).collect::<Vec<Value>>();
     match part {
-        PagePart::Lines(rows) => render_lines(rows),
-        PagePart::Fold(rows) => format!(
-            "<details class=\"fold\"><summary>{} without findings</summary>{}</details>\n",
-            phrases::format_count(rows.len(), "line"),
-            render_lines(rows)
-        ),
+        PagePart::Lines(rows) => context! { kind => "lines", rows => row_list(rows) },
+        PagePart::Fold(rows) => context! {
+            kind => "fold",
+            count => phrases::format_count(rows.len(), "line"),
+            rows => row_list(rows),
+        },
         PagePart::Gap(number) => {
-            format!("<p class=\"gap\">{} unchanged</p>\n", phrases::format_count(*number, "line"))
+            context! { kind => "gap", count => phrases::format_count(*number, "line") }
         }
-        PagePart::Cut(number) => format!(
-            "<p class=\"gap cut\">{} more: there is no room for them in this page</p>\n",
-            phrases::format_count(*number, "changed line")
-        ),
+        PagePart::Cut(number) => {
+            context! { kind => "cut", count => phrases::format_count(*number, "changed line") }
+        }
         PagePart::Findings(found) => {
-            let cards: String = found.iter().map(|at| render_card(review, *at, order)).collect();
-            format!("<div class=\"cards\">{cards}</div>\n")
+            let cards = found.iter().filter_map(|at| card_values(review, *at, order));
+            context! { kind => "findings", cards => cards.collect::<Vec<Value>>() }
         }
     }
 }
 
-fn render_lines(rows: &[PageRow]) -> String {
-    let rows: String = rows.iter().map(render_line).collect();
-    format!(
-        "<div class=\"lines\" tabindex=\"0\" role=\"region\" aria-label=\"Code\"><div>{rows}</div></div>\n"
-    )
-}
-
-fn render_line(row: &PageRow) -> String {
+fn row_values(row: &PageRow) -> Value {
     let (kind, mark) = match row.kind {
         LineKind::Added => ("a", "+"),
         LineKind::Removed => ("d", "−"),
         LineKind::Context => ("c", " "),
     };
-    let cited =
-        row.cited.map(|severity| format!(" on {}", severity_class(severity))).unwrap_or_default();
-    format!(
-        "<div class=\"r {kind}{cited}\"><i class=\"o\">{}</i><i>{}</i><b>{mark}</b><code>{}</code></div>\n",
-        line_number(row.old),
-        line_number(row.new),
-        esc(&phrases::clip_text(&row.text.replace('\n', "\\n"), LINE_CHARS_MAX))
-    )
+    context! {
+        kind,
+        mark,
+        cited => row.cited.map(severity_class),
+        old => line_number(row.old),
+        new => line_number(row.new),
+        text => phrases::clip_text(&row.text.replace('\n', "\\n"), LINE_CHARS_MAX),
+    }
 }
 
 fn line_number(number: Option<u32>) -> String {

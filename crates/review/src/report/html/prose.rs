@@ -1,45 +1,47 @@
-//! Renders model output as paragraphs, lists and code. No other Markdown is interpreted.
+//! Splits model output into paragraphs, lists and code. No other Markdown is interpreted.
 
-use super::esc;
+use minijinja::{Value, context};
+
 use crate::report::limits::TEXT_CHARS_MAX;
 use crate::report::phrases;
 use crate::report::spans::{ProseSpan, split_spans};
 
-/// Renders a text of several lines.
-pub(super) fn render_block(text: &str) -> String {
+/// The blocks of a text of several lines, for the macro `prose`.
+pub(super) fn block_values(text: &str) -> Vec<Value> {
     let text = phrases::clip_text(text.trim(), TEXT_CHARS_MAX);
-    let mut writer = ProseWriter::default();
+    let mut writer = BlockWriter::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let trimmed = line.trim();
         if trimmed.starts_with("```") {
-            writer.close_element();
+            writer.close_block();
             let inner = lines.by_ref().take_while(|line| !line.trim_start().starts_with("```"));
-            let inner = inner.map(esc).collect::<Vec<_>>().join("\n");
-            writer.out.push_str(&format!("<pre tabindex=\"0\">{inner}</pre>"));
+            let text = inner.collect::<Vec<_>>().join("\n");
+            writer.blocks.push(context! { kind => "code", text });
         } else if let Some(item) = strip_item_mark(trimmed) {
-            writer.open_element(OpenElement::List);
-            writer.out.push_str(&format!("<li>{}</li>", render_inline(item)));
+            writer.push_line(BlockKind::List, item);
         } else if trimmed.is_empty() {
-            writer.close_element();
+            writer.close_block();
         } else {
-            let goes_on = writer.open == Some(OpenElement::Paragraph);
-            writer.open_element(OpenElement::Paragraph);
-            writer.out.push_str(if goes_on { "\n" } else { "" });
-            writer.out.push_str(&render_inline(trimmed));
+            writer.push_line(BlockKind::Paragraph, trimmed);
         }
     }
-    writer.close_element();
-    writer.out
+    writer.close_block();
+    writer.blocks
 }
 
-/// Renders a line, with text between backticks as code.
-pub(super) fn render_inline(text: &str) -> String {
-    let parts = split_spans(text).into_iter().map(|part| match part {
-        ProseSpan::Text(text) => esc(text),
-        ProseSpan::Code(code) => format!("<code>{}</code>", esc(code)),
+/// The spans of a text that is put on one line, for the macro `spans`.
+pub(super) fn line_values(text: &str, chars_max: usize) -> Value {
+    span_values(&phrases::to_one_line(text, chars_max))
+}
+
+/// The spans of a line. Text between backticks is code.
+fn span_values(line: &str) -> Value {
+    let spans = split_spans(line).into_iter().map(|span| match span {
+        ProseSpan::Text(text) => context! { is_code => false, text },
+        ProseSpan::Code(text) => context! { is_code => true, text },
     });
-    parts.collect()
+    Value::from(spans.collect::<Vec<Value>>())
 }
 
 fn strip_item_mark(line: &str) -> Option<&str> {
@@ -47,46 +49,50 @@ fn strip_item_mark(line: &str) -> Option<&str> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OpenElement {
+enum BlockKind {
     Paragraph,
     List,
 }
 
 #[derive(Default)]
-struct ProseWriter {
-    out: String,
-    open: Option<OpenElement>,
+struct BlockWriter {
+    blocks: Vec<Value>,
+    open: Option<(BlockKind, Vec<Value>)>,
 }
 
-impl ProseWriter {
-    fn open_element(&mut self, open: OpenElement) {
-        if self.open == Some(open) {
-            return;
+impl BlockWriter {
+    fn push_line(&mut self, kind: BlockKind, line: &str) {
+        if self.open.as_ref().is_some_and(|(open, _)| *open != kind) {
+            self.close_block();
         }
-        self.close_element();
-        self.out.push_str(match open {
-            OpenElement::Paragraph => "<p>",
-            OpenElement::List => "<ul>",
-        });
-        self.open = Some(open);
+        let (_, lines) = self.open.get_or_insert_with(|| (kind, Vec::new()));
+        lines.push(span_values(line));
     }
 
-    fn close_element(&mut self) {
-        self.out.push_str(match self.open.take() {
-            Some(OpenElement::Paragraph) => "</p>",
-            Some(OpenElement::List) => "</ul>",
-            None => "",
-        });
+    fn close_block(&mut self) {
+        let Some((kind, lines)) = self.open.take() else { return };
+        let kind = match kind {
+            BlockKind::Paragraph => "paragraph",
+            BlockKind::List => "list",
+        };
+        self.blocks.push(context! { kind, lines });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use repertoire_text::html::page_environment;
+
     use super::*;
 
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        assert_eq!(render_block(text), expect);
+        let env = page_environment(&[
+            ("macros.html", include_str!("macros.html")),
+            ("test", "{% import 'macros.html' as macros %}{{ macros.prose(blocks) }}"),
+        ]);
+        let values = context! { blocks => block_values(text) };
+        assert_eq!(env.get_template("test").unwrap().render(values).unwrap(), expect);
     }
 
     #[test]
