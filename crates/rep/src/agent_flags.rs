@@ -62,6 +62,13 @@ pub(crate) struct RunFlags {
     /// Let the agent do anything without asking
     #[arg(long, help_heading = FREEDOM)]
     pub(crate) full_access: bool,
+    #[command(flatten)]
+    pub(crate) rules: RuleFlags,
+}
+
+/// Permission rules of one run
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RuleFlags {
     /// Allow calls that match this rule, such as 'bash(git status:*)' (may be repeated)
     #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
     pub(crate) allow: Vec<String>,
@@ -91,8 +98,8 @@ impl RunFlags {
             tokens_max: self.max_tokens,
             duration_max: self.timeout,
             mode,
-            allow: self.allow.clone(),
-            deny: self.deny.clone(),
+            allow: self.rules.allow.clone(),
+            deny: self.rules.deny.clone(),
         }
     }
 }

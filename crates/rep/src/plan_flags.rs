@@ -7,6 +7,8 @@ use repertoire::plan_setup::PlanRunOptions;
 use repertoire::text::duration::parse_duration;
 use repertoire_plan::PlanDeliveryMode;
 
+use crate::agent_flags::{RuleFlags, parse_dollars};
+
 const WHAT: &str = "What to do";
 const WHO: &str = "Who does it";
 const LIMITS: &str = "Limits";
@@ -61,7 +63,7 @@ pub(crate) struct PlanFlags {
     #[arg(long, value_name = "AGENT", help_heading = WHO)]
     pub(crate) review_agent: Option<String>,
     /// Stop when the whole run has cost this many US dollars
-    #[arg(long, value_name = "USD", value_parser = crate::agent_flags::parse_dollars, help_heading = LIMITS)]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Stop when the whole run has used this many tokens
     #[arg(long, value_name = "N", help_heading = LIMITS)]
@@ -76,12 +78,8 @@ pub(crate) struct PlanFlags {
     /// run commands in the sandbox
     #[arg(long, help_heading = FREEDOM)]
     pub(crate) full_access: bool,
-    /// Allow calls that match this rule, such as 'bash(git status:*)' (may be repeated)
-    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
-    pub(crate) allow: Vec<String>,
-    /// Forbid calls that match this rule (may be repeated)
-    #[arg(long, value_name = "RULE", help_heading = FREEDOM)]
-    pub(crate) deny: Vec<String>,
+    #[command(flatten)]
+    pub(crate) rules: RuleFlags,
 }
 
 impl PlanFlags {
@@ -107,8 +105,8 @@ impl PlanFlags {
             duration_max: self.max_time,
             attempts_max: self.attempts,
             full_access: self.full_access,
-            allow: self.allow.clone(),
-            deny: self.deny.clone(),
+            allow: self.rules.allow.clone(),
+            deny: self.rules.deny.clone(),
         }
     }
 }

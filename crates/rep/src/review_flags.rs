@@ -9,6 +9,8 @@ use repertoire_model::ModelName;
 use repertoire_review::extract::ReviewSeverity;
 use repertoire_review::record::ReviewDepth;
 
+use crate::agent_flags::parse_dollars;
+
 const WHAT: &str = "What to look at";
 const HOW: &str = "How to look";
 const WHO: &str = "Who looks";
@@ -86,7 +88,7 @@ pub(crate) struct ReviewFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = LIMITS)]
     pub(crate) at_once: Option<u16>,
     /// Stop when the whole review has cost this many US dollars
-    #[arg(long, value_name = "USD", value_parser = crate::agent_flags::parse_dollars, help_heading = LIMITS)]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Stop when the whole review has used this many tokens
     #[arg(long, value_name = "N", help_heading = LIMITS)]

@@ -11,11 +11,14 @@ use crate::failure::CliFailure;
 use crate::ui::{self, TerminalUi};
 
 mod clock;
+mod workflow_events;
 
 /// Maximum width of a field in the description of a kind's event.
 const KIND_FIELD_COLUMNS_MAX: usize = 80;
 
 pub(crate) use clock::{LocalClock, short_time};
+pub(crate) use workflow_events::describe_current_step;
+use workflow_events::describe_workflow_event;
 
 /// Prints the events of a run as they arrive.
 pub(crate) struct RunEventPrinter {
@@ -265,6 +268,9 @@ fn describe_other_event(payload: &Payload) -> String {
 /// Describes an event of a run's kind: its name and its short fields. Long and nested fields are only
 /// counted, because such an event may have megabytes.
 fn describe_kind_event(name: &str, data: &Value) -> String {
+    if let Some(text) = describe_workflow_event(name, data) {
+        return text;
+    }
     let name = name.replace('_', " ");
     let fields = data.as_object().into_iter().flatten();
     let fields: Vec<String> =

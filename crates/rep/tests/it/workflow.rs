@@ -590,6 +590,24 @@ fn what_agents_report_does_nothing_to_a_terminal() {
 }
 
 #[test]
+fn a_run_is_shown_with_its_step_its_parameters_and_what_was_reported() {
+    let ws = workspace();
+    start(&ws, &["--id", "mine"]);
+    let reported = step(&ws, "mine", &["--output", "It is made."]);
+    assert_eq!(reported.code, 0, "{reported}");
+    let shown = ws.rep("runs show mine").stdout;
+    for line in [
+        "  step       review (turn 2)\n",
+        "  parameter  topic = <b> & 'c'\n",
+        "  begins at step work\n",
+        "  the step is done; now at step review, turn 2\n",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("fingerprint"), "{shown}");
+}
+
+#[test]
 fn a_start_that_fails_leaves_nothing() {
     let ws = workspace();
     let run = start(&ws, &["--id", "mine"]);

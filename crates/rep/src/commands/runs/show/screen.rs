@@ -3,17 +3,19 @@
 use anstyle::Style;
 use camino::Utf8Path;
 use repertoire::runs::short_oid;
+use repertoire_flow::driver::WorkflowRunRequest;
 use repertoire_journal::run::{Run, RunStopRequest, Step, StepStatus};
 use repertoire_journal::{Event, RunKind};
 use repertoire_plan::document::TaskMark;
 use repertoire_review::run_event::ReviewProgress;
+use serde::Deserialize as _;
 
 use super::mark_of;
 use crate::cli::CliContext;
 use crate::commands::runs::now_ms;
 use crate::runs_text::{
-    LocalClock, RunStatusWord, describe_delivery, describe_event, event_style, outcome_style,
-    outcome_word, reason_parts, short_dollars, short_time,
+    LocalClock, RunStatusWord, describe_current_step, describe_delivery, describe_event,
+    event_style, outcome_style, outcome_word, reason_parts, short_dollars, short_time,
 };
 use crate::schema::runs::{RunFile, RunJson, RunTask};
 use crate::ui::{self, TerminalUi};
@@ -24,6 +26,8 @@ const STEPS_SHOWN: usize = 20;
 const EVENTS_SHOWN: usize = 20;
 /// Maximum number of tasks shown without `--all`.
 const TASKS_SHOWN: usize = 40;
+/// Maximum width of a workflow's parameter.
+const PARAMETER_COLUMNS_MAX: usize = 200;
 /// Width of the labels.
 const LABEL: usize = 10;
 
@@ -94,6 +98,18 @@ impl RunScreen<'_> {
         output.lines().try_for_each(|line| writeln!(ui.out, "    {}", ui.paint(ui::FAINT, line)))
     }
 
+    fn print_workflow_facts(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+        if let Some(step) = describe_current_step(self.events) {
+            print_fact("step", &ui::fit_columns(&step, PARAMETER_COLUMNS_MAX), ui)?;
+        }
+        let request = WorkflowRunRequest::deserialize(&self.run().request).unwrap_or_default();
+        for (name, value) in &request.parameters {
+            let text = format!("{name} = {value}");
+            print_fact("parameter", &ui::fit_columns(&text, PARAMETER_COLUMNS_MAX), ui)?;
+        }
+        Ok(())
+    }
+
     fn print_facts(&self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
         let run = self.run();
         writeln!(ui.out)?;
@@ -103,6 +119,9 @@ impl RunScreen<'_> {
         }
         if kind == Some(RunKind::Review) {
             print_fact("progress", &describe_review(&ReviewProgress::replay(self.events)), ui)?;
+        }
+        if kind == Some(RunKind::Workflow) {
+            self.print_workflow_facts(ui)?;
         }
         print_fact("workspace", &self.shorten_path(&run.workspace), ui)?;
         if let Some(worktree) = &run.worktree {
