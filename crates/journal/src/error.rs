@@ -98,7 +98,7 @@ pub enum JournalError {
     /// A row does not fit its digest: it was changed by something else than the journal. Nothing is
     /// added to its run; everything else can still be used.
     #[error(
-        "the journal was altered: {what}. Restore a copy of the database{}; other runs can still be used",
+        "a row of the journal is damaged ({what}); everything else can still be used. Restore a copy of the database{}",
         run.as_ref().map(|run| format!(", or remove the run with `rep runs rm --force {run}`")).unwrap_or_default()
     )]
     Altered {

@@ -138,6 +138,15 @@ impl RunFolder {
         }
     }
 
+    /// Removes the folder of a run that was never recorded. A missing folder counts as removed.
+    ///
+    /// # Errors
+    ///
+    /// [`RunFolderError::InUse`] if a process holds the lock.
+    pub fn remove(&self) -> Result<(), RunFolderError> {
+        if self.path.exists() { self.begin_removal()?.finish() } else { Ok(()) }
+    }
+
     /// Locks the run and marks its folder as being removed. The mark is a file beside the folder: a
     /// process that opens the run meanwhile still finds the lock.
     pub(crate) fn begin_removal(&self) -> Result<FolderRemoval, RunFolderError> {

@@ -5,7 +5,7 @@ mod recorder;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_journal::run_folder::{RunFolder, RunFolderError};
-use repertoire_journal::{Filter, Journal, JournalError, Run, RunId, RunKind, RunStatus};
+use repertoire_journal::{Filter, Journal, JournalError, RunId, RunKind, RunStatus};
 use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
 

@@ -200,7 +200,8 @@ impl ConversationStore {
         loop {
             let page = journal.runs(&filter).await?;
             entries.extend(page.items.iter().map(|run| (run.id.to_string(), list_entry(run))));
-            entries.extend(page.damaged.into_iter().map(|row| (row.id.clone(), damaged_entry(row))));
+            entries
+                .extend(page.damaged.into_iter().map(|row| (row.id.clone(), damaged_entry(row))));
             match page.next {
                 Some(next) => filter.before = Some(next),
                 None => break,
@@ -233,7 +234,8 @@ impl ConversationStore {
         let not_found = || ConversationStoreError::NotFound { wanted: wanted.to_owned() };
         let Some(journal) = self.existing_journal().await? else { return Err(not_found()) };
         // The whole id is the usual case, and the first of those that start with it.
-        let exact = journal.ids_with_prefix(RunKind::Conversation, wanted).await?.into_iter().next();
+        let exact =
+            journal.ids_with_prefix(RunKind::Conversation, wanted).await?.into_iter().next();
         if let Some(id) = exact.filter(|id| id.as_str() == wanted) {
             return Ok(id);
         }

@@ -9,6 +9,7 @@ use repertoire_journal::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{belongs_to_process, is_interrupted};
@@ -143,11 +144,11 @@ fn has_lost_worktree(journal: &Journal, run: &Run, has_folder: bool) -> bool {
     run.status.is_over() && is_here && is_gone
 }
 
-async fn record_lost_worktree(journal: &Journal, run: &Run) -> Result<Run, JournalError> {
+async fn record_lost_worktree(journal: &Journal, run: &Run) -> Result<Run, RunRemovalError> {
     match &run.worktree {
         Some(worktree) => {
             let gone = Payload::WorktreeRemoved { path: worktree.path.clone() };
-            journal.order(&run.id, Command::Event(gone)).await
+            Ok(journal.order(&run.id, Command::Event(gone)).await?)
         }
         None => Ok(run.clone()),
     }
@@ -211,12 +212,17 @@ pub async fn apply_retention(
 ) {
     use repertoire_text::clock::{Clock as _, SystemClock};
     let selection = RunSelection { idle: kept, kinds: Vec::new(), ends: Vec::new() };
-    let mut clock = RetentionClock::default();
+    let mut clock = None;
     loop {
         // Ignore errors: the next user of the journal reports them, and pruning is retried tomorrow.
         let _ = journal.complete_removals(&runs).await;
-        if let Ok(newest_ms) = find_newest_change(&journal).await {
-            let now_ms = clock.advance(SystemClock.now_ms(), newest_ms);
+        if clock.is_none() {
+            let newest = find_newest_change(&journal).await;
+            let start = |newest_ms| RetentionClock::start(SystemClock.now_ms(), newest_ms);
+            clock = newest.ok().map(start);
+        }
+        if let Some(clock) = &clock {
+            let now_ms = clock.limit_time(SystemClock.now_ms(), Instant::now());
             let _ = remove_old_runs(&journal, &runs, &selection, now_ms, RemovalMode::Remove).await;
         }
         tokio::select! {
@@ -227,21 +233,24 @@ pub async fn apply_retention(
 }
 
 /// The time by which runs are removed without a person. A wall clock that is ahead for a moment would
-/// make every run old, so the time stays near the newest change in the journal, and passes no faster
-/// than the clock of the machine.
-#[derive(Debug, Default)]
+/// make every run old, so the time starts near the newest change in the journal, and passes no faster
+/// than the monotonic clock of the process.
+#[derive(Debug)]
 struct RetentionClock {
-    /// The time of the first pass, and when that was.
-    first: Option<(u64, tokio::time::Instant)>,
+    start_ms: u64,
+    started: Instant,
 }
 
 impl RetentionClock {
-    fn advance(&mut self, now_ms: u64, newest_ms: u64) -> u64 {
+    fn start(now_ms: u64, newest_ms: u64) -> Self {
         let lead_ms = RETENTION_CLOCK_LEAD_MAX.as_millis() as u64;
-        let now_ms = now_ms.min(newest_ms.saturating_add(lead_ms));
-        let (first_ms, first) = *self.first.get_or_insert((now_ms, tokio::time::Instant::now()));
-        let passed_ms = first.elapsed().as_millis() as u64;
-        now_ms.min(first_ms.saturating_add(passed_ms).saturating_add(lead_ms))
+        let start_ms = now_ms.min(newest_ms.saturating_add(lead_ms));
+        RetentionClock { start_ms, started: Instant::now() }
+    }
+
+    fn limit_time(&self, now_ms: u64, at: Instant) -> u64 {
+        let passed_ms = at.saturating_duration_since(self.started).as_millis() as u64;
+        now_ms.min(self.start_ms.saturating_add(passed_ms))
     }
 }
 
@@ -264,19 +273,16 @@ mod tests {
 
     const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_ahead_makes_no_run_old() {
+    #[test]
+    fn a_clock_that_is_ahead_makes_no_run_old() {
         let newest_ms = 1000 * DAY_MS;
-        let mut clock = RetentionClock::default();
-        assert_eq!(clock.advance(newest_ms + 5000 * DAY_MS, newest_ms), newest_ms + DAY_MS);
-        let mut clock = RetentionClock::default();
-        assert_eq!(clock.advance(newest_ms + 5, newest_ms), newest_ms + 5);
-        tokio::time::advance(RETENTION_INTERVAL).await;
-        // Something was recorded while the clock was ahead.
         let ahead_ms = newest_ms + 5000 * DAY_MS;
-        assert_eq!(clock.advance(ahead_ms, ahead_ms), newest_ms + 5 + 2 * DAY_MS);
-        tokio::time::advance(RETENTION_INTERVAL).await;
-        let now_ms = newest_ms + 5 + 2 * DAY_MS;
-        assert_eq!(clock.advance(now_ms, ahead_ms), now_ms);
+        let clock = RetentionClock::start(ahead_ms, newest_ms);
+        assert_eq!(clock.limit_time(ahead_ms, clock.started), newest_ms + DAY_MS);
+        let clock = RetentionClock::start(newest_ms + 5, newest_ms);
+        assert_eq!(clock.limit_time(newest_ms + 5, clock.started), newest_ms + 5);
+        let next_day = clock.started + RETENTION_INTERVAL;
+        assert_eq!(clock.limit_time(ahead_ms, next_day), newest_ms + 5 + DAY_MS);
+        assert_eq!(clock.limit_time(newest_ms + 7, next_day), newest_ms + 7);
     }
 }
