@@ -42,6 +42,10 @@ pub const CLAIM_PAUSE: Duration = Duration::from_secs(3);
 /// Time between two removals of runs that are older than `runs.keep_days`.
 pub const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The time by which runs are removed automatically is at most this far ahead of the newest change in
+/// the journal, whatever the clock of the machine says.
+pub const RETENTION_CLOCK_LEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Maximum number of closed spans that wait for a collector; further ones are counted and dropped.
 pub const SPANS_MAX: usize = 4_096;
 

@@ -7,8 +7,8 @@ mod retention;
 
 use camino::Utf8Path;
 use repertoire_journal::{
-    Event, Filter, Journal, JournalError, JournalPage, Payload, Run, RunFolder, RunId, RunKind,
-    RunStatus, Step,
+    DamagedRow, Event, Filter, Journal, JournalError, JournalPage, Payload, Run, RunFolder, RunId,
+    RunKind, RunStatus, Step,
 };
 use repertoire_plan::document::TaskMark;
 use repertoire_text::fs;
@@ -22,7 +22,7 @@ pub use diff::{RunChangedFile, RunDiffError, RunDiffJson, run_diff};
 pub use merge::{MergeError, RunDelivery, merge_run};
 pub use older_stores::{describe_older_stores, find_older_stores};
 pub use retention::{
-    RemovalMode, RunEnd, RunRemovalError, RunRemovalReport, RunSelection, apply_retention,
+    RemovalMode, RunEnd, RunRemovalReport, RunSelection, SafeRemovalError, apply_retention,
     force_remove_run, remove_old_runs, remove_run,
 };
 
@@ -332,20 +332,31 @@ pub async fn rows(
     filter: &Filter,
     events_read: &mut u64,
 ) -> Result<JournalPage<RunListRow>, JournalError> {
-    let page = journal.runs(filter).await?;
+    let JournalPage { items: found, mut damaged, next } = journal.runs(filter).await?;
     let mut items = Vec::new();
-    for run in &page.items {
-        let mut tasks = None;
+    for run in &found {
         if has_plan(run) {
             *events_read += run.seq;
-            if *events_read <= EVENTS_READ_MAX {
-                let events = events_of(journal, &run.id).await?;
-                tasks = TasksDone::from_state(&PlanState::replay(&events));
+        }
+        let tasks = if has_plan(run) && *events_read <= EVENTS_READ_MAX {
+            count_tasks(journal, &run.id).await
+        } else {
+            Ok(None)
+        };
+        match tasks {
+            Ok(tasks) => items.push(RunListRow::new(run, runs, tasks)),
+            Err(error) => {
+                let what = error.run_problem().ok_or(error)?;
+                damaged.push(DamagedRow { id: run.id.to_string(), what });
             }
         }
-        items.push(RunListRow::new(run, runs, tasks));
     }
-    Ok(JournalPage { items, next: page.next })
+    Ok(JournalPage { items, damaged, next })
+}
+
+async fn count_tasks(journal: &Journal, run: &RunId) -> Result<Option<TasksDone>, JournalError> {
+    let events = events_of(journal, run).await?;
+    Ok(TasksDone::from_state(&PlanState::replay(&events)))
 }
 
 fn watchdog_signals(events: &[Event]) -> Vec<SignalJson> {

@@ -141,8 +141,12 @@ impl StoreOperation for CreateRunOperation {
             draft.add_event(payload.clone())?;
         }
         let done = draft.store_new(tx, work).await?;
-        // Without a receipt nothing was written: another process has created a run with this id.
-        if self.attended.is_some() && done.receipt.is_none() {
+        // Without a receipt nothing was written: a run with this id exists. If this operation has
+        // created it, the acknowledgement of its commit was lost.
+        if self.attended.is_some()
+            && done.receipt.is_none()
+            && !tx.has_batch(&new.id, 1, work.batch).await?
+        {
             return Err(JournalError::Exists { run: new.id }.into());
         }
         Ok(done)

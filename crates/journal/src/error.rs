@@ -92,15 +92,18 @@ pub enum JournalError {
     )]
     Damaged {
         place: String,
-        /// The first problem found, in SQLite's words, or the row that does not fit its digest.
+        /// The first problem found, in SQLite's words.
         what: String,
     },
-    /// A row of a database server does not fit its digest: it was changed by something else than
-    /// the journal.
+    /// A row does not fit its digest: it was changed by something else than the journal. Nothing is
+    /// added to its run; everything else can still be used.
     #[error(
-        "the journal was altered: {what}. Restore a copy of the database; other runs can still be used"
+        "a row of the journal is damaged ({what}); everything else can still be used. Restore a copy of the database{}",
+        run.as_ref().map(|run| format!(", or remove the run with `rep runs rm --force {run}`")).unwrap_or_default()
     )]
     Altered {
+        /// The run that the row belongs to, if it belongs to one.
+        run: Option<RunId>,
         /// The row that does not fit its digest.
         what: String,
     },
@@ -140,6 +143,16 @@ impl JournalError {
                 | JournalError::Newer { .. }
                 | JournalError::NotAJournal { .. }
         )
+    }
+
+    /// Returns the problem if it concerns a single run, which is damaged or written by a later
+    /// version. Other runs can still be used.
+    pub fn run_problem(&self) -> Option<String> {
+        match self {
+            JournalError::Altered { what, .. } => Some(what.clone()),
+            JournalError::Unreadable { .. } => Some(self.to_string()),
+            _ => None,
+        }
     }
 
     pub(crate) fn refused(run: &RunId, why: impl Into<String>) -> Self {

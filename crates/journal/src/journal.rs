@@ -5,12 +5,14 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use camino::Utf8PathBuf;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::boot_clock::BootClock;
 use crate::changes::{ChangeNotifier, ChangeSubscription, ChangeWatcher};
 use crate::error::JournalError;
 use crate::event::{Event, Payload};
-use crate::lease::{LeaseObserver, LeaseRow, LeaseState};
+use crate::lease::{LeaseObserver, LeaseRow, LeaseState, StoreReach};
 use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, RunKind, RunStatus, Step};
@@ -79,8 +81,19 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 pub struct JournalPage<T> {
     pub items: Vec<T>,
+    /// The entries of the page that cannot be read.
+    pub damaged: Vec<DamagedRow>,
     /// The position of the next page, or `None` on the last page.
     pub next: Option<u64>,
+}
+
+/// An entry of a list that is damaged, or that only a later version can read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DamagedRow {
+    /// The id of the run or dead letter.
+    pub id: String,
+    /// The problem, as a sentence.
+    pub what: String,
 }
 
 /// A position in the event stream of all runs, written as `xact-id`.
@@ -226,6 +239,28 @@ impl Journal {
         Ok(ids.into_iter().map(RunId::known).collect())
     }
 
+    /// Returns the ids of the runs of one kind, and of one workspace if one is given, without reading
+    /// the runs. The run with the latest event comes first, whatever clocks said at the time.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn list_latest_ids(
+        &self,
+        kind: RunKind,
+        workspace: Option<&str>,
+    ) -> Result<Vec<RunId>, JournalError> {
+        let workspace = workspace.map(|text| text.replace('\0', " "));
+        let workspace = workspace.as_deref();
+        let ids = self.perform_read(|| self.store().latest_ids(kind.as_str(), workspace)).await?;
+        Ok(ids.into_iter().map(RunId::known).collect())
+    }
+
+    /// Returns true if all runs of the journal belong to this machine: a file is not shared.
+    pub fn serves_one_machine(&self) -> bool {
+        self.store().reach() == StoreReach::OneMachine
+    }
+
     async fn find_among(&self, text: &str, kind: Option<RunKind>) -> Result<Run, JournalError> {
         let id = self.find_id_among(text, kind).await?;
         self.require_run(&id).await
@@ -285,7 +320,7 @@ impl Journal {
         Ok(ids.into_iter().map(RunId::known).collect())
     }
 
-    /// Lists runs, newest first.
+    /// Lists runs, newest first. Damaged ones are listed by their ids.
     ///
     /// # Errors
     ///
@@ -297,11 +332,7 @@ impl Journal {
             workspace: filter.workspace.as_ref().map(|text| text.replace('\0', " ")),
             ..filter.clone()
         };
-        let mut rows = self.perform_read(|| self.store().runs(&clean, limit + 1)).await?;
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(|(number, _)| to_unsigned(*number));
-        Ok(JournalPage { items: rows.into_iter().map(|(_, run)| run).collect(), next })
+        self.perform_read(|| self.store().runs(&clean, limit)).await
     }
 
     /// Returns the steps of a run.
@@ -320,7 +351,8 @@ impl Journal {
         let is_complete = is_complete && steps.len() >= expected;
         if !is_complete && self.run(id).await?.is_some() {
             let what = format!("run {id} has {expected} steps, and not all of them can be found");
-            return Err(self.store().explain_fault(StoreFault::Damage(what)));
+            let fault = StoreFault::damaged_row(what).of_run(id.as_str());
+            return Err(self.store().explain_fault(fault).await);
         }
         Ok(steps)
     }

@@ -68,7 +68,8 @@ impl Journal {
         }
     }
 
-    /// Lists dead letters, the most urgent first, then the oldest.
+    /// Lists dead letters, the most urgent first, then the oldest. Damaged ones are listed by their
+    /// ids.
     ///
     /// # Errors
     ///
@@ -80,11 +81,7 @@ impl Journal {
         let limit = page(filter.limit);
         let scope = filter.scope.as_ref().map(|scope| scope.replace('\0', " "));
         let clean = LetterFilter { scope, ..filter.clone() };
-        let mut items = self.perform_read(|| self.store().list_letters(&clean, limit + 1)).await?;
-        let more = items.len() > limit as usize;
-        items.truncate(limit as usize);
-        let next = more.then(|| filter.after + u64::from(limit));
-        Ok(JournalPage { items, next })
+        self.perform_read(|| self.store().list_letters(&clean, limit)).await
     }
 
     /// Changes the status of a dead letter. If two callers start a retry at the same time, one is

@@ -80,9 +80,12 @@ pub use append::NewRun;
 pub use boot_clock::BootClock;
 pub use changes::ChangeSubscription;
 pub use commands::Command;
+pub use delete_run::RunRemovalError;
 pub use error::JournalError;
 pub use event::{Event, Payload};
-pub use journal::{CursorParseError, EventCursor, Filter, Journal, JournalPage, Target};
+pub use journal::{
+    CursorParseError, DamagedRow, EventCursor, Filter, Journal, JournalPage, Target,
+};
 pub use letter::{DeadLetter, LetterFilter, LetterStatus, NewLetter};
 pub use memory::{FailureFix, FixOutcome, FixRemedy, KnownFailure, KnownFix};
 pub use memory_operations::{FailureFilter, MemoryLesson};

@@ -105,7 +105,7 @@ impl Journal {
         let more = items.len() > limit as usize;
         items.truncate(limit as usize);
         let next = more.then(|| filter.after + u64::from(limit));
-        Ok(JournalPage { items, next })
+        Ok(JournalPage { items, damaged: Vec::new(), next })
     }
 
     /// Lists the repositories in the memory, with the number of failures of each.

@@ -104,7 +104,15 @@ impl Journal {
         if !self.perform_read(|| self.store().has_queued()).await? {
             return Ok(None);
         }
-        self.perform_write(&ClaimOperation { who: &sanitise_worker(who)?, rules, only: None }).await
+        let who = &sanitise_worker(who)?;
+        let operation = ClaimOperation { who, rules, only: None };
+        loop {
+            match self.perform_write(&operation).await {
+                // The damaged run is known by now, and the next attempt passes over it.
+                Err(JournalError::Altered { run: Some(_), .. }) => {}
+                claimed => return claimed,
+            }
+        }
     }
 
     /// Claims this run if it is queued or its lease has expired, and the worker's labels and kinds
@@ -164,8 +172,8 @@ impl Journal {
     }
 
     /// Puts runs with expired leases back into the queue, and returns them. Any number of processes
-    /// may do this concurrently. A run that was written by a later version is left alone, and a
-    /// damaged one on a server.
+    /// may do this concurrently. A run that is damaged or was written by a later version is left
+    /// alone.
     ///
     /// A lease whose worker may be on another machine expires when this journal has seen it
     /// unchanged for its whole length, so the first call cannot put it back yet.
@@ -216,8 +224,12 @@ impl Journal {
     ) -> Result<Vec<RunId>, JournalError> {
         let mut reaped = Vec::new();
         for (lease, standing) in leases {
-            if *standing == LeaseState::Over {
-                reaped.extend(self.perform_write(&ReapOperation { lease }).await?);
+            if *standing != LeaseState::Over {
+                continue;
+            }
+            match self.perform_write(&ReapOperation { lease }).await {
+                Err(JournalError::Altered { run: Some(_), .. }) => {}
+                requeued => reaped.extend(requeued?),
             }
         }
         Ok(reaped)
@@ -283,9 +295,9 @@ impl StoreOperation for ClaimOperation<'_> {
 
 impl ClaimOperation<'_> {
     /// Returns the next run that can be decoded. A run written by a later version does not block the
-    /// others, nor does a damaged one on a server.
+    /// others, nor does one that is known to be damaged.
     async fn next(&self, tx: &mut StoreTx) -> Result<Option<StoredRun>, StoreFault> {
-        let mut except = BTreeSet::new();
+        let mut except = if self.only.is_none() { tx.damaged_runs() } else { BTreeSet::new() };
         loop {
             let wanted = ClaimConditions {
                 worker: self.who,
@@ -295,8 +307,8 @@ impl ClaimOperation<'_> {
             };
             let Some(row) = tx.next_candidate(&wanted).await? else { return Ok(None) };
             let id = row.id.clone();
-            match row.decode() {
-                Err(fault) if self.only.is_none() && tx.may_skip_run(&fault) => {
+            match tx.decode_run(row) {
+                Err(StoreFault::Journal(_)) if self.only.is_none() => {
                     except.insert(id);
                 }
                 stored => return Ok(Some(stored?)),
@@ -367,7 +379,7 @@ impl StoreOperation for ReapOperation<'_> {
             Ok(OperationResult { out, receipt }) => {
                 Ok(OperationResult { out: Some(out.id), receipt })
             }
-            Err(fault) if tx.may_skip_run(&fault) => Ok(OperationResult::without_receipt(None)),
+            Err(StoreFault::Journal(_)) => Ok(OperationResult::without_receipt(None)),
             Err(fault) => Err(fault),
         }
     }
@@ -380,7 +392,7 @@ async fn requeue_run(
     tx: &mut StoreTx,
     work: &OperationContext<'_>,
 ) -> Result<OperationResult<Run>, StoreFault> {
-    let stored = row.decode()?;
+    let stored = tx.decode_run(row)?;
     let worker = stored.run.worker.clone().unwrap_or_default();
     let token = stored.run.token;
     let mut draft = EventDraft::for_run(stored, tx, work.clock).await?;

@@ -25,14 +25,20 @@ pub(crate) fn check_id(id: &RunId) -> Result<(), JournalError> {
         return Ok(());
     }
     let shown = RunId::known(name(id.as_str()));
-    let why = format!("this is no id: it has 1 to {ID_CHARS_MAX} letters, digits, `-`, `_` or `.`");
+    let why = format!(
+        "this is no id: it has 1 to {ID_CHARS_MAX} letters, digits, `-`, `_` or `.`, and does not begin with `.`"
+    );
     Err(JournalError::refused(&shown, why))
 }
 
-/// Returns true if text has the format of an id.
+/// Returns true if text has the format of an id. An id is also the name of a folder, so it is neither
+/// `..` nor hidden.
 pub(crate) fn is_id(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    !text.is_empty() && text.len() <= ID_CHARS_MAX && text.chars().all(letter)
+    !text.is_empty()
+        && text.len() <= ID_CHARS_MAX
+        && !text.starts_with('.')
+        && text.chars().all(letter)
 }
 
 /// Truncates the free text of a payload, and refuses values that the store cannot take.

@@ -1,7 +1,8 @@
 //! The storage of the journal. All stores run the same statements ([`sql`]); a store is one file
 //! here that implements [`SqlStore`], with its migrations and a line in [`STORES`].
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -10,8 +11,10 @@ use sqlx::{Database, Transaction};
 use crate::changes::ChangeNotifier;
 use crate::error::JournalError;
 use crate::fold::FoldError;
+use crate::journal::{DamagedRow, JournalPage};
 use crate::lease::StoreReach;
 use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
+use crate::run::RunId;
 use crate::sanitise;
 
 pub(crate) mod letters;
@@ -85,7 +88,11 @@ pub(crate) trait SqlStore: Send + Sync {
     /// rows does not show that others are missing.
     fn require_complete(&self, table: CheckedTable) -> StoreFuture<'_, Result<(), StoreFault>>;
 
-    /// Returns the error for rows that do not fit their digests or each other.
+    /// Checks the store once more after a row was found damaged: if the damage is not limited to the
+    /// row, nothing may be written any more.
+    fn check_after_row_damage(&self) -> StoreFuture<'_, Result<(), StoreFault>>;
+
+    /// Returns the error for a damaged store, to which nothing more is written.
     fn damage_error(&self, what: String) -> JournalError;
 
     /// Converts a permanent error of the database.
@@ -139,21 +146,44 @@ pub(crate) enum CheckedTable {
 /// The open store of a journal.
 pub(crate) struct JournalStore {
     store: Box<dyn SqlStore>,
+    damaged_runs: DamagedRuns,
+}
+
+/// The runs in which this process has found a damaged row. Nothing is appended to them.
+#[derive(Clone, Default)]
+pub(crate) struct DamagedRuns(Arc<Mutex<BTreeSet<String>>>);
+
+impl DamagedRuns {
+    fn add(&self, run: &RunId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run.to_string());
+    }
+
+    fn ids(&self) -> BTreeSet<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn contains(&self, run: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(run)
+    }
 }
 
 impl JournalStore {
+    fn new(store: Box<dyn SqlStore>) -> Self {
+        JournalStore { store, damaged_runs: DamagedRuns::default() }
+    }
+
     /// Opens a SQLite file.
     pub(crate) async fn open_file(
         path: &Utf8Path,
         clock: JournalClock,
     ) -> Result<Self, JournalError> {
-        Ok(JournalStore { store: sqlite::open_file(path, clock).await? })
+        Ok(JournalStore::new(sqlite::open_file(path, clock).await?))
     }
 
     /// Opens the store with this address.
     pub(crate) async fn open_url(url: &str, clock: JournalClock) -> Result<Self, JournalError> {
         if let Some(kind) = find_kind(url) {
-            return Ok(JournalStore { store: (kind.open)(url, clock).await? });
+            return Ok(JournalStore::new((kind.open)(url, clock).await?));
         }
         // Show nothing but the scheme: the rest may contain a password.
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
@@ -168,8 +198,8 @@ impl JournalStore {
     /// Begins a write transaction.
     pub(crate) async fn begin_write(&self) -> Result<StoreTx, StoreFault> {
         let transaction = self.store.begin().await?;
-        let (dialect, reach) = (self.store.dialect(), self.store.reach());
-        Ok(StoreTx::new(transaction, dialect, self.store.clock().cloned(), reach))
+        let clock = self.store.clock().cloned();
+        Ok(StoreTx::new(transaction, self.store.dialect(), clock, self.damaged_runs.clone()))
     }
 
     pub(crate) async fn close(&self) {
@@ -197,12 +227,47 @@ impl JournalStore {
     }
 
     /// Converts a permanent fault to an error.
-    pub(crate) fn explain_fault(&self, fault: StoreFault) -> JournalError {
-        match fault {
+    pub(crate) async fn explain_fault(&self, fault: StoreFault) -> JournalError {
+        let noted = match &fault {
+            StoreFault::RowDamage(damage) => self.note_damage(damage).await,
+            _ => Ok(()),
+        };
+        match noted.err().unwrap_or(fault) {
             StoreFault::Journal(error) => error,
-            StoreFault::Damage(what) => self.store.damage_error(what),
+            StoreFault::FileDamage(what) => self.store.damage_error(what),
+            StoreFault::RowDamage(RowDamage { run, what }) => JournalError::Altered { run, what },
             StoreFault::Sql(source) => self.store.explain_error(source),
         }
+    }
+
+    /// Records that a run is damaged, and fails if more than the row is damaged.
+    async fn note_damage(&self, damage: &RowDamage) -> Result<(), StoreFault> {
+        if let Some(run) = &damage.run {
+            self.damaged_runs.add(run);
+        }
+        self.store.check_after_row_damage().await
+    }
+
+    /// Separates the rows of a page that can be read from the damaged ones.
+    async fn collect_page<T>(
+        &self,
+        rows: impl Iterator<Item = (String, Result<T, StoreFault>)>,
+        next: Option<u64>,
+    ) -> Result<JournalPage<T>, StoreFault> {
+        let mut page = JournalPage { items: Vec::new(), damaged: Vec::new(), next };
+        for (id, row) in rows {
+            match row {
+                Ok(item) => page.items.push(item),
+                Err(fault) => {
+                    if let StoreFault::RowDamage(damage) = &fault {
+                        self.note_damage(damage).await?;
+                    }
+                    let what = fault.into_row_problem()?;
+                    page.damaged.push(DamagedRow { id: sanitise::name(&id), what });
+                }
+            }
+        }
+        Ok(page)
     }
 
     fn dialect(&self) -> &'static SqlDialect {
@@ -278,13 +343,57 @@ fn is_lost_connection(error: &sqlx::Error) -> bool {
 pub(crate) enum StoreFault {
     Sql(sqlx::Error),
     Journal(JournalError),
-    /// Names the row that does not fit its digest, or the rows that contradict each other.
-    Damage(String),
+    /// The database has found that its file is damaged.
+    FileDamage(String),
+    RowDamage(RowDamage),
+}
+
+/// A row that does not fit its digest, or rows that contradict each other. Everything else in the
+/// store can still be used.
+#[derive(Debug)]
+pub(crate) struct RowDamage {
+    /// The run that the row belongs to, if it belongs to one.
+    pub(crate) run: Option<RunId>,
+    /// Names the row.
+    pub(crate) what: String,
+}
+
+impl StoreFault {
+    pub(crate) fn damaged_row(what: impl Into<String>) -> Self {
+        StoreFault::RowDamage(RowDamage { run: None, what: what.into() })
+    }
+
+    /// Adds the run that a damaged row belongs to.
+    #[must_use]
+    pub(crate) fn of_run(self, id: &str) -> Self {
+        match self {
+            StoreFault::RowDamage(RowDamage { what, .. }) => {
+                StoreFault::RowDamage(RowDamage { run: Some(RunId::known(id)), what })
+            }
+            fault => fault,
+        }
+    }
+
+    /// Returns the problem of a row that is damaged or cannot be decoded, and every other fault as an
+    /// error.
+    pub(crate) fn into_row_problem(self) -> Result<String, StoreFault> {
+        match self {
+            StoreFault::RowDamage(damage) => Ok(damage.what),
+            StoreFault::Journal(error @ JournalError::Unreadable { .. }) => Ok(error.to_string()),
+            fault => Err(fault),
+        }
+    }
 }
 
 impl From<sqlx::Error> for StoreFault {
     fn from(error: sqlx::Error) -> Self {
-        StoreFault::Sql(error)
+        match error {
+            // The journal never writes a value that it cannot read.
+            sqlx::Error::ColumnDecode { index, source } => StoreFault::damaged_row(format!(
+                "the value in column {index} cannot be read: {source}"
+            )),
+            error => StoreFault::Sql(error),
+        }
     }
 }
 

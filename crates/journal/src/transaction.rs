@@ -167,7 +167,7 @@ impl Journal {
                 tokio::time::sleep(retry_delay(attempts)).await;
                 Ok(())
             }
-            fault => Err(self.store().explain_fault(fault)),
+            fault => Err(self.store().explain_fault(fault).await),
         }
     }
 }
@@ -287,9 +287,7 @@ impl EventDraft {
         if lines.is_empty() {
             return Ok(OperationResult::without_receipt(run));
         }
-        let size = lines.iter().map(|line| line.payload.len()).sum();
-        sanitise::refuse_larger("the list of events (in bytes)", size, BATCH_BYTES_MAX)?;
-        tx.insert_events(&lines, work.batch).await?;
+        insert_events(tx, work, &lines).await?;
         for step in steps.iter().filter(|step| Some(*step) != open_before.as_ref()) {
             tx.put_step(step).await?;
         }
@@ -306,7 +304,7 @@ impl EventDraft {
     ) -> Result<OperationResult<Run>, StoreFault> {
         let mut run = self.folded.run.expect("a draft begins with a run");
         if tx.insert_run(&mut run, &self.head).await? {
-            tx.insert_events(&self.lines, work.batch).await?;
+            insert_events(tx, work, &self.lines).await?;
             for step in &self.folded.steps {
                 tx.put_step(step).await?;
             }
@@ -317,6 +315,16 @@ impl EventDraft {
         let there = there.ok_or_else(|| JournalError::unknown_run(&run.id))?;
         Ok(OperationResult::without_receipt(there.run))
     }
+}
+
+async fn insert_events(
+    tx: &mut StoreTx,
+    work: &OperationContext<'_>,
+    lines: &[SerialisedEvent],
+) -> Result<(), StoreFault> {
+    let size = lines.iter().map(|line| line.payload.len()).sum();
+    sanitise::refuse_larger("the list of events (in bytes)", size, BATCH_BYTES_MAX)?;
+    tx.insert_events(lines, work.batch).await
 }
 
 /// Folds the observations in the events into the memory, in the same transaction.

@@ -7,7 +7,7 @@ use crate::run::RunId;
 use crate::sanitise;
 use crate::store::StoreFault;
 use crate::store::read::{
-    ChainBreak, MISSING_EVENT, RunRow, decode_step, find_chain_break, to_unsigned,
+    ChainBreak, MISSING_EVENT, OTHER_LAST_EVENT, RunRow, decode_step, find_chain_break, to_unsigned,
 };
 use crate::store::row_digest::NO_PREDECESSOR;
 
@@ -43,11 +43,11 @@ impl Journal {
         }
         for _ in 0..REPLAY_ATTEMPTS_MAX {
             let row = self.require_run_row(id).await?;
-            let (end, head) = (row.chain_end().0, row.chain_end().1.to_vec());
+            let end = row.chain_end();
             let report = self.verify_once(id, row).await?;
             // If the run changed in the meantime, the parts that were read are not one consistent
             // state.
-            if self.require_run_row(id).await?.chain_end() == (end, &head) {
+            if self.require_run_row(id).await?.chain_end() == end {
                 return Ok(report);
             }
         }
@@ -60,8 +60,11 @@ impl Journal {
     }
 
     async fn verify_once(&self, id: &RunId, row: RunRow) -> Result<DigestReport, JournalError> {
-        let (end, head) = row.chain_end();
-        let (events, broken) = self.verify_events(id, end, head).await?;
+        let (events, broken) = match row.chain_end() {
+            Some((end, head)) => self.verify_events(id, end, &head).await?,
+            // Decoding the row names the value that cannot be read.
+            None => (0, None),
+        };
         if let Some((seq, problem)) = broken {
             let what = format!("event {seq} {problem}");
             let problem = Some(DigestProblem { event: Some(seq), what });
@@ -70,7 +73,7 @@ impl Journal {
         let expected = match row.decode() {
             Ok(stored) => u64::from(stored.run.steps),
             Err(fault) => {
-                let problem = Some(self.state_problem(fault)?);
+                let problem = Some(self.state_problem(fault).await?);
                 return Ok(DigestReport { events, steps: 0, problem });
             }
         };
@@ -91,11 +94,11 @@ impl Journal {
             let rows = match self.perform_read(|| self.store().event_rows(id, seq, page)).await {
                 Ok(rows) => rows,
                 // Read one event at a time to find the one that cannot be read.
-                Err(JournalError::Damaged { .. }) if page > 1 => {
+                Err(JournalError::Damaged { .. } | JournalError::Altered { .. }) if page > 1 => {
                     page = 1;
                     continue;
                 }
-                Err(JournalError::Damaged { what, .. }) => {
+                Err(JournalError::Damaged { what, .. } | JournalError::Altered { what, .. }) => {
                     return Ok((seq, Some((seq + 1, format!("cannot be read: {what}")))));
                 }
                 Err(error) => return Err(error),
@@ -110,8 +113,7 @@ impl Journal {
             return Ok((seq, Some((seq + 1, MISSING_EVENT.to_owned()))));
         }
         if before != head {
-            let problem = "is not the last one that the run has recorded".to_owned();
-            return Ok((seq.saturating_sub(1), Some((seq, problem))));
+            return Ok((seq.saturating_sub(1), Some((seq, OTHER_LAST_EVENT.to_owned()))));
         }
         Ok((seq, None))
     }
@@ -127,7 +129,7 @@ impl Journal {
             match decode_step(id, row) {
                 Ok(step) if u64::from(step.number) == steps + 1 => steps += 1,
                 Ok(_) => break,
-                Err(fault) => return Ok((steps, Some(self.state_problem(fault)?))),
+                Err(fault) => return Ok((steps, Some(self.state_problem(fault).await?))),
             }
         }
         let missing = || {
@@ -138,10 +140,10 @@ impl Journal {
     }
 
     /// Returns the problem of a row that does not fit, and every other fault as an error.
-    fn state_problem(&self, fault: StoreFault) -> Result<DigestProblem, JournalError> {
-        match fault {
-            StoreFault::Damage(what) => Ok(DigestProblem { event: None, what }),
-            fault => Err(self.store().explain_fault(fault)),
+    async fn state_problem(&self, fault: StoreFault) -> Result<DigestProblem, JournalError> {
+        match fault.into_row_problem() {
+            Ok(what) => Ok(DigestProblem { event: None, what }),
+            Err(fault) => Err(self.store().explain_fault(fault).await),
         }
     }
 }

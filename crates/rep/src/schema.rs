@@ -373,6 +373,9 @@ pub struct JournalJson {
     pub waiting: usize,
     /// Number of runs leased by workers.
     pub running: usize,
+    /// Runs that cannot be read. `rep runs replay --verify` names what is damaged, and
+    /// `rep runs rm --force` removes such a run.
+    pub damaged: Vec<repertoire_journal::DamagedRow>,
 }
 
 /// The output of `rep agents --json`.

@@ -5,7 +5,7 @@ mod recorder;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_journal::run_folder::{RunFolder, RunFolderError};
-use repertoire_journal::{Filter, Journal, JournalError, Run, RunId, RunKind, RunStatus};
+use repertoire_journal::{Filter, Journal, JournalError, RunId, RunKind, RunStatus};
 use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
 
@@ -69,8 +69,8 @@ impl ReviewStore {
     ///
     /// Fails if the journal cannot be used.
     pub async fn review_ids(&self) -> Result<Vec<String>, ReviewStoreError> {
-        let runs = self.finished_runs(REVIEWS_LISTED_MAX).await?;
-        Ok(runs.into_iter().map(|run| run.id.to_string()).collect())
+        let ids = self.finished_ids(REVIEWS_LISTED_MAX).await?;
+        Ok(ids.into_iter().map(|id| id.to_string()).collect())
     }
 
     /// Loads a review by its id, or the beginning or end of it; `last` is the latest one.
@@ -123,8 +123,8 @@ impl ReviewStore {
         RunFolder::new(&self.runs, id)
     }
 
-    /// The latest completed runs. A completed review has a record.
-    async fn finished_runs(&self, runs_max: usize) -> Result<Vec<Run>, ReviewStoreError> {
+    /// The ids of the latest completed runs, damaged ones last. A completed review has a record.
+    async fn finished_ids(&self, runs_max: usize) -> Result<Vec<RunId>, ReviewStoreError> {
         let filter = Filter {
             statuses: vec![RunStatus::Completed],
             kind: Some(RunKind::Review.as_str().to_owned()),
@@ -132,19 +132,21 @@ impl ReviewStore {
             limit: u32::try_from(runs_max).unwrap_or(u32::MAX),
             before: None,
         };
-        Ok(self.journal.runs(&filter).await?.items)
+        let page = self.journal.runs(&filter).await?;
+        let damaged = page.damaged.into_iter().map(|row| RunId::known(row.id));
+        Ok(page.items.into_iter().map(|run| run.id).chain(damaged).collect())
     }
 
     async fn find_id(&self, name: &str) -> Result<RunId, ReviewStoreError> {
         let is_last = name == "last";
-        let runs = self.finished_runs(if is_last { 1 } else { REVIEWS_LISTED_MAX }).await?;
+        let ids = self.finished_ids(if is_last { 1 } else { REVIEWS_LISTED_MAX }).await?;
         let fits = |id: &str| is_last || id.starts_with(name) || id.ends_with(name);
-        let mut fitting = runs.iter().map(|run| &run.id).filter(|id| fits(id.as_str()));
+        let mut fitting = ids.iter().filter(|id| fits(id.as_str()));
         let workspace = self.workspace.clone();
         match (fitting.next(), fitting.next()) {
             (Some(_), Some(_)) => Err(ReviewStoreError::Ambiguous { id: name.to_owned() }),
             (Some(found), None) => Ok(found.clone()),
-            (None, _) if runs.is_empty() => Err(ReviewStoreError::None { workspace }),
+            (None, _) if ids.is_empty() => Err(ReviewStoreError::None { workspace }),
             (None, _) => Err(ReviewStoreError::NotFound { id: name.to_owned(), workspace }),
         }
     }

@@ -1,6 +1,7 @@
 //! Conversations in the journal: runs of the kind `conversation`, each with a folder for the lock of
 //! the process that has it open.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::RunReport;
 use repertoire_agent::conversation::Conversation;
 use repertoire_journal::{
-    Filter, Journal, JournalClock, JournalError, Run, RunFolder, RunFolderError, RunId, RunKind,
-    Target,
+    DamagedRow, Filter, Journal, JournalClock, JournalError, Run, RunFolder, RunFolderError, RunId,
+    RunKind, RunRemovalError, Target,
 };
 use tokio::sync::OnceCell;
 
@@ -110,6 +111,13 @@ impl ConversationStoreError {
         }
     }
 
+    fn from_removal(error: RunRemovalError) -> Self {
+        match error {
+            RunRemovalError::Folder(error) => ConversationStoreError::from_folder(error),
+            RunRemovalError::Journal(error) => ConversationStoreError::from_append(error),
+        }
+    }
+
     fn from_fold(id: &RunId, error: ConversationFoldError) -> Self {
         let id = id.to_string();
         match error {
@@ -185,32 +193,36 @@ impl ConversationStore {
     ///
     /// If the journal cannot be read. An unreadable conversation is an entry of the list.
     pub async fn list(&self) -> Result<Vec<ConversationListEntry>, ConversationStoreError> {
-        let runs = self.latest_runs(None).await?;
-        Ok(runs.iter().map(list_entry).collect())
-    }
-
-    /// Returns the runs of all conversations, or of those of a project, the latest first.
-    async fn latest_runs(
-        &self,
-        folder: Option<&Utf8Path>,
-    ) -> Result<Vec<Run>, ConversationStoreError> {
         let Some(journal) = self.existing_journal().await? else { return Ok(Vec::new()) };
-        let mut filter = Filter {
-            kind: Some(RunKind::Conversation.as_str().to_owned()),
-            workspace: folder.map(|folder| folder.to_string()),
-            ..Filter::default()
-        };
-        let mut runs = Vec::new();
+        let kind = Some(RunKind::Conversation.as_str().to_owned());
+        let mut filter = Filter { kind, ..Filter::default() };
+        let mut entries = BTreeMap::new();
         loop {
             let page = journal.runs(&filter).await?;
-            runs.extend(page.items);
+            entries.extend(page.items.iter().map(|run| (run.id.to_string(), list_entry(run))));
+            entries
+                .extend(page.damaged.into_iter().map(|row| (row.id.clone(), damaged_entry(row))));
             match page.next {
                 Some(next) => filter.before = Some(next),
                 None => break,
             }
         }
-        runs.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
-        Ok(runs)
+        let latest = self.latest_ids(None).await?;
+        Ok(latest.iter().filter_map(|id| entries.remove(id.as_str())).collect())
+    }
+
+    /// Returns the ids of all conversations, or of those of a project, the latest first.
+    async fn latest_ids(
+        &self,
+        folder: Option<&Utf8Path>,
+    ) -> Result<Vec<RunId>, ConversationStoreError> {
+        match self.existing_journal().await? {
+            Some(journal) => {
+                let folder = folder.map(Utf8Path::as_str);
+                Ok(journal.list_latest_ids(RunKind::Conversation, folder).await?)
+            }
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Returns the full id for an id, the start or end of one, or `last`.
@@ -221,14 +233,15 @@ impl ConversationStore {
     pub async fn resolve_id(&self, wanted: &str) -> Result<RunId, ConversationStoreError> {
         let not_found = || ConversationStoreError::NotFound { wanted: wanted.to_owned() };
         let Some(journal) = self.existing_journal().await? else { return Err(not_found()) };
-        let exact = journal.run(&RunId::known(wanted)).await?;
-        if let Some(run) = exact.filter(is_conversation) {
-            return Ok(run.id);
+        // The whole id is the usual case, and the first of those that start with it.
+        let exact =
+            journal.ids_with_prefix(RunKind::Conversation, wanted).await?.into_iter().next();
+        if let Some(id) = exact.filter(|id| id.as_str() == wanted) {
+            return Ok(id);
         }
-        let runs = self.latest_runs(None).await?;
-        let ids = runs.into_iter().map(|run| run.id);
+        let mut ids = self.latest_ids(None).await?.into_iter();
         if wanted == "last" {
-            return ids.into_iter().next().ok_or_else(not_found);
+            return ids.next().ok_or_else(not_found);
         }
         let mut matches: Vec<RunId> = ids.filter(|id| is_part_of_id(id.as_str(), wanted)).collect();
         match matches.len() {
@@ -248,9 +261,8 @@ impl ConversationStore {
     ///
     /// If there is none.
     pub async fn last_in(&self, folder: &Utf8Path) -> Result<RunId, ConversationStoreError> {
-        let latest = self.latest_runs(Some(folder)).await?.into_iter().next();
-        let none = || ConversationStoreError::NoneIn { folder: folder.to_owned() };
-        latest.map(|run| run.id).ok_or_else(none)
+        let latest = self.latest_ids(Some(folder)).await?.into_iter().next();
+        latest.ok_or_else(|| ConversationStoreError::NoneIn { folder: folder.to_owned() })
     }
 
     /// Reads a conversation without locking it.
@@ -312,17 +324,13 @@ impl ConversationStore {
     /// If there is none, a process has it open, or an operation fails.
     pub async fn remove(&self, wanted: &str) -> Result<RunId, ConversationStoreError> {
         let id = self.resolve_id(wanted).await?;
-        let folder = self.folder(&id);
-        let lock = folder.acquire_lock().map_err(ConversationStoreError::from_folder)?;
-        self.journal().await?.forget(&id).await?;
-        drop(lock);
-        folder.remove().map_err(ConversationStoreError::from_folder)?;
+        let journal = self.journal().await?;
+        if let Some(run) = journal.run(&id).await? {
+            let removed = journal.remove_run(&self.inner.runs_dir, &run).await;
+            removed.map_err(ConversationStoreError::from_removal)?;
+        }
         Ok(id)
     }
-}
-
-fn is_conversation(run: &Run) -> bool {
-    run.kind == RunKind::Conversation.as_str()
 }
 
 /// Ids are shown by their start here and by their end in the list of all runs.
@@ -338,4 +346,10 @@ fn list_entry(run: &Run) -> ConversationListEntry {
             ConversationListEntry::Broken { id: run.id.to_string(), error }
         }
     }
+}
+
+fn damaged_entry(row: DamagedRow) -> ConversationListEntry {
+    let DamagedRow { id, what } = row;
+    let error = ConversationStoreError::Damaged { id: id.clone(), message: what };
+    ConversationListEntry::Broken { id, error }
 }

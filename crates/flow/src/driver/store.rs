@@ -3,8 +3,8 @@
 use camino::Utf8PathBuf;
 use repertoire_journal::limits::PAGE_MAX;
 use repertoire_journal::{
-    Event, Filter, Journal, JournalError, NewRun, Payload, Run, RunFolder, RunFolderError, RunId,
-    RunKind, RunLock,
+    DamagedRow, Event, Filter, Journal, JournalError, NewRun, Payload, Run, RunFolder,
+    RunFolderError, RunId, RunKind, RunLock, RunRemovalError,
 };
 use serde_json::json;
 use std::cmp::Reverse;
@@ -121,6 +121,15 @@ impl From<JournalError> for WorkflowRunError {
                 WorkflowRunError::TooLarge { bytes: size, limit }
             }
             error => WorkflowRunError::Journal(error),
+        }
+    }
+}
+
+impl From<RunFolderError> for WorkflowRunError {
+    fn from(error: RunFolderError) -> Self {
+        match error {
+            RunFolderError::InUse { id, .. } => WorkflowRunError::InUse { id: id.to_string() },
+            RunFolderError::Io { path, source } => WorkflowRunError::Io { path, source },
         }
     }
 }
@@ -308,9 +317,15 @@ impl WorkflowRunStore {
         loop {
             let page = self.journal.runs(&filter).await?;
             for run in page.items {
-                let last = self.journal.last_kind_event(&run.id).await?;
-                all.push(list_entry(run, last));
+                match self.journal.last_kind_event(&run.id).await {
+                    Ok(last) => all.push(list_entry(run, last)),
+                    Err(error) => {
+                        let what = error.run_problem().ok_or(error)?;
+                        all.push(damaged_entry(DamagedRow { id: run.id.to_string(), what }));
+                    }
+                }
             }
+            all.extend(page.damaged.into_iter().map(damaged_entry));
             filter.before = page.next;
             if filter.before.is_none() {
                 break;
@@ -330,16 +345,19 @@ impl WorkflowRunStore {
     /// If there is no such run, or a script of it is running.
     pub async fn remove_run(&self, wanted: &str) -> Result<String, WorkflowRunError> {
         let id = self.resolve_id(wanted).await?;
-        let _held = self.lock_run(&id).await?;
-        let run = RunId::known(&id);
-        self.journal.forget(&run).await?;
-        // The lock is still held: a process that waits for it finds no run.
-        let path = RunFolder::new(&self.folders, &run).path().to_owned();
-        match std::fs::remove_dir_all(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(WorkflowRunError::Io { path, source })
+        let begun = tokio::time::Instant::now();
+        loop {
+            let Some(run) = self.journal.run(&RunId::known(&id)).await? else { return Ok(id) };
+            match self.journal.remove_run(&self.folders, &run).await {
+                Ok(()) => return Ok(id),
+                // Another process is carrying out a step.
+                Err(
+                    RunRemovalError::Folder(RunFolderError::InUse { .. })
+                    | RunRemovalError::Journal(JournalError::Conflict { .. }),
+                ) if begun.elapsed() < RUN_LOCK_WAIT => tokio::time::sleep(RUN_LOCK_POLL).await,
+                Err(RunRemovalError::Folder(error)) => return Err(error.into()),
+                Err(RunRemovalError::Journal(error)) => return Err(error.into()),
             }
-            _ => Ok(id),
         }
     }
 
@@ -369,18 +387,13 @@ impl WorkflowRunStore {
         let folder = RunFolder::new(&self.folders, &RunId::known(id));
         let mut waited = Duration::ZERO;
         loop {
-            match folder.acquire_lock() {
+            match folder.try_acquire_lock() {
                 Ok(lock) => return Ok(lock),
                 Err(RunFolderError::InUse { .. }) if waited < RUN_LOCK_WAIT => {
                     tokio::time::sleep(RUN_LOCK_POLL).await;
                     waited += RUN_LOCK_POLL;
                 }
-                Err(RunFolderError::InUse { .. }) => {
-                    return Err(WorkflowRunError::InUse { id: id.to_owned() });
-                }
-                Err(RunFolderError::Io { path, source }) => {
-                    return Err(WorkflowRunError::Io { path, source });
-                }
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -427,4 +440,10 @@ fn list_entry(run: Run, last: Option<Event>) -> WorkflowRunListEntry {
         }
         Err(error) => WorkflowRunListEntry::Broken { id, error },
     }
+}
+
+fn damaged_entry(row: DamagedRow) -> WorkflowRunListEntry {
+    let DamagedRow { id, what } = row;
+    let error = WorkflowRunError::Damaged { id: id.clone(), message: what };
+    WorkflowRunListEntry::Broken { id, error }
 }

@@ -2,17 +2,18 @@
 
 use super::read::{decode_json, require_fit};
 use super::row_digest::{RowDigest, RowHasher};
-use super::sql::SqlStatement;
+use super::sql::{IdentifiedRow, SqlStatement};
 use super::tx::to_signed;
 use super::{CheckedTable, JournalStore, StoreFault, StoreTx};
+use crate::journal::JournalPage;
 use crate::letter::{DeadLetter, LetterFilter, LetterPriority};
 use crate::sanitise;
 
 /// The key of the advisory lock: an arbitrary number that is used for nothing else.
 const LETTER_LOCK: i64 = 0x7265_705f_6465_6164;
 
-/// The id, scope, status, priority, state and digest, and the batch that wrote it last.
-type LetterRow = (String, String, String, i64, String, RowDigest, String);
+/// The id, then the scope, status, priority, state and digest, and the batch that wrote it last.
+type LetterRow = IdentifiedRow<(String, String, i64, String, RowDigest, String)>;
 
 impl StoreTx {
     /// Locks the dead letters. Without the lock, two transactions could add the same letter.
@@ -109,12 +110,12 @@ impl JournalStore {
         rows.into_iter().map(|row| Ok(decode_letter(row)?.0)).collect()
     }
 
-    /// Returns letters by descending priority, then the oldest first.
+    /// Returns a page of letters by descending priority, then the oldest first.
     pub(crate) async fn list_letters(
         &self,
         filter: &LetterFilter,
         limit: u32,
-    ) -> Result<Vec<DeadLetter>, StoreFault> {
+    ) -> Result<JournalPage<DeadLetter>, StoreFault> {
         const SQL: &str = "SELECT id, scope, status, priority, state, row_digest, batch FROM letter \
             WHERE number > 0";
         self.require_complete(CheckedTable::Letter).await?;
@@ -126,16 +127,22 @@ impl JournalStore {
             let statuses = filter.statuses.iter().map(|status| status.as_str());
             query.push(" AND status IN (").push_list(statuses).push(")");
         }
-        query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit));
+        // One row more shows whether there is a next page.
+        query.push(" ORDER BY priority DESC, number LIMIT ").push_bind(i64::from(limit) + 1);
         query.push(" OFFSET ").push_bind(to_signed(filter.after));
-        let rows: Vec<LetterRow> = self.fetch_all(query).await?;
-        rows.into_iter().map(|row| Ok(decode_letter(row)?.0)).collect()
+        let mut rows: Vec<LetterRow> = self.fetch_all(query).await?;
+        let next = (rows.len() > limit as usize).then(|| filter.after + u64::from(limit));
+        rows.truncate(limit as usize);
+        let rows = rows.into_iter();
+        let rows = rows.map(|row| (row.id.clone(), decode_letter(row).map(|(letter, _)| letter)));
+        self.collect_page(rows, next).await
     }
 }
 
 /// Verifies a letter and decodes it. Returns it with the batch that wrote it last.
 fn decode_letter(row: LetterRow) -> Result<(DeadLetter, String), StoreFault> {
-    let (id, scope, status, priority, state, row_digest, batch) = row;
+    let IdentifiedRow { id, cells } = row;
+    let (scope, status, priority, state, row_digest, batch) = cells?;
     let digest = letter_digest((&id, &scope, &status), priority, &state);
     let id = sanitise::name(&id);
     require_fit(digest == row_digest, || format!("dead letter {id} does not fit its digest"))?;

@@ -64,7 +64,7 @@ async fn refuse_damaged(
 ) -> Result<(), StoreFault> {
     let found: Vec<(String,)> = fetch_all(connection, SqlStatement::new(check)).await?;
     match found.into_iter().map(|(line,)| line).find(|line| line != "ok") {
-        Some(what) => Err(StoreFault::Damage(what)),
+        Some(what) => Err(StoreFault::FileDamage(what)),
         None => Ok(()),
     }
 }

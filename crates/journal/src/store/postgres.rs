@@ -17,8 +17,8 @@ use super::sql::{
     execute_statement, fetch_one, fetch_rows, foreign_type,
 };
 use super::{
-    CheckedTable, JournalClock, OpenedStore, SqlStore, SqlTransaction, StoreFault, StoreKind,
-    is_lost_connection, retry_open,
+    CheckedTable, JournalClock, OpenedStore, RowDamage, SqlStore, SqlTransaction, StoreFault,
+    StoreKind, is_lost_connection, retry_open,
 };
 use crate::changes::ChangeNotifier;
 use crate::error::JournalError;
@@ -130,7 +130,9 @@ impl PostgresStore {
             Ok(()) => {}
             Err(StoreFault::Sql(error)) => return Err(failed(error)),
             Err(StoreFault::Journal(error)) => return Err(error),
-            Err(StoreFault::Damage(what)) => return Err(JournalError::Altered { what }),
+            Err(StoreFault::RowDamage(RowDamage { what, .. }) | StoreFault::FileDamage(what)) => {
+                return Err(JournalError::Altered { run: None, what });
+            }
         }
         let pool = pool_options().max_connections(POSTGRES_CONNECTIONS_MAX);
         Ok(PostgresStore { pool: pool.connect_lazy_with(options.clone()), options })
@@ -196,8 +198,13 @@ impl SqlStore for PostgresStore {
         Box::pin(async { Ok(()) })
     }
 
+    /// The server checks its own files.
+    fn check_after_row_damage(&self) -> StoreFuture<'_, Result<(), StoreFault>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn damage_error(&self, what: String) -> JournalError {
-        JournalError::Altered { what }
+        JournalError::Altered { run: None, what }
     }
 
     fn explain_error(&self, error: sqlx::Error) -> JournalError {
@@ -231,7 +238,7 @@ impl StoreDatabase for Postgres {
     }
 
     fn read_cells(row: &PgRow) -> Result<Vec<SqlCell>, sqlx::Error> {
-        (0..row.len()).map(|at| read_cell(row, at)).collect()
+        (0..row.len()).map(|at| SqlCell::keep_unreadable(read_cell(row, at))).collect()
     }
 }
 

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::row_digest::{
     EventColumns, NO_PREDECESSOR, RowDigest, event_digest, request_digest, run_digest, step_digest,
 };
-use super::sql::{FromSqlRow, SqlRow, SqlStatement};
+use super::sql::{FromSqlRow, IdentifiedRow, SqlRow, SqlStatement};
 use super::tx::{candidate_statement, duration_millis, to_signed};
 use super::{CheckedTable, JournalStore, StoreFault};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
-use crate::journal::{EventCursor, Filter};
+use crate::journal::{EventCursor, Filter, JournalPage};
 use crate::lease::LeaseRow;
 use crate::limits::{LEASE_AHEAD_MAX, LEASES_MAX};
 use crate::queue::QueueOrder;
@@ -64,6 +64,11 @@ pub(crate) const WITH_REQUEST: &str = " LEFT JOIN request q ON q.run = r.id";
 pub(crate) struct RunRow {
     pub(crate) number: i64,
     pub(crate) id: String,
+    /// An error if one of the values cannot be read.
+    cells: Result<RunCells, sqlx::Error>,
+}
+
+struct RunCells {
     state: String,
     head: RowDigest,
     row_digest: RowDigest,
@@ -80,9 +85,15 @@ pub(crate) struct StoredRun {
 
 impl FromSqlRow for RunRow {
     fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
-        Ok(RunRow {
-            number: row.take()?,
-            id: row.take()?,
+        let number = row.take()?;
+        let IdentifiedRow { id, cells } = FromSqlRow::from_row(row)?;
+        Ok(RunRow { number, id, cells })
+    }
+}
+
+impl FromSqlRow for RunCells {
+    fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
+        Ok(RunCells {
             state: row.take()?,
             head: row.take()?,
             row_digest: row.take()?,
@@ -107,26 +118,36 @@ impl FromSqlRow for RunRow {
 impl RunRow {
     /// Verifies the row and decodes the run.
     pub(crate) fn decode(self) -> Result<StoredRun, StoreFault> {
-        let id = sanitise::name(&self.id);
-        require_fit(run_digest(&self.id, &self.state, &self.head) == self.row_digest, || {
+        let RunRow { id, cells, .. } = self;
+        let decoded = cells.map_err(StoreFault::from).and_then(|cells| cells.decode(&id));
+        decoded.map_err(|fault| fault.of_run(&id))
+    }
+
+    /// Returns the number of the run's events and the digest of the last one, unverified. `None` if
+    /// they cannot be read.
+    pub(crate) fn chain_end(&self) -> Option<(u64, RowDigest)> {
+        let cells = self.cells.as_ref().ok()?;
+        Some((to_unsigned(cells.columns.seq), cells.head.clone()))
+    }
+}
+
+impl RunCells {
+    fn decode(self, stored_id: &str) -> Result<StoredRun, StoreFault> {
+        let id = sanitise::name(stored_id);
+        require_fit(run_digest(stored_id, &self.state, &self.head) == self.row_digest, || {
             format!("the state of run {id} does not fit its digest")
         })?;
         let body = self.body.unwrap_or_default();
-        require_fit(Some(request_digest(&self.id, &body)) == self.body_digest, || {
+        require_fit(Some(request_digest(stored_id, &body)) == self.body_digest, || {
             format!("the request of run {id} does not fit its digest")
         })?;
         let mut run: Run = decode_json(&id, "its state", &self.state)?;
         require_fit(
-            run.id.as_str() == self.id && QueueColumns::of_run(&run) == self.columns,
+            run.id.as_str() == stored_id && QueueColumns::of_run(&run) == self.columns,
             || format!("the columns of run {id} do not fit its state"),
         )?;
         run.request = decode_json(&id, "its request", &body)?;
         Ok(StoredRun { run, head: self.head })
-    }
-
-    /// Returns the number of the run's events and the digest of the last one, unverified.
-    pub(crate) fn chain_end(&self) -> (u64, &[u8]) {
-        (to_unsigned(self.columns.seq), &self.head)
     }
 }
 
@@ -205,6 +226,7 @@ pub(crate) struct ChainBreak {
 }
 
 pub(crate) const MISSING_EVENT: &str = "is missing";
+pub(crate) const OTHER_LAST_EVENT: &str = "is not the last one that the run has recorded";
 
 /// Returns the first event that does not continue the chain after event `after_seq`. `before` is the
 /// digest of that event, if it is known.
@@ -246,7 +268,7 @@ impl JournalStore {
         match self.run_row(id).await? {
             Some(row) => Ok(Some(row.decode()?.run)),
             None if self.has_request(id).await? => {
-                Err(StoreFault::Damage(format!("run {id} cannot be found")))
+                Err(StoreFault::damaged_row(format!("run {id} cannot be found")).of_run(id))
             }
             None => Ok(None),
         }
@@ -276,6 +298,22 @@ impl JournalStore {
         const SQL: &str = "SELECT id FROM run ORDER BY number DESC";
         self.require_complete(CheckedTable::Run).await?;
         let rows: Vec<(String,)> = self.fetch_all(SqlStatement::new(SQL)).await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    /// Returns the ids of the runs of one kind, the one with the latest event first.
+    pub(crate) async fn latest_ids(
+        &self,
+        kind: &str,
+        workspace: Option<&str>,
+    ) -> Result<Vec<String>, StoreFault> {
+        const SQL: &str = "SELECT r.id FROM run r \
+            LEFT JOIN event e ON e.run = r.id AND e.seq = r.seq \
+            WHERE r.kind = $1 AND r.workspace = COALESCE($2, r.workspace) \
+            ORDER BY COALESCE(e.id, 0) DESC, r.number DESC";
+        self.require_complete(CheckedTable::Run).await?;
+        let rows: Vec<(String,)> =
+            self.fetch_all(SqlStatement::new(SQL).bind(kind).bind(workspace)).await?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
@@ -332,12 +370,12 @@ impl JournalStore {
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
-    /// Returns runs, newest first, with their row numbers.
+    /// Returns a page of runs, newest first.
     pub(crate) async fn runs(
         &self,
         filter: &Filter,
         limit: u32,
-    ) -> Result<Vec<(i64, Run)>, StoreFault> {
+    ) -> Result<JournalPage<Run>, StoreFault> {
         self.require_complete(CheckedTable::Run).await?;
         let sql = format!("{SELECT_RUNS}{WITH_REQUEST} WHERE r.number < $1");
         let before = filter.before.map_or(i64::MAX, to_signed);
@@ -352,9 +390,15 @@ impl JournalStore {
         if let Some(workspace) = &filter.workspace {
             query.push(" AND r.workspace = ").push_bind(workspace.as_str());
         }
-        query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit));
-        let rows: Vec<RunRow> = self.fetch_all(query).await?;
-        rows.into_iter().map(|row| Ok((row.number, row.decode()?.run))).collect()
+        // One row more shows whether there is a next page.
+        query.push(" ORDER BY r.number DESC LIMIT ").push_bind(i64::from(limit) + 1);
+        let mut rows: Vec<RunRow> = self.fetch_all(query).await?;
+        let has_more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next = rows.last().filter(|_| has_more).map(|row| to_unsigned(row.number));
+        let rows = rows.into_iter();
+        let rows = rows.map(|row| (row.id.clone(), row.decode().map(|stored| stored.run)));
+        self.collect_page(rows, next).await
     }
 
     pub(crate) async fn steps(&self, id: &RunId) -> Result<Vec<Step>, StoreFault> {
@@ -366,7 +410,8 @@ impl JournalStore {
     pub(crate) async fn step_rows(&self, id: &RunId) -> Result<Vec<StepRow>, StoreFault> {
         const SQL: &str = "SELECT number, status, state, row_digest FROM step WHERE run = $1 \
             ORDER BY number";
-        self.fetch_all(SqlStatement::new(SQL).bind(id.as_str())).await
+        let rows = self.fetch_all(SqlStatement::new(SQL).bind(id.as_str())).await;
+        rows.map_err(|fault| fault.of_run(id.as_str()))
     }
 
     /// Returns the events of a run after the one with this number, and fails if one of them is
@@ -377,26 +422,46 @@ impl JournalStore {
         after_seq: u64,
         limit: u32,
     ) -> Result<Vec<Event>, StoreFault> {
+        let before = self.event_before(id, after_seq).await?;
         let mut rows = self.event_rows(id, after_seq, limit).await?;
         if rows.len() < limit as usize {
-            let end = self.last_seq(id).await?;
-            let has_end =
-                |rows: &[EventRow]| rows.last().map_or(to_signed(after_seq), |row| row.seq) >= end;
-            if !has_end(&rows) {
+            let (end, head) = self.chain_end(id).await?;
+            let last_seq =
+                |rows: &[EventRow]| rows.last().map_or(to_signed(after_seq), |row| row.seq);
+            if last_seq(&rows) < end {
                 // Other processes may have appended events since. They are there by now.
                 rows = self.event_rows(id, after_seq, limit).await?;
             }
             // A run that was deleted meanwhile has no events any more.
-            let is_short = !has_end(&rows) && rows.len() < limit as usize;
-            if is_short && self.last_seq(id).await? >= end {
+            let is_short = last_seq(&rows) < end && rows.len() < limit as usize;
+            if is_short && self.chain_end(id).await?.0 >= end {
                 let seq = after_seq + rows.len() as u64 + 1;
                 return Err(chain_fault(id, &ChainBreak { seq, problem: MISSING_EVENT }));
             }
+            if let Some(last) = rows.last().filter(|last| last.seq == end)
+                && last.row_digest != head
+            {
+                let broken = ChainBreak { seq: to_unsigned(last.seq), problem: OTHER_LAST_EVENT };
+                return Err(chain_fault(id, &broken));
+            }
         }
-        if let Some(broken) = find_chain_break(after_seq, None, &rows) {
+        if let Some(broken) = find_chain_break(after_seq, before.as_deref(), &rows) {
             return Err(chain_fault(id, &broken));
         }
         Ok(rows.into_iter().map(EventRow::decode).collect())
+    }
+
+    /// Returns the digest of an event, which the next one is chained to. `None` if there is no such
+    /// event.
+    async fn event_before(&self, id: &RunId, seq: u64) -> Result<Option<RowDigest>, StoreFault> {
+        const SQL: &str = "SELECT row_digest FROM event WHERE run = $1 AND seq = $2";
+        if seq == 0 {
+            return Ok(None);
+        }
+        let statement = SqlStatement::new(SQL).bind(id.as_str()).bind(to_signed(seq));
+        let row: Option<(RowDigest,)> =
+            self.fetch_optional(statement).await.map_err(|fault| fault.of_run(id.as_str()))?;
+        Ok(row.map(|(digest,)| digest))
     }
 
     /// Returns the rows of a run's events without verifying them.
@@ -412,15 +477,16 @@ impl JournalStore {
             .bind(id.as_str())
             .bind(to_signed(after_seq))
             .bind(i64::from(limit));
-        self.fetch_all(statement).await
+        self.fetch_all(statement).await.map_err(|fault| fault.of_run(id.as_str()))
     }
 
-    /// Returns the number of the last event by the row of its run; 0 if there is no such run.
-    async fn last_seq(&self, id: &RunId) -> Result<i64, StoreFault> {
-        const SQL: &str = "SELECT seq FROM run WHERE id = $1";
-        let row: Option<(i64,)> =
-            self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await?;
-        Ok(row.map_or(0, |(seq,)| seq))
+    /// Returns the number and the digest of the last event by the row of its run; 0 if there is no
+    /// such run.
+    async fn chain_end(&self, id: &RunId) -> Result<(i64, RowDigest), StoreFault> {
+        const SQL: &str = "SELECT seq, head FROM run WHERE id = $1";
+        let row = self.fetch_optional(SqlStatement::new(SQL).bind(id.as_str())).await;
+        let row: Option<(i64, RowDigest)> = row.map_err(|fault| fault.of_run(id.as_str()))?;
+        Ok(row.unwrap_or_default())
     }
 
     /// Returns the number of the last event of a run's kind; 0 if there is none.
@@ -452,7 +518,7 @@ impl JournalStore {
             .bind(i64::from(limit));
         let rows: Vec<EventRow> = self.fetch_all(statement).await?;
         if !is_ascending(after, rows.iter().map(|row| row.place)) {
-            return Err(StoreFault::Damage("the events of all runs are out of order".to_owned()));
+            return Err(StoreFault::damaged_row("the events of all runs are out of order"));
         }
         if let Some(row) = rows.iter().find(|row| !row.fits_digest()) {
             let broken =
@@ -560,18 +626,20 @@ pub(crate) fn decode_step(
 ) -> Result<Step, StoreFault> {
     require_fit(step_digest(run.as_str(), number, &status, &state) == row_digest, || {
         format!("step {number} of run {run} does not fit its digest")
-    })?;
+    })
+    .map_err(|fault| fault.of_run(run.as_str()))?;
     Ok(decode_json(run.as_str(), &format!("step {number}"), &state)?)
 }
 
 fn chain_fault(run: &RunId, broken: &ChainBreak) -> StoreFault {
-    let run = sanitise::name(run.as_str());
-    StoreFault::Damage(format!("event {} of run {run} {}", broken.seq, broken.problem))
+    let name = sanitise::name(run.as_str());
+    StoreFault::damaged_row(format!("event {} of run {name} {}", broken.seq, broken.problem))
+        .of_run(run.as_str())
 }
 
 /// Fails if a row does not fit its digest. `what` names the row.
 pub(crate) fn require_fit(fits: bool, what: impl FnOnce() -> String) -> Result<(), StoreFault> {
-    if fits { Ok(()) } else { Err(StoreFault::Damage(what())) }
+    if fits { Ok(()) } else { Err(StoreFault::damaged_row(what())) }
 }
 
 pub(crate) fn decode_json<T: DeserializeOwned>(

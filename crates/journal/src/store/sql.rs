@@ -159,6 +159,20 @@ pub(crate) enum SqlCell {
     Text(String),
     Number(i64),
     Bytes(Vec<u8>),
+    /// A value that the journal does not write, with the reason it cannot be read.
+    Unreadable(String),
+}
+
+impl SqlCell {
+    /// Keeps a value that cannot be read as a cell: it concerns its row only.
+    pub(crate) fn keep_unreadable(read: Result<Self, sqlx::Error>) -> Result<Self, sqlx::Error> {
+        match read {
+            Err(sqlx::Error::ColumnDecode { source, .. }) => {
+                Ok(SqlCell::Unreadable(source.to_string()))
+            }
+            read => read,
+        }
+    }
 }
 
 /// A type that a cell can be converted to.
@@ -214,10 +228,12 @@ impl SqlRow {
         self.taken += 1;
         let cell =
             self.cells.next().ok_or(sqlx::Error::ColumnIndexOutOfBounds { index: at, len: at })?;
-        T::from_cell(cell).ok_or_else(|| sqlx::Error::ColumnDecode {
-            index: at.to_string(),
-            source: "the value has another type than the journal writes".into(),
-        })
+        let why = match &cell {
+            SqlCell::Unreadable(why) => why.clone(),
+            _ => "the value has another type than the journal writes".to_owned(),
+        };
+        T::from_cell(cell)
+            .ok_or_else(|| sqlx::Error::ColumnDecode { index: at.to_string(), source: why.into() })
     }
 
     /// Takes the last cell.
@@ -250,6 +266,18 @@ tuple_from_row!(A B C D E);
 tuple_from_row!(A B C D E F);
 tuple_from_row!(A B C D E F G);
 tuple_from_row!(A B C D E F G H);
+
+/// A row with an id. A value that cannot be read does not hide the id.
+pub(crate) struct IdentifiedRow<T> {
+    pub(crate) id: String,
+    pub(crate) cells: Result<T, sqlx::Error>,
+}
+
+impl<T: FromSqlRow> FromSqlRow for IdentifiedRow<T> {
+    fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
+        Ok(IdentifiedRow { id: row.take()?, cells: T::from_row(row) })
+    }
+}
 
 /// Converts the values and cells of a database.
 pub(crate) trait StoreDatabase: Database {

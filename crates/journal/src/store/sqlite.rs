@@ -24,8 +24,8 @@ use super::sql::{
     execute_statement, fetch_one, fetch_rows, foreign_type,
 };
 use super::{
-    CheckedTable, JournalClock, OpenedStore, SqlStore, SqlTransaction, StoreFault, StoreKind,
-    is_lost_connection, retry_open,
+    CheckedTable, JournalClock, OpenedStore, RowDamage, SqlStore, SqlTransaction, StoreFault,
+    StoreKind, is_lost_connection, retry_open,
 };
 use crate::changes::ChangeNotifier;
 use crate::error::JournalError;
@@ -120,7 +120,10 @@ struct SqliteHealth {
     is_checked: AtomicBool,
     /// Set once the file is known to be too large to be checked before a write.
     may_write: AtomicBool,
-    /// The first problem found. It stays until the file is opened again.
+    /// Set once a damaged row was read. The file is then checked before the next write, whatever its
+    /// size.
+    has_damaged_row: AtomicBool,
+    /// The first problem found in the file. It stays until the file is opened again.
     damage: OnceLock<String>,
 }
 
@@ -135,7 +138,7 @@ impl SqliteStore {
             Ok(reader) => reader,
             Err(StoreFault::Sql(error)) => return Err(open_error(place, error)),
             Err(StoreFault::Journal(error)) => return Err(error),
-            Err(StoreFault::Damage(what)) => {
+            Err(StoreFault::FileDamage(what) | StoreFault::RowDamage(RowDamage { what, .. })) => {
                 return Err(JournalError::Damaged { place: place.to_owned(), what });
             }
         };
@@ -199,7 +202,7 @@ impl SqliteStore {
         for mut row in self.read_rows(SqlStatement::new(sql)).await? {
             let line: String = row.take()?;
             if line != "ok" {
-                return Err(StoreFault::Damage(line));
+                return Err(StoreFault::FileDamage(line));
             }
         }
         Ok(())
@@ -215,8 +218,8 @@ impl SqliteStore {
         JournalError::Damaged { place: self.path.to_string(), what }
     }
 
-    /// Refuses to write to a damaged file. Unless the file is too large, it is checked before the
-    /// first write.
+    /// Refuses to write to a damaged file. The file is checked before the first write, unless it is
+    /// too large, and once more after the first damaged row.
     async fn require_sound(&self) -> Result<(), StoreFault> {
         if let Some(what) = self.health.damage.get() {
             return Err(self.found_damage(what.clone()).into());
@@ -225,10 +228,30 @@ impl SqliteStore {
         if health.is_checked.load(Ordering::Relaxed) || health.may_write.load(Ordering::Relaxed) {
             return Ok(());
         }
-        if self.file_bytes() <= CHECKED_BEFORE_WRITE_BYTES_MAX {
+        if health.has_damaged_row.load(Ordering::Relaxed)
+            || self.file_bytes() <= CHECKED_BEFORE_WRITE_BYTES_MAX
+        {
             return self.check_file().await;
         }
         health.may_write.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Withdraws the results of earlier checks after the first damaged row. A small file is checked
+    /// at once, so that the error names the damage to the file; a large one before the next write.
+    async fn check_suspect_file(&self) -> Result<(), StoreFault> {
+        let health = &self.health;
+        if let Some(what) = health.damage.get() {
+            return Err(StoreFault::FileDamage(what.clone()));
+        }
+        if health.has_damaged_row.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        health.is_checked.store(false, Ordering::Relaxed);
+        health.may_write.store(false, Ordering::Relaxed);
+        if self.file_bytes() <= CHECKED_FILE_BYTES_MAX {
+            self.check_file().await?;
+        }
         Ok(())
     }
 
@@ -306,6 +329,10 @@ impl SqlStore for SqliteStore {
         Box::pin(self.check_table(table))
     }
 
+    fn check_after_row_damage(&self) -> StoreFuture<'_, Result<(), StoreFault>> {
+        Box::pin(self.check_suspect_file())
+    }
+
     fn damage_error(&self, what: String) -> JournalError {
         self.found_damage(what)
     }
@@ -346,7 +373,7 @@ impl StoreDatabase for Sqlite {
     }
 
     fn read_cells(row: &SqliteRow) -> Result<Vec<SqlCell>, sqlx::Error> {
-        (0..row.len()).map(|at| read_cell(row, at)).collect()
+        (0..row.len()).map(|at| SqlCell::keep_unreadable(read_cell(row, at))).collect()
     }
 }
 
@@ -423,11 +450,9 @@ async fn is_empty_or_ours(connection: &mut SqliteConnection) -> Result<bool, sql
     Ok(tables == 0 || ours > 0)
 }
 
-/// Returns true if the file is corrupt or not a database, or a value has a type that the journal
-/// never writes.
+/// Returns true if the file is corrupt or not a database.
 fn is_damage(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::ColumnDecode { .. })
-        || error_code(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
+    error_code(error).is_some_and(|code| DAMAGED.contains(&(code & 0xff)))
 }
 
 fn table_check(table: CheckedTable) -> &'static str {

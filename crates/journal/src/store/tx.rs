@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::read::{RunRow, SELECT_RUNS, StepRow, StoredRun, WITH_REQUEST, decode_step};
 use super::row_digest::{RowDigest, request_digest, run_digest, step_digest};
 use super::sql::{FromSqlRow, SqlConnection, SqlDialect, SqlStatement, SqlValue, fetch_all};
-use super::{JournalClock, SqlTransaction, StoreFault};
+use super::{DamagedRuns, JournalClock, SqlTransaction, StoreFault};
 use crate::event::Event;
-use crate::lease::{LeaseRow, StoreReach};
+use crate::lease::LeaseRow;
 use crate::queue::{ClaimRules, QueueOrder, QueueWorker};
 use crate::run::{Run, RunId, Step};
+use crate::sanitise;
 
 /// A write transaction.
 pub(crate) struct StoreTx {
@@ -18,7 +19,7 @@ pub(crate) struct StoreTx {
     dialect: &'static SqlDialect,
     /// `None` if the database has its own clock.
     clock: Option<JournalClock>,
-    reach: StoreReach,
+    damaged_runs: DamagedRuns,
 }
 
 /// The change to the lease of a run whose row is written.
@@ -90,9 +91,9 @@ impl StoreTx {
         transaction: Box<dyn SqlTransaction>,
         dialect: &'static SqlDialect,
         clock: Option<JournalClock>,
-        reach: StoreReach,
+        damaged_runs: DamagedRuns,
     ) -> Self {
-        StoreTx { transaction, dialect, clock, reach }
+        StoreTx { transaction, dialect, clock, damaged_runs }
     }
 
     /// The wall clock in milliseconds since 1970; `None` if the database has its own.
@@ -147,23 +148,33 @@ impl StoreTx {
         Ok(())
     }
 
-    /// Returns true if a run that cannot be read may be passed over. Not in a file: a row that does
-    /// not fit its digest means that the file is damaged, and nothing more is written to it.
-    pub(crate) fn may_skip_run(&self, fault: &StoreFault) -> bool {
-        match fault {
-            StoreFault::Journal(_) => true,
-            StoreFault::Damage(_) => self.reach == StoreReach::ManyMachines,
-            StoreFault::Sql(_) => false,
+    /// Returns the runs in which this process has found a damaged row.
+    pub(crate) fn damaged_runs(&self) -> BTreeSet<String> {
+        self.damaged_runs.ids()
+    }
+
+    /// Verifies a row and decodes a run that is about to be written. Nothing is appended to a run with
+    /// a damaged row, even if the row of the run itself is sound.
+    pub(crate) fn decode_run(&self, row: RunRow) -> Result<StoredRun, StoreFault> {
+        if self.damaged_runs.contains(&row.id) {
+            let id = sanitise::name(&row.id);
+            let what = format!("a row of run {id} is damaged, so nothing is added to it");
+            return Err(StoreFault::damaged_row(what).of_run(&row.id));
         }
+        row.decode()
     }
 
     /// Returns a run and locks it until the transaction ends.
     pub(crate) async fn run(&mut self, id: &RunId) -> Result<Option<StoredRun>, StoreFault> {
+        let row = self.run_row(id).await?;
+        row.map(|row| self.decode_run(row)).transpose()
+    }
+
+    /// Returns the row of a run without verifying it, and locks the run until the transaction ends.
+    pub(crate) async fn run_row(&mut self, id: &RunId) -> Result<Option<RunRow>, StoreFault> {
         let lock = self.dialect.lock_run;
         let sql = format!("{SELECT_RUNS}{WITH_REQUEST} WHERE r.id = $1{lock}");
-        let row: Option<RunRow> =
-            self.fetch_optional(SqlStatement::new(sql).bind(id.as_str())).await?;
-        row.map(RunRow::decode).transpose()
+        self.fetch_optional(SqlStatement::new(sql).bind(id.as_str())).await
     }
 
     /// Returns the step in progress of a run.

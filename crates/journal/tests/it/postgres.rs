@@ -205,6 +205,25 @@ async fn a_lost_answer_to_a_commit_doubles_nothing_and_loses_nothing() {
     }
 }
 
+/// The second attempt comes while the server still carries out the first commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_not_refused_because_of_its_own_first_attempt() {
+    let Some(url) = database().await else { return };
+    open(&url).await.unwrap().close().await;
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$; \
+         CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON request DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW EXECUTE FUNCTION slow()";
+    tamper(&Target::Url(url.clone()), slow).await;
+    let socket = server().unwrap().socket_folder().join(".s.PGSQL.5432");
+    let proxy = Proxy::start(&socket).await;
+    let journal = open(&proxy.url(url.rsplit('/').next().unwrap())).await.unwrap();
+    proxy.lose(Loss::Wait);
+    let run = journal.create_attended(new_run("r"), vec![started(1)]).await.unwrap();
+    assert_eq!((proxy.lost(), run.seq), (1, 2));
+    agrees(&journal, &run.id).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_loses_nothing_that_it_acknowledged() {
     let Some(mut server) = Server::start(&["fsync=off"]) else { return };

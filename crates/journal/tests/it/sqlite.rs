@@ -283,6 +283,54 @@ async fn events_that_are_out_of_order_are_damage() {
     assert!(matches!(written, Err(JournalError::Damaged { .. })), "{written:?}");
 }
 
+/// A value of another type, as a flipped bit of a row's header makes it.
+#[tokio::test]
+async fn a_value_that_cannot_be_read_hides_no_other_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    let bad = journal.create(new_run("bad")).await.unwrap().id;
+    let good = journal.create(new_run("good")).await.unwrap();
+    for tampered in [
+        "UPDATE run SET head = 1.5 WHERE name = 'bad'",
+        "UPDATE run SET head = x'00', state = CAST(x'ff' AS TEXT) WHERE name = 'bad'",
+    ] {
+        tamper(&Target::File(path.clone()), tampered).await;
+        let page = journal.runs(&Default::default()).await.unwrap();
+        assert_eq!(page.items, std::slice::from_ref(&good));
+        let [row] = &page.damaged[..] else { panic!("{page:?}") };
+        assert_eq!(row.id, bad.as_str());
+        assert!(row.what.contains("cannot be read"), "{}", row.what);
+        let problem = journal.verify_run(&bad).await.unwrap().problem.unwrap();
+        assert!(problem.what.contains("cannot be read"), "{problem:?}");
+    }
+    let claimed = journal.claim(&suite::worker("w"), &Default::default()).await.unwrap();
+    assert_eq!(claimed.unwrap().run.id, good.id);
+}
+
+/// The row is damaged, and so is the file: nothing more is written.
+#[tokio::test]
+async fn a_damaged_row_in_a_damaged_file_stops_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let journal = open(&path).await.unwrap();
+    let id = journal.create(new_run("first")).await.unwrap().id;
+    journal.close().await;
+    tamper(&Target::File(path.clone()), "UPDATE run SET name = 'other'").await;
+    let damaged = damage(&path, "letter_by_digest").await;
+    let journal = open(&path).await.unwrap();
+    for _ in 0..2 {
+        let read = journal.run(&id).await;
+        assert!(matches!(read, Err(JournalError::Damaged { .. })), "{read:?}");
+        let listed = journal.runs(&Default::default()).await;
+        assert!(matches!(listed, Err(JournalError::Damaged { .. })), "{listed:?}");
+    }
+    let written = journal.create(new_run("second")).await;
+    assert!(matches!(written, Err(JournalError::Damaged { .. })), "{written:?}");
+    journal.close().await;
+    assert_eq!(bytes_of(&path), damaged);
+}
+
 /// A program that was started before the migration would write events without digests.
 #[tokio::test]
 async fn an_older_version_cannot_write_after_the_migration() {

@@ -7,12 +7,14 @@ use std::time::Duration;
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::run::{Limits, RunUsage};
 use repertoire_journal::{
-    ClaimRules, ClaimedRun, Journal, NewRun, Payload, QueueWorker, RunId, Target,
+    ClaimRules, ClaimedRun, Journal, JournalError, NewRun, Payload, QueueWorker, RunId,
+    RunRemovalError, Target,
 };
 use serde_json::Value;
 
 pub(crate) mod append;
 pub(crate) mod attended;
+pub(crate) mod damage;
 pub(crate) mod digests;
 pub(crate) mod leases;
 pub(crate) mod letters;
@@ -21,6 +23,7 @@ pub(crate) mod model;
 pub(crate) mod order;
 pub(crate) mod queue;
 pub(crate) mod read;
+pub(crate) mod removal;
 
 /// A place for a journal that is empty. It can be opened more than once, as if by several processes.
 pub(crate) struct Place {
@@ -125,6 +128,18 @@ pub(crate) fn finished(step: u32) -> Payload {
 
 pub(crate) fn completed() -> Payload {
     Payload::RunCompleted { summary: "done".into(), head: None }
+}
+
+/// Removes a run that has no folder.
+pub(crate) async fn forget(journal: &Journal, id: &RunId) -> Result<(), JournalError> {
+    let Some(run) = journal.run(id).await? else { return Ok(()) };
+    match journal.remove_run(camino::Utf8Path::new("/no/folder"), &run).await {
+        Err(RunRemovalError::Journal(error)) => Err(error),
+        removed => {
+            removed.unwrap();
+            Ok(())
+        }
+    }
 }
 
 /// The names of a run's events; their numbers have no gaps.

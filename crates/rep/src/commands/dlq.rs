@@ -132,7 +132,7 @@ async fn read_letters(
     args: &DlqListArgs,
 ) -> Result<DeadLettersJson, CliFailure> {
     let Some(journal) = ctx.open_existing_journal().await? else {
-        return Ok(DeadLettersJson { letters: Vec::new(), next: None });
+        return Ok(DeadLettersJson { letters: Vec::new(), damaged: Vec::new(), next: None });
     };
     let open = || LetterStatus::ALL.iter().copied().filter(|status| status.is_open()).collect();
     let statuses = match (args.all, args.status.is_empty()) {
@@ -144,7 +144,7 @@ async fn read_letters(
         if args.here { Some(ctx.repository_key(&RepositoryArg::default()).await?) } else { None };
     let filter = LetterFilter { scope, statuses, limit: args.limit, after: args.after };
     let page = journal.list_letters(&filter).await.map_err(letter_failure)?;
-    Ok(DeadLettersJson { letters: page.items, next: page.next })
+    Ok(DeadLettersJson { letters: page.items, damaged: page.damaged, next: page.next })
 }
 
 fn list_letters(ctx: &CliContext<'_>, args: &DlqListArgs, ui: &mut TerminalUi<'_>) -> CliResult {
@@ -153,7 +153,10 @@ fn list_letters(ctx: &CliContext<'_>, args: &DlqListArgs, ui: &mut TerminalUi<'_
         ui.print_json(&json)?;
         return Ok(CliExit::Done);
     }
-    if json.letters.is_empty() {
+    for row in &json.damaged {
+        writeln!(ui.out, "{}  {}", ui.paint(ui::BAD, "damaged"), row.what)?;
+    }
+    if json.letters.is_empty() && json.damaged.is_empty() {
         let is_plain = args.status.is_empty() && !args.here && args.after == 0;
         let line = if is_plain {
             "There are no dead letters: nothing waits for you."
@@ -163,7 +166,9 @@ fn list_letters(ctx: &CliContext<'_>, args: &DlqListArgs, ui: &mut TerminalUi<'_
         writeln!(ui.out, "{line}")?;
         return Ok(CliExit::Done);
     }
-    print_table(&json.letters, ui)?;
+    if !json.letters.is_empty() {
+        print_table(&json.letters, ui)?;
+    }
     if let Some(next) = json.next {
         let line = format!("There are more: --after {next} goes on.");
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;

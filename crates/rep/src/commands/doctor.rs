@@ -1,6 +1,6 @@
 //! `rep doctor`: explains which skills an agent would see, which it would not, and why.
 
-use repertoire_journal::{Filter, RunStatus, Target};
+use repertoire_journal::{DamagedRow, Filter, Journal, RunStatus, Target};
 use repertoire_model::ModelService;
 use repertoire_skill::budget::{CLIENTS, ClientListing};
 use repertoire_skill::catalog::{Catalog, CatalogEntry};
@@ -140,16 +140,29 @@ fn journal_report(ctx: &CliContext<'_>) -> Option<JournalJson> {
         runtime.block_on(async {
             let journal = ctx.journal(None).await?;
             journal.check_damage().await.map_err(journal_failure)?;
-            let statuses = vec![RunStatus::Waiting];
-            let filter = Filter { statuses, ..Filter::default() };
-            let waiting = journal.runs(&filter).await.map_err(journal_failure)?.items;
             let leased = journal.list_leased_runs().await.map_err(journal_failure)?;
-            Ok((waiting.len(), leased.len()))
+            let (waiting, damaged) = read_runs(&journal).await?;
+            Ok((waiting, leased.len(), damaged))
         })
     });
     let problem = looked.as_ref().err().map(|failure| failure.message.clone());
-    let (waiting, running) = looked.unwrap_or_default();
-    Some(JournalJson { store: store.to_owned(), place, problem, waiting, running })
+    let (waiting, running, damaged) = looked.unwrap_or_default();
+    Some(JournalJson { store: store.to_owned(), place, problem, waiting, running, damaged })
+}
+
+/// Reads all runs. Returns how many wait for a person, and those that cannot be read.
+async fn read_runs(journal: &Journal) -> Result<(usize, Vec<DamagedRow>), CliFailure> {
+    let (mut waiting, mut damaged) = (0, Vec::new());
+    let mut filter = Filter::default();
+    loop {
+        let page = journal.runs(&filter).await.map_err(journal_failure)?;
+        waiting += page.items.iter().filter(|run| run.status == RunStatus::Waiting).count();
+        damaged.extend(page.damaged);
+        filter.before = page.next;
+        if filter.before.is_none() {
+            return Ok((waiting, damaged));
+        }
+    }
 }
 
 fn print_report(
@@ -307,7 +320,16 @@ fn print_journal(journal: &JournalJson, ui: &mut TerminalUi<'_>) -> std::io::Res
         ui.out,
         "  {mark} {}",
         ui::wrap_words(&text, ui.columns.saturating_sub(4).max(20), "    ")
-    )
+    )?;
+    for row in &journal.damaged {
+        let text = format!(
+            "run {0} is damaged: {1}; `rep runs replay --verify {0}` says more, `rep runs rm --force {0}` removes it",
+            row.id, row.what
+        );
+        let text = ui::wrap_words(&text, ui.columns.saturating_sub(4).max(20), "    ");
+        writeln!(ui.out, "  {} {text}", ui.paint(ui::BAD, "✗"))?;
+    }
+    Ok(())
 }
 
 fn print_heading(title: &str, note: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {

@@ -1,8 +1,9 @@
 //! `rep replay` and `rep runs replay`: rebuild runs from their events and report differences from the
 //! stored state, or verify their digests.
 
-use repertoire_journal::{Event, Filter, Journal, Run, RunId};
+use repertoire_journal::{DamagedRow, Event, Filter, Journal, Run, RunId};
 
+use super::runs::list::print_damaged_runs;
 use super::runs::{NO_RUNS, RunArg, events_of, journal_failure, no_runs_failure, show};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
@@ -41,7 +42,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ReplayArgs, ui: &mut TerminalUi<'
             None => {
                 let replayed = replay_run(&journal, &run).await?;
                 print_replayed(&replayed, &run, ui)?;
-                finish_replay(vec![replayed], ui)
+                finish_replay(vec![replayed], Vec::new(), ui)
             }
         }
     })
@@ -52,17 +53,26 @@ async fn replay_all(ctx: &CliContext<'_>, ui: &mut TerminalUi<'_>) -> CliResult 
         if !ui.json {
             writeln!(ui.out, "{NO_RUNS}")?;
         }
-        return finish_replay(Vec::new(), ui);
+        return finish_replay(Vec::new(), Vec::new(), ui);
     };
-    let mut done = Vec::new();
+    let (mut done, mut damaged) = (Vec::new(), Vec::new());
     let mut filter = Filter::default();
     loop {
         let page = journal.runs(&filter).await.map_err(journal_failure)?;
         for run in &page.items {
-            let replayed = replay_run(&journal, run).await?;
-            print_replayed(&replayed, run, ui)?;
-            done.push(replayed);
+            match journal.replay_run(&run.id).await {
+                Ok(report) => {
+                    let replayed = ReplayedJson::new(run.id.clone(), report);
+                    print_replayed(&replayed, run, ui)?;
+                    done.push(replayed);
+                }
+                Err(error) => {
+                    let what = error.run_problem().ok_or_else(|| journal_failure(error))?;
+                    damaged.push(DamagedRow { id: run.id.to_string(), what });
+                }
+            }
         }
+        damaged.extend(page.damaged);
         match page.next {
             Some(next) => filter.before = Some(next),
             None => break,
@@ -75,7 +85,7 @@ async fn replay_all(ctx: &CliContext<'_>, ui: &mut TerminalUi<'_>) -> CliResult 
         let how = if other == 0 { "all equal".to_owned() } else { format!("{other} not equal") };
         writeln!(ui.out, "{runs}, {} events: {how}", ui::format_thousands(events))?;
     }
-    finish_replay(done, ui)
+    finish_replay(done, damaged, ui)
 }
 
 /// Verifies the digests of one run, or of all runs of the journal.
@@ -195,10 +205,16 @@ fn format_event_count(count: u64) -> String {
     }
 }
 
-fn finish_replay(runs: Vec<ReplayedJson>, ui: &mut TerminalUi<'_>) -> CliResult {
-    let equal = runs.iter().all(|one| one.equal);
+fn finish_replay(
+    runs: Vec<ReplayedJson>,
+    damaged: Vec<DamagedRow>,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let equal = damaged.is_empty() && runs.iter().all(|one| one.equal);
     if ui.json {
-        ui.print_json(&ReplayJson { equal, runs })?;
+        ui.print_json(&ReplayJson { equal, runs, damaged })?;
+    } else {
+        print_damaged_runs(&damaged, ui)?;
     }
     Ok(if equal { CliExit::Done } else { CliExit::No })
 }

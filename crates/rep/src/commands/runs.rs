@@ -143,9 +143,9 @@ pub(crate) fn journal_failure(error: JournalError) -> CliFailure {
             CliFailure::negative_answer(format!("run {short}: {why}"))
                 .hint(format!("`rep runs show {short}` says what can be done."))
         }
-        JournalError::Fenced { .. } | JournalError::TooLarge { .. } => {
-            CliFailure::negative_answer(error.to_string())
-        }
+        JournalError::Fenced { .. }
+        | JournalError::Conflict { .. }
+        | JournalError::TooLarge { .. } => CliFailure::negative_answer(error.to_string()),
         _ => CliFailure::cannot_run(error.to_string()),
     }
 }

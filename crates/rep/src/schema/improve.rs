@@ -1,7 +1,7 @@
 //! The types of `rep memory … --json` and `rep dlq … --json`.
 
 pub use repertoire_checks::memory::{FixState, MemoryFile, MemoryImportResult};
-use repertoire_journal::{DeadLetter, KnownFailure, KnownFix};
+use repertoire_journal::{DamagedRow, DeadLetter, KnownFailure, KnownFix};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -65,6 +65,8 @@ pub struct MemoryForgetJson {
 pub struct DeadLettersJson {
     /// The dead letters, the most urgent first.
     pub letters: Vec<DeadLetter>,
+    /// Dead letters that cannot be read.
+    pub damaged: Vec<DamagedRow>,
     /// The position of the next page, for `--after`; null on the last page.
     pub next: Option<u64>,
 }

@@ -5,7 +5,9 @@ pub use repertoire::runs::{
     DeliveredJson, RunChangedFile, RunCommand, RunDiffJson, RunFile, RunJson, RunListRow, RunTask,
     SignalJson, TasksDone,
 };
-use repertoire_journal::{DigestReport, ReplayDifference, ReplayReport, Run, RunId, RunStatus};
+use repertoire_journal::{
+    DamagedRow, DigestReport, ReplayDifference, ReplayReport, Run, RunId, RunStatus,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,6 +16,9 @@ use serde::Serialize;
 pub struct RunsListJson {
     /// The runs, the newest first.
     pub runs: Vec<RunListRow>,
+    /// Runs that cannot be read. `rep runs replay --verify` names what is damaged, and
+    /// `rep runs rm --force` removes such a run.
+    pub damaged: Vec<DamagedRow>,
     /// The cursor of the next page, for `--before`; null on the last page.
     pub next: Option<u64>,
 }
@@ -40,6 +45,8 @@ pub struct PruneJson {
 pub struct RunsRemovedJson {
     /// The runs that were removed.
     pub runs: Vec<RemovedRunJson>,
+    /// The ids of runs that could not be read and were removed.
+    pub damaged: Vec<RunId>,
 }
 
 /// A run that was removed.
@@ -118,6 +125,8 @@ pub struct ReplayJson {
     pub equal: bool,
     /// The runs that were replayed.
     pub runs: Vec<ReplayedJson>,
+    /// Runs that cannot be read.
+    pub damaged: Vec<DamagedRow>,
 }
 
 /// A run that was replayed.

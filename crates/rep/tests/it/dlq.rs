@@ -68,7 +68,10 @@ fn an_empty_queue_is_good_news_and_makes_no_file() {
     let ws = workspace();
     let ran = ws.rep("dlq");
     assert_eq!(ran.stdout, "There are no dead letters: nothing waits for you.\n");
-    assert_eq!(ws.json("dlq --json", "dlq.json"), json!({ "letters": [], "next": null }));
+    assert_eq!(
+        ws.json("dlq --json", "dlq.json"),
+        json!({ "letters": [], "damaged": [], "next": null })
+    );
     assert_eq!(ws.rep("dlq show abcd").code, 1);
     assert!(!ws.path("data/journal.sqlite").exists());
 }

@@ -44,7 +44,19 @@ impl Bench {
         (bench, lock)
     }
 
+    /// A run from 40 days ago.
     fn create(&self, id: &str, kind: RunKind, name: &str, payloads: Vec<Payload>) -> RunLock {
+        self.create_before(40, id, kind, name, payloads)
+    }
+
+    fn create_before(
+        &self,
+        days: u64,
+        id: &str,
+        kind: RunKind,
+        name: &str,
+        payloads: Vec<Payload>,
+    ) -> RunLock {
         let id = RunId::known(id);
         let lock = self.folder(&id).acquire_lock().unwrap();
         let new = NewRun {
@@ -57,7 +69,7 @@ impl Bench {
             limits: Default::default(),
             request: json!({}),
         };
-        let then_ms = SystemClock.now_ms() - 40 * DAY_MS;
+        let then_ms = SystemClock.now_ms() - days * DAY_MS;
         let target = Target::File(self.ws.path("data/journal.sqlite"));
         self.runtime.block_on(async {
             let journal = Journal::open(&target, Arc::new(move || then_ms)).await.unwrap();
@@ -80,6 +92,20 @@ impl Bench {
     fn has_folder(&self, id: &str) -> bool {
         self.folder(&RunId::known(id)).path().exists()
     }
+}
+
+/// Changes the journal with another program.
+fn tamper(bench: &Bench, sql: &'static str) {
+    bench.runtime.block_on(async {
+        let url = format!("sqlite://{}", bench.ws.path("data/journal.sqlite"));
+        let db = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await;
+        sqlx::raw_sql(sql).execute(&mut db.unwrap()).await.unwrap();
+    });
+}
+
+/// The text in one line, however it was wrapped.
+fn unwrap_text(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn said(text: &str) -> Payload {
@@ -231,8 +257,81 @@ fn old_runs_are_pruned_by_age_kind_and_status_and_never_those_in_use() {
 }
 
 #[test]
+fn a_damaged_run_hides_no_other_and_is_removed_by_force() {
+    let (bench, _lock) = Bench::filled();
+    tamper(&bench, "UPDATE run SET name = 'other' WHERE kind = 'conversation'");
+    let problem = format!("the columns of run {TALK} do not fit its state");
+    let listed = unwrap_text(&bench.ws.rep("runs").stdout);
+    assert!(listed.contains("aaa-90ne interrupted") && listed.contains("he-login"), "{listed}");
+    assert!(listed.contains(&format!("0000ta1k damaged {problem}")), "{listed}");
+    assert!(listed.contains("`rep runs rm --force 0000ta1k` removes the run."), "{listed}");
+    let json = bench.ws.json("--json runs", "runs.json");
+    assert_eq!(json["damaged"], json!([{ "id": TALK, "what": problem }]));
+    assert_eq!(bench.ids("--json runs --limit 1"), [GONE]);
+    let report = unwrap_text(&bench.ws.rep("doctor").stdout);
+    assert!(report.contains(&format!("run {TALK} is damaged: {problem}")), "{report}");
+    let refused = bench.ws.rep("runs rm 0000ta1k");
+    assert!(refused.code == 3 && refused.stderr.contains("is damaged"), "{refused}");
+    assert!(unwrap_text(&refused.stderr).contains(&format!("rep runs rm --force {TALK}")));
+    assert_eq!(bench.ws.rep("replay --all").code, 1);
+    let removed = bench.ws.rep("runs rm --force 0000ta1k");
+    assert_eq!(removed.stdout, format!("removed {TALK}, which could not be read\n"), "{removed}");
+    assert!(!bench.has_folder(TALK));
+    let json = bench.ws.json("--json runs", "runs.json");
+    assert_eq!(json["damaged"], json!([]));
+    assert_eq!(bench.ids("--json runs"), [GONE, FLOW]);
+}
+
+fn worktree(path: &str) -> Payload {
+    Payload::WorktreeCreated {
+        path: path.into(),
+        branch: "b".into(),
+        base_branch: "main".into(),
+        base: "abc".into(),
+        how: "created".into(),
+    }
+}
+
+#[test]
+fn a_run_whose_worktree_is_gone_can_be_removed() {
+    let bench = Bench::new();
+    let done = || Payload::RunCompleted { summary: "done".into(), head: None };
+    let there = bench.ws.path("project").to_string();
+    for (id, path) in
+        [("first-gone", "/no/first"), ("second-gone", "/no/second"), ("there", &there)]
+    {
+        drop(bench.create(id, RunKind::Plan, "tidy up", vec![worktree(path), done()]));
+    }
+    let removed = bench.ws.rep("runs rm first-gone");
+    assert_eq!(removed.code, 0, "{removed}");
+    let refused = bench.ws.rep("runs rm there");
+    assert!(refused.code == 1 && refused.stderr.contains("is still there"), "{refused}");
+    let preview = bench.ws.json("--json runs prune --older-than 30d --dry-run", "runs-prune.json");
+    assert_eq!(preview["removed_runs"][0]["run"], "second-gone", "{preview}");
+    assert_eq!(bench.ids("--json runs"), ["there", "second-gone"]);
+    let pruned = bench.ws.json("--json runs prune --older-than 30d", "runs-prune.json");
+    assert_eq!(pruned["removed_runs"][0]["run"], "second-gone", "{pruned}");
+    assert_eq!(pruned["kept_runs"][0]["run"], "there", "{pruned}");
+    assert_eq!(bench.ids("--json runs"), ["there"]);
+}
+
+#[test]
+fn pruning_completes_a_removal_that_was_interrupted() {
+    let (bench, _lock) = Bench::filled();
+    bench.ws.write("data/runs/0199e5b2-dead/report.md", "x");
+    bench.ws.write("data/runs/.removed-0199e5b2-dead", "");
+    assert_eq!(bench.ws.rep("runs prune --dry-run").code, 0);
+    assert!(bench.has_folder("0199e5b2-dead"));
+    assert_eq!(bench.ws.rep("runs prune").code, 0);
+    assert!(!bench.has_folder("0199e5b2-dead"));
+    assert!(!bench.ws.path("data/runs/.removed-0199e5b2-dead").exists());
+}
+
+#[test]
 fn a_daemon_removes_old_runs_by_itself() {
     let (bench, _lock) = Bench::filled();
+    let recent = "0199e5b2-0000-7000-8000-00000000n3w0";
+    drop(bench.create_before(0, recent, RunKind::Conversation, "Hello", vec![said("hi")]));
     bench.ws.write("home/.config/repertoire/repertoire.toml", "[runs]\nkeep_days = 30\n");
     let mut daemon = bench.ws.command(&["daemon"]).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
@@ -242,7 +341,7 @@ fn a_daemon_removes_old_runs_by_itself() {
     }
     daemon.kill().unwrap();
     daemon.wait().unwrap();
-    assert_eq!(bench.ids("--json runs"), [FLOW]);
+    assert_eq!(bench.ids("--json runs"), [recent, FLOW]);
 }
 
 #[test]

@@ -225,9 +225,9 @@ impl ApiBuilder {
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize + JsonSchema + 'static,
         F: Fn(ApiCall<P, Q>) -> Fut + Clone + Send + Sync + 'static,
-        Fut: Future<Output = ApiResult<ListPage<R>>> + Send,
+        Fut: Future<Output = ApiResult<R>> + Send,
     {
-        let shape = ResponseShape::json::<ListPage<R>>();
+        let shape = ResponseShape::json::<R>();
         let operation = ApiOperation::new::<P, Q, Nothing>(&Method::GET, path, tag, summary, shape);
         self.add_route(Method::GET, operation.paged(), move |call| {
             let answered = handler(call);

@@ -16,6 +16,8 @@ pub(crate) enum Loss {
     Request = 1,
     /// It arrives, and its answer does not.
     Answer = 2,
+    /// It arrives, and the connection is lost before the server has carried it out.
+    Wait = 3,
 }
 
 /// Stops with its test.
@@ -76,6 +78,10 @@ async fn pass(mut client: TcpStream, socket: PathBuf, armed: Arc<AtomicU8>, lost
                     return;
                 }
                 if server.write_all(&asked[..length]).await.is_err() { return }
+                if loss == Loss::Wait as u8 {
+                    lost.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
                 if loss == Loss::Answer as u8 {
                     let _ = server.read(&mut answered).await;
                     lost.fetch_add(1, Ordering::SeqCst);

@@ -7,8 +7,8 @@ use std::fmt::Debug;
 
 use camino::Utf8Path;
 use repertoire_journal::{
-    EventCursor, FailureFilter, Filter, Journal, JournalError, LetterFilter, LetterStatus, RunId,
-    RunKind, RunStatus,
+    EventCursor, FailureFilter, Filter, Journal, JournalError, JournalPage, LetterFilter,
+    LetterStatus, RunId, RunKind, RunStatus,
 };
 
 use super::{bytes_of, file, open};
@@ -40,6 +40,16 @@ fn next_random(state: &mut u64) -> u64 {
 struct FileReadings(BTreeMap<String, Result<String, String>>);
 
 impl FileReadings {
+    /// A damaged entry is noticed.
+    fn add_page<T: Debug>(&mut self, name: String, page: Result<JournalPage<T>, JournalError>) {
+        match page {
+            Ok(JournalPage { damaged, .. }) if !damaged.is_empty() => {
+                self.0.insert(name, Err(format!("{damaged:?}")));
+            }
+            page => self.add(name, page),
+        }
+    }
+
     fn add<T: Debug>(&mut self, name: impl Into<String>, read: Result<T, JournalError>) {
         let read = match read {
             Ok(value) => Ok(format!("{value:?}")),
@@ -83,7 +93,7 @@ async fn read_all(journal: &Journal, ids: &[RunId], letters: &[String]) -> FileR
         ("other", Filter { workspace: Some("/other".into()), ..every.clone() }),
         ("page", Filter { limit: 2, ..every }),
     ] {
-        all.add(format!("runs {name}"), journal.runs(&filter).await);
+        all.add_page(format!("runs {name}"), journal.runs(&filter).await);
     }
     all.add("ids", journal.list_run_ids().await);
     all.add("tail", journal.tail_events(EventCursor::default(), 0).await);
@@ -95,10 +105,10 @@ async fn read_all(journal: &Journal, ids: &[RunId], letters: &[String]) -> FileR
     all.add("failure", journal.known(SCOPE, "aa11").await);
     all.add("fixes", journal.list_fixes(SCOPE, "aa11").await);
     all.add("memory", journal.replay_memory(SCOPE).await);
-    all.add("letters", journal.list_letters(&LetterFilter::default()).await);
+    all.add_page("letters".into(), journal.list_letters(&LetterFilter::default()).await);
     let statuses = vec![LetterStatus::Queued];
     let queued = LetterFilter { statuses, scope: Some(SCOPE.into()), ..LetterFilter::default() };
-    all.add("queued letters", journal.list_letters(&queued).await);
+    all.add_page("queued letters".into(), journal.list_letters(&queued).await);
     for id in letters {
         all.add(format!("letter {id}"), journal.find_letter(id).await);
     }

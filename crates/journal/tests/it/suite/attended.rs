@@ -3,7 +3,7 @@
 use repertoire_journal::{ClaimRules, Command, JournalError, NewRun, Payload, RunKind, RunStatus};
 use serde_json::json;
 
-use super::{Place, finished, new_run, started, worker};
+use super::{Place, finished, forget, new_run, started, worker};
 
 fn kind_event(name: &str) -> Payload {
     Payload::KindEvent { name: name.into(), data: json!({ "n": 1 }) }
@@ -30,8 +30,17 @@ pub(crate) async fn an_attended_run_is_never_queued_and_goes_on_after_its_end(pl
     assert_eq!(journal.replay_run(&run.id).await.unwrap().differences, []);
     let refused = journal.order(&run.id, Command::Pause { by: "me".into() }).await;
     assert!(matches!(refused, Err(JournalError::Refused { .. })));
-    journal.forget(&run.id).await.unwrap();
+    forget(&journal, &run.id).await.unwrap();
     assert!(journal.run(&run.id).await.unwrap().is_none());
+}
+
+pub(crate) async fn first_events_that_are_too_large_are_refused(place: Place) {
+    let journal = place.open().await;
+    let large = || Payload::KindEvent { name: "LARGE".into(), data: json!("x".repeat(9 << 20)) };
+    let new = workflow_run("w");
+    let refused = journal.create_attended(new.clone(), vec![large(), large()]).await;
+    assert!(matches!(refused, Err(JournalError::TooLarge { .. })), "{:?}", refused.map(drop));
+    assert_eq!(journal.run(&new.id).await.unwrap(), None);
 }
 
 pub(crate) async fn an_attended_run_takes_no_place_of_the_queue(place: Place) {

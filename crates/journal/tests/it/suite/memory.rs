@@ -8,7 +8,9 @@ use repertoire_journal::{
     MemoryLesson, Payload, RunId,
 };
 
-use super::{Place, agrees, claim, claimed, completed, doomed, finished, new_run, started, worker};
+use super::{
+    Place, agrees, claim, claimed, completed, doomed, finished, forget, new_run, started, worker,
+};
 
 const SCOPE: &str = "github.com/somebody/something";
 
@@ -170,7 +172,7 @@ pub(crate) async fn what_a_forgotten_run_has_learnt_stays(place: Place) {
     let all = vec![seen("aa11"), tried("aa11", &fix, FixOutcome::Worked), completed()];
     journal.append(&lease, all).await.unwrap();
     let before = journal.known(SCOPE, "aa11").await.unwrap();
-    journal.forget(&lease.run).await.unwrap();
+    forget(&journal, &lease.run).await.unwrap();
     assert_eq!(journal.run(&lease.run).await.unwrap(), None);
     assert_eq!(journal.known(SCOPE, "aa11").await.unwrap(), before);
     remembers(&journal).await;

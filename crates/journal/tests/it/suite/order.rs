@@ -7,7 +7,9 @@ use repertoire_journal::{
     Command, JournalError, Payload, RunId, RunLease, RunStatus, RunStopRequest,
 };
 
-use super::{Place, agrees, claim, claimed, completed, doomed, names, new_run, started, worker};
+use super::{
+    Place, agrees, claim, claimed, completed, doomed, forget, names, new_run, started, worker,
+};
 
 fn pause() -> Command {
     Command::Pause { by: "me".into() }
@@ -147,7 +149,7 @@ pub(crate) async fn a_run_that_is_over_is_forgotten_with_all_that_belongs_to_it(
     let lease = claimed(&journal, &worker("w")).await.lease;
     let other = journal.create(new_run("other")).await.unwrap();
     let refused = async |word: &str| {
-        let error = journal.forget(&lease.run).await.unwrap_err();
+        let error = forget(&journal, &lease.run).await.unwrap_err();
         assert!(matches!(error, JournalError::Refused { .. }), "{error}");
         assert!(error.to_string().contains(word), "{error}");
     };
@@ -164,7 +166,7 @@ pub(crate) async fn a_run_that_is_over_is_forgotten_with_all_that_belongs_to_it(
     let removed = Payload::WorktreeRemoved { path: "/there".into() };
     journal.order(&lease.run, Command::Event(removed)).await.unwrap();
     for _ in 0..2 {
-        journal.forget(&lease.run).await.unwrap();
+        forget(&journal, &lease.run).await.unwrap();
         assert_eq!(journal.run(&lease.run).await.unwrap(), None);
         assert_eq!(journal.steps(&lease.run).await.unwrap(), []);
         assert_eq!(journal.events(&lease.run, 0, 0).await.unwrap(), []);

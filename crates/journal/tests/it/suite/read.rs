@@ -1,10 +1,12 @@
 //! Looking at runs.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use repertoire_journal::{
-    ClaimRules, EventCursor, Filter, JournalError, NewRun, Payload, QueueWorker, RunId, RunStatus,
+    ClaimRules, EventCursor, Filter, JournalError, NewRun, Payload, QueueWorker, RunId, RunKind,
+    RunStatus,
 };
 
 use super::{Place, agrees, claim, claimed, completed, finished, new_run, started, worker};
@@ -38,6 +40,28 @@ pub(crate) async fn a_run_is_found_by_id_part_name_and_last(place: Place) {
         let error = journal.find_run(text).await.unwrap_err();
         assert!(matches!(error, JournalError::NotFound { .. }), "{text}: {error}");
     }
+}
+
+pub(crate) async fn the_latest_run_is_that_of_the_latest_event(place: Place) {
+    let ticks = place.ticks.clone();
+    let journal = place.open().await;
+    let talk = |workspace: &str| NewRun {
+        kind: RunKind::Conversation.as_str().into(),
+        workspace: workspace.into(),
+        ..new_run("talk")
+    };
+    let said = || Payload::KindEvent { name: "SAID".into(), data: serde_json::json!(1) };
+    let first = journal.create_attended(talk("/here"), vec![]).await.unwrap().id;
+    // The clock is far ahead for a moment.
+    let now = ticks.fetch_add(1_000_000_000, Ordering::Relaxed);
+    let second = journal.create_attended(talk("/there"), vec![]).await.unwrap().id;
+    ticks.store(now, Ordering::Relaxed);
+    journal.append_attended(&first, 1, vec![said()]).await.unwrap();
+    journal.create(new_run("a plan")).await.unwrap();
+    let latest = journal.list_latest_ids(RunKind::Conversation, None).await.unwrap();
+    assert_eq!(latest, [first, second.clone()]);
+    let there = journal.list_latest_ids(RunKind::Conversation, Some("/there")).await.unwrap();
+    assert_eq!(there, [second]);
 }
 
 pub(crate) async fn lists_come_in_pages_newest_first(place: Place) {

@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use clap::ValueEnum;
 use repertoire::runs::{self, describe_older_stores, find_older_stores};
-use repertoire_journal::{Filter, Journal, RunKind, RunStatus};
+use repertoire_journal::{DamagedRow, Filter, Journal, RunId, RunKind, RunStatus};
 
 use super::{NO_RUNS, journal_failure, now_ms};
 use crate::async_runtime::build_runtime;
@@ -91,10 +91,10 @@ impl From<RunKindArg> for RunKind {
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsListArgs, ui: &mut TerminalUi<'_>) -> CliResult {
-    let (rows, next) = build_runtime()?.block_on(async {
+    let listed = build_runtime()?.block_on(async {
         match ctx.open_existing_journal().await? {
             Some(journal) => read_rows(ctx, args, &journal).await,
-            None => Ok((Vec::new(), None)),
+            None => Ok(RunsListJson { runs: Vec::new(), damaged: Vec::new(), next: None }),
         }
     })?;
     let older = find_older_stores(&ctx.env.data_dir());
@@ -103,17 +103,21 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsListArgs, ui: &mut TerminalUi
         ui.print_note(&text)?;
     }
     if ui.json {
-        ui.print_json(&RunsListJson { runs: rows, next })?;
+        ui.print_json(&listed)?;
         return Ok(CliExit::Done);
     }
-    if rows.is_empty() {
+    let RunsListJson { runs: rows, damaged, next } = listed;
+    if rows.is_empty() && damaged.is_empty() {
         let is_filtered =
             args.here || !args.status.is_empty() || !args.kind.is_empty() || args.before.is_some();
         let line = if is_filtered { "No run is like that. `rep runs` lists all." } else { NO_RUNS };
         writeln!(ui.out, "{line}")?;
         return Ok(CliExit::Done);
     }
-    print_table(ctx, &rows, ui)?;
+    if !rows.is_empty() {
+        print_table(ctx, &rows, ui)?;
+    }
+    print_damaged_runs(&damaged, ui)?;
     if let Some(next) = next {
         let line = format!("There are more: --before {next} goes on, --all lists them all.");
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
@@ -125,7 +129,7 @@ async fn read_rows(
     ctx: &CliContext<'_>,
     args: &RunsListArgs,
     journal: &Journal,
-) -> Result<(Vec<RunListRow>, Option<u64>), CliFailure> {
+) -> Result<RunsListJson, CliFailure> {
     let folder = ctx.run_places().runs;
     let rows_max = args.limit.unwrap_or(SHOWN);
     let mut filter = Filter {
@@ -139,15 +143,17 @@ async fn read_rows(
         limit: if args.all { 0 } else { rows_max },
         before: args.before,
     };
-    let (mut rows, mut events_read) = (Vec::new(), 0);
+    let (mut rows, mut damaged, mut events_read) = (Vec::new(), Vec::new(), 0);
     loop {
         let page = runs::rows(journal, &folder, &filter, &mut events_read).await;
         let page = page.map_err(journal_failure)?;
         rows.extend(page.items.into_iter().filter(|row| args.selects(row)));
+        damaged.extend(page.damaged);
         // Rows that are filtered out here leave room for rows of the next page.
-        let room = rows_max.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        let listed = u32::try_from(rows.len() + damaged.len()).unwrap_or(u32::MAX);
+        let room = rows_max.saturating_sub(listed);
         if page.next.is_none() || (room == 0 && !args.all) {
-            return Ok((rows, page.next));
+            return Ok(RunsListJson { runs: rows, damaged, next: page.next });
         }
         filter.before = page.next;
         filter.limit = if args.all { 0 } else { room };
@@ -217,6 +223,28 @@ fn print_table(
         writeln!(ui.out, "{id}  {status}{}", rest.trim_end())?;
     }
     Ok(())
+}
+
+/// Prints the runs that cannot be read, and what can be done about them.
+pub(crate) fn print_damaged_runs(
+    damaged: &[DamagedRow],
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    let Some(first) = damaged.first() else { return Ok(()) };
+    for row in damaged {
+        let id = RunId::known(&row.id);
+        let word = ui.paint(ui::BAD, pad("damaged", STATUS_COLUMNS_MIN));
+        let indent = " ".repeat(ID_COLUMNS + STATUS_COLUMNS_MIN + 4);
+        let room = ui.columns.saturating_sub(indent.len()).max(20);
+        let what = ui::wrap_words(&row.what, room, &indent);
+        writeln!(ui.out, "{}  {word}  {what}", pad(id.short(), ID_COLUMNS))?;
+    }
+    let id = RunId::known(&first.id);
+    let line = format!(
+        "`rep runs replay --verify {0}` says what is damaged, `rep runs rm --force {0}` removes the run.",
+        id.short()
+    );
+    writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))
 }
 
 impl RunColumns {

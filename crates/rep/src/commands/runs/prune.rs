@@ -99,6 +99,10 @@ pub(crate) fn run(
     let selection = args.selection(ctx.runs_kept())?;
     let done = build_runtime()?.block_on(async {
         let Some(journal) = ctx.open_existing_journal().await? else { return Ok(None) };
+        if !args.dry_run {
+            let runs = ctx.run_places().runs;
+            journal.complete_removals(&runs).await.map_err(journal_failure)?;
+        }
         // Worktrees first: a run is kept as long as it has one.
         let mut done = if args.includes_worktrees() {
             prune_worktrees(ctx, args, &journal).await?
@@ -180,16 +184,29 @@ async fn prune_worktrees(
             worktrees.prune(&in_use).await
         };
         match pruned {
-            Ok(pruned) => record_pruned(&mut done, pruned, &statuses),
+            Ok(pruned) => {
+                // Recorded at once: what happens to the next workspace changes nothing about it.
+                if !args.dry_run {
+                    record_removed_worktrees(journal, &pruned).await?;
+                }
+                list_pruned(&mut done, pruned, &statuses);
+            }
             Err(error) => done.failed.push(WorkspaceProblem { workspace, why: error.to_string() }),
         }
     }
-    for removed in done.removed.iter().filter(|_| !args.dry_run) {
-        let gone = Payload::WorktreeRemoved { path: removed.path.clone() };
+    Ok(done)
+}
+
+async fn record_removed_worktrees(
+    journal: &Journal,
+    pruned: &WorktreePruneResult,
+) -> Result<(), CliFailure> {
+    for removed in &pruned.removed {
+        let gone = Payload::WorktreeRemoved { path: removed.dir.to_string() };
         let run = RunId::known(removed.run.as_str());
         journal.order(&run, Command::Event(gone)).await.map_err(journal_failure)?;
     }
-    Ok(done)
+    Ok(())
 }
 
 /// Returns the status of every run, and the workspaces of all runs that have worktrees.
@@ -213,7 +230,7 @@ async fn list_runs(
     }
 }
 
-fn record_pruned(
+fn list_pruned(
     done: &mut PruneJson,
     pruned: WorktreePruneResult,
     statuses: &BTreeMap<String, RunStatus>,

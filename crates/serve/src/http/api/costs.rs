@@ -126,8 +126,17 @@ impl CostsByPeriod {
         let mut looked_at = 0;
         loop {
             let page = journal.runs(&filter).await?;
+            // The costs of a damaged run are unknown.
+            out.is_partial |= !page.damaged.is_empty();
             for run in page.items.iter().filter(|run| run.updated_ms >= from_ms) {
-                for step in journal.steps(&run.id).await? {
+                let steps = match journal.steps(&run.id).await {
+                    Err(error) if error.run_problem().is_some() => {
+                        out.is_partial = true;
+                        continue;
+                    }
+                    steps => steps?,
+                };
+                for step in steps {
                     let at_ms = step.ended_ms.unwrap_or(step.started_ms);
                     if at_ms < from_ms {
                         continue;
@@ -139,7 +148,7 @@ impl CostsByPeriod {
                     out.is_partial |= step.spent.unpriced;
                 }
             }
-            looked_at += page.items.len();
+            looked_at += page.items.len() + page.damaged.len();
             match page.next {
                 Some(next) if looked_at < RUNS_MAX => filter.before = Some(next),
                 next => {

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use repertoire::runs::{
     self, RunDiffError, RunDiffJson, RunJson, RunListRow, RunTask, TasksDone, events_of,
 };
-use repertoire_journal::{Event, Filter, JournalError, Run, RunKind, RunStatus, Step};
+use repertoire_journal::{DamagedRow, Event, Filter, JournalError, Run, RunKind, RunStatus, Step};
 use repertoire_plan::PlanState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,20 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
     commands::add_endpoints(output::add_endpoints(api))
 }
 
-async fn list_runs(call: ApiCall<Nothing, RunFilter>) -> ApiResult<ListPage<RunListRow>> {
+/// A page of the list of runs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunListPage {
+    /// The runs, the newest first.
+    items: Vec<RunListRow>,
+    /// Runs of this page that cannot be read. `rep runs replay --verify` names what is damaged, and
+    /// `rep runs rm --force` removes such a run.
+    damaged: Vec<DamagedRow>,
+    /// The `cursor` of the next page; none on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+async fn list_runs(call: ApiCall<Nothing, RunFilter>) -> ApiResult<RunListPage> {
     let journal = call.house.journal().await.map_err(journal_problem)?;
     journal.requeue_expired().await.map_err(journal_problem)?;
     let before = match call.paging.cursor {
@@ -97,7 +110,8 @@ async fn list_runs(call: ApiCall<Nothing, RunFilter>) -> ApiResult<ListPage<RunL
     };
     let folder = call.house.runs_dir();
     let page = runs::rows(journal, &folder, &filter, &mut 0).await.map_err(journal_problem)?;
-    Ok(ListPage { items: page.items, next: page.next.map(|next| next.to_string()), total: None })
+    let next = page.next.map(|next| next.to_string());
+    Ok(RunListPage { items: page.items, damaged: page.damaged, next })
 }
 
 async fn show_run(call: ApiCall<RunIdPath>) -> ApiResult<RunJson> {
