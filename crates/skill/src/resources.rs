@@ -280,15 +280,20 @@ impl ResourceLister<'_> {
         pending: &mut Vec<(Utf8PathBuf, usize)>,
     ) -> bool {
         let folder = self.dir.join(relative);
-        let Some((names, all)) = self.read_names(&folder) else {
+        let Some((entries, all)) = self.read_entries(&folder) else {
             let code = &text_codes::UNREADABLE;
             let found = Diagnostic::new(code, "the folder cannot be read");
             self.out.diagnostics.push(found.in_file(&folder).help(code.remedy));
             return true;
         };
-        for name in names {
+        for ResourceEntry { name, is_folder } in entries {
             let path = relative.join(&name);
-            match inspect_path(&self.real_dir, &self.dir.join(&path)) {
+            let kind = if is_folder {
+                ResourcePathKind::Folder
+            } else {
+                inspect_path(&self.real_dir, &self.dir.join(&path))
+            };
+            match kind {
                 // Git's own files are not part of the skill.
                 ResourcePathKind::Folder if name == ".git" => {}
                 ResourcePathKind::Folder if depth < self.limits.depth_max => {
@@ -334,16 +339,21 @@ impl ResourceLister<'_> {
         true
     }
 
-    /// Returns the names in a folder, sorted, and whether the list is complete.
-    fn read_names(&mut self, folder: &Utf8Path) -> Option<(Vec<String>, bool)> {
-        let mut names = Vec::new();
+    /// Returns the entries of a folder, sorted by name, and whether the list is complete.
+    fn read_entries(&mut self, folder: &Utf8Path) -> Option<(Vec<ResourceEntry>, bool)> {
+        let mut entries = Vec::new();
         for entry in std::fs::read_dir(folder).ok()? {
             if self.entries_left == 0 {
-                return Some((names, false));
+                return Some((entries, false));
             }
             self.entries_left -= 1;
-            match entry.ok()?.file_name().into_string() {
-                Ok(name) if !is_refused_name(&name) => names.push(name),
+            let entry = entry.ok()?;
+            // The listing tells folders apart, so that a tree of nothing but folders costs no call for each.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            match entry.file_name().into_string() {
+                Ok(name) if !is_refused_name(&name) => {
+                    entries.push(ResourceEntry { name, is_folder })
+                }
                 Ok(name) => self.out.diagnostics.push(refused_name_diagnostic(folder, &name)),
                 Err(name) => {
                     self.out
@@ -352,9 +362,16 @@ impl ResourceLister<'_> {
                 }
             }
         }
-        names.sort();
-        Some((names, true))
+        entries.sort();
+        Some((entries, true))
     }
+}
+
+/// An entry of a folder with a valid name.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ResourceEntry {
+    name: String,
+    is_folder: bool,
 }
 
 enum ResourcePathKind {

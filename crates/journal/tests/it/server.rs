@@ -70,10 +70,7 @@ impl Server {
             std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).expect("chown");
         }
         let data = folder.join("data");
-        let mut initdb = as_nobody(is_root, &binaries.join("initdb"));
-        initdb.args(["-U", "rep", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync", "-D"]);
-        let done = initdb.arg(&data).current_dir("/").output().expect("initdb");
-        assert!(done.status.success(), "initdb: {}", String::from_utf8_lossy(&done.stderr));
+        copy_folder(&initialised_folder(&binaries, is_root), &data);
         let server = as_nobody(is_root, &binaries.join("postgres"));
         let mut keeper = Command::new("sh");
         keeper.args(["-c", KEEPER, "keeper"]).arg(&folder);
@@ -175,6 +172,40 @@ fn as_nobody(is_root: bool, program: &Path) -> Command {
     let nobody = NOBODY.to_string();
     command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]).arg(program);
     command
+}
+
+/// A folder that `initdb` has made, from which servers begin: `initdb` takes longer than most tests, so that it runs once
+/// for all test programs and for as long as the build folder is there.
+fn initialised_folder(binaries: &Path, is_root: bool) -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(place).expect("the build folder");
+    let version = binaries.display().to_string().replace('/', "-");
+    let account = if is_root { "nobody" } else { "own" };
+    let ready = place.join(format!("postgres{version}-{account}"));
+    if ready.is_dir() {
+        return ready;
+    }
+    // Where `nobody` can write. It is moved as a whole, so that a folder that is there is complete.
+    let made = tempfile::Builder::new().prefix("rep-initdb-").tempdir().expect("a folder");
+    if is_root {
+        std::os::unix::fs::chown(made.path(), Some(NOBODY), Some(NOBODY)).expect("chown");
+    }
+    let data = made.path().join("data");
+    let mut initdb = as_nobody(is_root, &binaries.join("initdb"));
+    initdb.args(["-U", "rep", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync", "-D"]);
+    let done = initdb.arg(&data).current_dir("/").output().expect("initdb");
+    assert!(done.status.success(), "initdb: {}", String::from_utf8_lossy(&done.stderr));
+    let half = tempfile::Builder::new().prefix("initdb-").tempdir_in(place).expect("a folder");
+    copy_folder(&data, &half.path().join("data"));
+    // Another test may have been faster, whose folder is as good.
+    let _ = std::fs::rename(half.path().join("data"), &ready);
+    ready
+}
+
+/// Copies a folder with the owners of its files.
+fn copy_folder(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg("-a").args([from, to]).output().expect("cp");
+    assert!(done.status.success(), "cp: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// The folder of `initdb` and `postgres`: on the path, or where Debian puts them, the newest first.

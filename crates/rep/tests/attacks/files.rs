@@ -11,14 +11,14 @@ use repertoire_scripted::{ModelScript, ScriptedTurn};
 use serde_json::json;
 
 use self::races::Model;
-use crate::scene::{Scene, ran};
+use crate::scene::{Scene, is_full, ran};
 use crate::{Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
     vec![
         Guarantee {
             holds: "`write` and `edit` put nothing outside while a folder is swapped for a link",
-            tried: Tried::InEverySituation,
+            tried: Tried::OnceInShortForm,
             attack: races::write_and_edit_while_a_folder_is_swapped,
         },
         Guarantee {
@@ -145,7 +145,8 @@ fn temporary_files(scene: &Scene) -> Vec<String> {
 fn a_write_that_is_killed(scene: &Scene) {
     let content = "x".repeat(300_000);
     let call = || ScriptedTurn::tool("write", json!({"path": "big.txt", "content": content}));
-    for round in 0..5_u32 {
+    let rounds = if is_full() { 5_u32 } else { 3 };
+    for round in 0..rounds {
         let model = Model::start(ModelScript::new().turn(call()).turn(ScriptedTurn::text("Done.")));
         let mut command = model.command(scene, &["run", "--accept-edits", "Write it"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -153,7 +154,12 @@ fn a_write_that_is_killed(scene: &Scene) {
         // writes that show none.
         let mut asked = None;
         while child.try_wait().unwrap().is_none() {
-            if asked.is_none() && model.requests() > 0 {
+            if asked.is_none() {
+                if model.requests() == 0 {
+                    // Nothing is written before the model has answered.
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
                 asked = Some(Instant::now());
             }
             let late = Duration::from_millis(20) * round;

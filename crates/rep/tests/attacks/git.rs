@@ -7,7 +7,8 @@ use crate::scene::{Ran, Scene};
 use crate::{Attack, Guarantee, Tried};
 
 pub(crate) fn guarantees() -> Vec<Guarantee> {
-    let looked_at: &[(&str, Attack)] = &[
+    // Each alone, to find the one that breaks the guarantee about all of them.
+    let alone: &[(&str, Attack)] = &[
         ("a clean filter of a repository reaches nothing outside", clean_filter),
         ("a process filter of a repository reaches nothing outside", process_filter),
         ("a filter that `.gitattributes` names reaches nothing outside", attributes_in_the_tree),
@@ -21,32 +22,39 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             included_configuration,
         ),
         ("configuration of a worktree reaches nothing outside", worktree_configuration),
-        ("the ssh command of a repository reaches nothing outside", ssh_command),
         ("pagers of a repository reach nothing outside", pagers),
         ("editors and signing programs of a repository reach nothing outside", editors),
         ("credential helpers of a repository reach nothing outside", credential_helpers),
         ("a repository in the place of a submodule reaches nothing outside", submodule),
         ("a repository inside of a repository reaches nothing outside", nested_repository),
-        ("`core.worktree` leads git nowhere else", other_work_tree),
-        ("a filter changes no hooks, protected files or submodules", filter_that_plants),
+        ("a smudge filter reaches nothing outside in `rep plan run`", smudge_filter),
     ];
-    let looked_at = looked_at.iter().map(|(holds, attack)| Guarantee {
+    let alone = alone.iter().map(|(holds, attack)| Guarantee {
         holds,
-        tried: Tried::InEverySituation,
+        tried: Tried::InFullForm,
         attack: *attack,
     });
-    let whole = [
-        ("a smudge filter reaches nothing outside in `rep plan run`", smudge_filter as fn(&Scene)),
-        ("a merge driver reaches nothing outside in `rep runs merge`", merge_driver),
+    let together = [
+        (
+            "all programs of a repository at once reach nothing outside in a look at it",
+            look_at_everything as fn(&Scene),
+        ),
+        ("the ssh command of a repository reaches nothing outside", ssh_command),
+        ("`core.worktree` leads git nowhere else", other_work_tree),
+        ("a filter changes no hooks, protected files or submodules", filter_that_plants),
         ("all programs of a repository at once reach nothing outside in a whole run", everything),
+        (
+            "a command does not change hooks or configuration that the user's git follows into the work tree",
+            followed_files,
+        ),
     ];
-    let whole =
-        whole.map(|(holds, attack)| Guarantee { holds, tried: Tried::InEverySituation, attack });
-    let whole = whole.into_iter().chain([Guarantee {
-        holds: "a command does not change hooks or configuration that the user's git follows into the work tree",
-        tried: Tried::InEverySituation,
-        attack: followed_files,
-    }]);
+    let together =
+        together.map(|(holds, attack)| Guarantee { holds, tried: Tried::InEverySituation, attack });
+    let merge = Guarantee {
+        holds: "a merge driver reaches nothing outside in `rep runs merge`",
+        tried: Tried::OnceInShortForm,
+        attack: merge_driver,
+    };
     let once = [
         ("a change is not hidden by a flag in the index", hidden_by_flags as fn(&Scene)),
         ("without a sandbox git runs no program of the repository", no_sandbox),
@@ -56,7 +64,7 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         ),
     ];
     let once = once.map(|(holds, attack)| Guarantee { holds, tried: Tried::Once, attack });
-    looked_at.chain(whole).chain(once).collect()
+    alone.chain(together).chain([merge]).chain(once).collect()
 }
 
 /// A command that leaves a file outside, and passes on its input.
@@ -224,10 +232,14 @@ fn hooks(scene: &Scene) {
     nothing_ran(scene, &ran);
 }
 
-fn aliases(scene: &Scene) {
+fn plant_aliases(scene: &Scene) {
     for alias in ["status", "diff", "add", "rev-parse", "diff-tree", "commit"] {
         configure(scene, &format!("alias.{alias}"), &format!("!{}", payload(scene, alias)));
     }
+}
+
+fn aliases(scene: &Scene) {
+    plant_aliases(scene);
     let ran = look(scene);
     nothing_ran(scene, &ran);
 }
@@ -265,17 +277,21 @@ fn ssh_command(scene: &Scene) {
     nothing_ran(scene, &ran);
 }
 
-fn pagers(scene: &Scene) {
+fn plant_pagers(scene: &Scene) {
     for key in
         ["core.pager", "pager.status", "pager.diff", "pager.config", "interactive.diffFilter"]
     {
         configure(scene, key, &payload(scene, key));
     }
+}
+
+fn pagers(scene: &Scene) {
+    plant_pagers(scene);
     let ran = look(scene);
     nothing_ran(scene, &ran);
 }
 
-fn editors(scene: &Scene) {
+fn plant_editors(scene: &Scene) {
     for key in
         ["core.editor", "sequence.editor", "gpg.program", "gpg.openpgp.program", "gpg.ssh.program"]
     {
@@ -284,15 +300,23 @@ fn editors(scene: &Scene) {
     for key in ["commit.gpgSign", "tag.gpgSign", "log.showSignature"] {
         configure(scene, key, "true");
     }
+}
+
+fn editors(scene: &Scene) {
+    plant_editors(scene);
     let ran = look(scene);
     nothing_ran(scene, &ran);
 }
 
-fn credential_helpers(scene: &Scene) {
+fn plant_credential_helpers(scene: &Scene) {
     let helper = format!("!{}", payload(scene, "helper"));
     configure(scene, "credential.helper", &helper);
     configure(scene, "credential.https://127.0.0.1.helper", &helper);
     configure(scene, "core.askPass", &payload(scene, "askpass"));
+}
+
+fn credential_helpers(scene: &Scene) {
+    plant_credential_helpers(scene);
     let ran = look(scene);
     nothing_ran(scene, &ran);
 }
@@ -382,6 +406,51 @@ fn merge_driver(scene: &Scene) {
     attribute(scene, "merge=x");
     ran.push(scene.rep("runs merge last"));
     nothing_ran(scene, &ran);
+}
+
+/// Every program that is looked for above, each with a name of its own, so that a file tells which one ran.
+fn look_at_everything(scene: &Scene) {
+    let files = ["tree", "process", "included", "worktree"];
+    for file in files {
+        scene.write(&format!("project/{file}.txt"), "one\n");
+    }
+    scene.commit("Files");
+    plant_submodule(scene);
+    plant_repository(scene, "nested");
+    let tree = "tree.txt filter=tree\n";
+    scene.write("project/.gitattributes", tree);
+    let others = "*.md filter=x diff=x\nprocess.txt filter=process\nincluded.txt filter=included\nworktree.txt filter=worktree\n";
+    scene.write("project/.git/info/attributes", others);
+    let filter =
+        |name: &str| format!("[filter \"{name}\"]\n\tclean = \"{}\"\n", payload(scene, name));
+    scene.write("project/.git/more", filter("included"));
+    scene.write("project/.git/config.worktree", filter("worktree"));
+    for key in [
+        "filter.x.clean",
+        "filter.tree.clean",
+        "filter.process.process",
+        "diff.x.textconv",
+        "diff.x.command",
+        "diff.external",
+    ] {
+        configure(scene, key, &payload(scene, key));
+    }
+    configure(scene, "extensions.worktreeConfig", "true");
+    plant_aliases(scene);
+    plant_pagers(scene);
+    plant_editors(scene);
+    plant_credential_helpers(scene);
+    plant_hooks(scene, ".git/hooks");
+    plant_hooks(scene, "scripts");
+    configure(scene, "core.hooksPath", "scripts");
+    configure(scene, "include.path", "more");
+    configure(scene, "core.fsmonitor", &payload(scene, "fsmonitor"));
+    for file in files {
+        scene.write(&format!("project/{file}.txt"), "two\n");
+    }
+    let ran = look(scene);
+    nothing_ran(scene, &ran);
+    assert_eq!(ran[1].code, 0, "{ran:?}");
 }
 
 fn everything(scene: &Scene) {

@@ -164,6 +164,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(100));
+        // Every look is a process, and a step takes ten times as long.
+        std::thread::sleep(Duration::from_millis(250));
     }
 }

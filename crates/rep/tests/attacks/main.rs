@@ -41,7 +41,10 @@ pub(crate) struct Guarantee {
 pub(crate) enum Tried {
     /// All of [`Situation::tried`]: the walls or the account matter.
     InEverySituation,
-    /// As [`Tried::InEverySituation`], but ignored in the short form.
+    /// As [`Tried::InEverySituation`], but only as with [`Tried::Once`] in the short form: the walls hardly matter.
+    OnceInShortForm,
+    /// As [`Tried::InEverySituation`], but ignored in the short form: it uses up the machine, or another guarantee
+    /// includes it.
     InFullForm,
     /// Only as the account that runs the tests, with the best walls: neither matters.
     Once,
@@ -84,7 +87,12 @@ fn trials() -> Vec<Trial> {
     for (area, guarantees) in AREAS {
         for guarantee in guarantees() {
             for situation in Situation::tried() {
-                if guarantee.tried == Tried::Once && situation != Situation::own() {
+                let is_once = match guarantee.tried {
+                    Tried::Once => true,
+                    Tried::OnceInShortForm => !scene::is_full(),
+                    Tried::InEverySituation | Tried::InFullForm => false,
+                };
+                if is_once && situation != Situation::own() {
                     continue;
                 }
                 trials.push(trial(area, &guarantee, situation));

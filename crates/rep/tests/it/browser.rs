@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,10 +14,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PROGRAMS: &[&str] =
     &["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/// A browser with one page.
+/// Runs the browser until its own input ends, which it does with the test process, however that came. `$1` is the profile.
+const KEEPER: &str = r#"
+trap '' INT TERM HUP
+profile=$1; shift
+"$@" "--user-data-dir=$profile" about:blank &
+read -r _
+kill -KILL $! 2>/dev/null
+wait $! 2>/dev/null
+rm -rf "$profile" || { sleep 1; rm -rf "$profile"; }
+"#;
+
+/// The browser of all tests of this process: starting it takes longer than most of them.
+struct SharedBrowser {
+    /// Where it listens: `127.0.0.1:PORT/devtools/browser/ID`.
+    address: String,
+    _keeper: Child,
+    _orders: ChildStdin,
+}
+
+/// A page of its own in the browser, which shares no storage with the pages of other tests.
 pub(crate) struct Browser {
-    child: Child,
-    _profile: tempfile::TempDir,
     socket: WebSocket<TcpStream>,
     session: String,
     next: u64,
@@ -28,58 +46,33 @@ pub(crate) struct Browser {
 pub(crate) struct Key<'a>(pub(crate) &'a str);
 
 impl Browser {
-    /// Starts one. `None`, with a line that cannot be overlooked, where there is none; where `CI` is set there has to be.
-    #[expect(clippy::disallowed_methods, reason = "whether this is CI is said by the environment")]
+    /// Opens a page. `None`, with a line that cannot be overlooked, where there is no browser; where `CI` is set there has
+    /// to be one.
     pub(crate) fn start() -> Option<Browser> {
-        let Some(program) = PROGRAMS.iter().find(|path| std::path::Path::new(path).exists()) else {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "the page is tested in a browser; install chromium"
-            );
-            // Past the test harness, which would swallow it.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: there is no chromium, so the page is not tested"
-            );
-            return None;
-        };
-        let profile = tempfile::tempdir().unwrap();
-        let mut command = Command::new(program);
-        command.args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-        ]);
-        command.args(["--no-first-run", "--disable-background-networking", "--hide-scrollbars"]);
-        command.args(["--force-prefers-no-reduced-motion", "--remote-debugging-port=0"]);
-        command.arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let address = listening(child.stderr.take().unwrap());
+        static SHARED: OnceLock<Option<SharedBrowser>> = OnceLock::new();
+        let address = &SHARED.get_or_init(SharedBrowser::start).as_ref()?.address;
         let stream =
-            TcpStream::connect(&address[.."127.0.0.1:".len() + port_digits(&address)]).unwrap();
+            TcpStream::connect(&address[.."127.0.0.1:".len() + port_digits(address)]).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (socket, _) = tungstenite::client(format!("ws://{address}"), stream).unwrap();
-        let session = String::new();
-        let mut browser =
-            Browser { child, _profile: profile, socket, session, next: 0, seen: Vec::new() };
+        let mut browser = Browser { socket, session: String::new(), next: 0, seen: Vec::new() };
         browser.attach();
         Some(browser)
     }
 
     fn attach(&mut self) {
-        let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
+        // It goes when the connection ends.
+        let context = self.call("Target.createBrowserContext", json!({"disposeOnDetach": true}));
+        let page = json!({"url": "about:blank", "browserContextId": context["browserContextId"]});
+        let target = self.call("Target.createTarget", page);
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = self.call("Target.attachToTarget", attach);
         self.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page", "Runtime", "Network", "Log"] {
             self.call(&format!("{domain}.enable"), json!({}));
         }
+        // Pages of other tests are open at the same time.
+        self.call("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
         self.resize(1280, 800);
     }
 
@@ -261,10 +254,36 @@ impl Browser {
     }
 }
 
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl SharedBrowser {
+    #[expect(clippy::disallowed_methods, reason = "whether this is CI is said by the environment")]
+    fn start() -> Option<SharedBrowser> {
+        let Some(program) = PROGRAMS.iter().find(|path| std::path::Path::new(path).exists()) else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "the page is tested in a browser; install chromium"
+            );
+            // Past the test harness, which would swallow it.
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: there is no chromium, so the page is not tested"
+            );
+            return None;
+        };
+        let profile = tempfile::Builder::new().prefix("rep-browser-").tempdir().unwrap();
+        let mut keeper = Command::new("sh");
+        // From here on the keeper removes the profile.
+        keeper.args(["-c", KEEPER, "keeper"]).arg(profile.keep()).arg(program);
+        keeper.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]);
+        keeper.args(["--no-first-run", "--disable-background-networking", "--hide-scrollbars"]);
+        keeper.args(["--force-prefers-no-reduced-motion", "--remote-debugging-port=0"]);
+        // No page may be slower because another one is in front of it.
+        keeper.args(["--disable-renderer-backgrounding", "--disable-background-timer-throttling"]);
+        keeper.arg("--disable-backgrounding-occluded-windows");
+        keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut keeper = keeper.spawn().unwrap();
+        let orders = keeper.stdin.take().unwrap();
+        let address = listening(keeper.stderr.take().unwrap());
+        Some(SharedBrowser { address, _keeper: keeper, _orders: orders })
     }
 }
 

@@ -203,6 +203,7 @@ fn without_a_token_the_page_says_what_to_do_and_takes_another() {
     browser.wait_text("rep serve link");
     browser.wait_text("Token expired");
     assert_eq!(browser.eval("sessionStorage.getItem('token')"), serde_json::Value::Null);
+    browser.wait("document.getElementById('paste')");
     browser.eval("document.getElementById('paste').focus()");
     browser.type_text("nonsense");
     browser.press(Key("Enter"));

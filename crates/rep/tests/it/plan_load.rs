@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::plan_crash::audit::{self, Counts};
 use crate::plan_crash::field::{Field, Store, Work, is_long};
 
-const RUNS: usize = 20;
+const RUNS: usize = 8;
 const RUNS_LONG: usize = 50;
 /// What the agent of each run says.
 const LINES: usize = 2_000;

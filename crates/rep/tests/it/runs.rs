@@ -563,20 +563,22 @@ fn only_tasks_that_there_are_can_be_retried() {
 
 #[test]
 fn events_are_one_line_each() {
-    let bench = Bench::filled();
+    let mut bench = Bench::filled();
+    // Wide enough for every line: where a line with a path is cut would depend on the machine's temporary folder.
+    bench.ws.set("COLUMNS", "1000");
     snapshot!(bench.ws.rep("events 000000b2"), @r#"
-    [TIME]     1  RUN_CREATED         plan "Fix the parser" in [TMP]/project, at most…
+    [TIME]     1  RUN_CREATED         plan "Fix the parser" in [TMP]/project, at most $0.5, 50,000 tokens
     [TIME]     2  LEASE_TAKEN         desk:42 took it (token 1)
     [TIME]     3  PLAN_READ           the plan has 2 tasks, 2 open
     [TIME]     4  STEP_STARTED        step 1 implementation: Read a form
-    [TIME]     5  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): the tests fa…
+    [TIME]     5  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): the tests fail: 3 of 40, the first is a_cut_body_says_so
     [TIME]     6  STEP_STARTED        step 2 implementation, attempt 2: Read a form
-    [TIME]     7  STEP_FINISHED       step 2 sent back (35s, 12,345 tokens, $0.2500): the same…
-    [TIME]     8  WATCHDOG_SIGNAL     watchdog after step 2: repeated_diff: steps 1 and 2 made…
-    [TIME]     9  WATCHDOG_REWRITE    watchdog after step 2: the next prompt begins otherwise (…
+    [TIME]     7  STEP_FINISHED       step 2 sent back (35s, 12,345 tokens, $0.2500): the same diff as before
+    [TIME]     8  WATCHDOG_SIGNAL     watchdog after step 2: repeated_diff: steps 1 and 2 made the same change
+    [TIME]     9  WATCHDOG_REWRITE    watchdog after step 2: the next prompt begins otherwise (repeated_diff, rewrite 1): Stop. Look at the test first.
     [TIME]    10  LEARNED             learnt: the fixtures are generated
     [TIME]    11  TASK_MARKED         "Read a form" is failed: the checks say so
-    [TIME]    12  RUN_WAITING         budget:cost: $0.5000 of $0.5 is spent (one can resume it…
+    [TIME]    12  RUN_WAITING         budget:cost: $0.5000 of $0.5 is spent (one can resume it with higher limits; cancel it)
     [TIME]    13  LEASE_RELEASED      desk:42 gave it back: the run is waiting
     [TIME]    14  STEERED             ada: use the old parser
     [exit 0]
@@ -585,22 +587,44 @@ fn events_are_one_line_each() {
     [TIME]  000000a1  RUN_CREATED         plan "Forms by mail" in [TMP]/project
     [TIME]  000000a1  STEP_FINISHED       step 1 ok (35s, 12,345 tokens, $0.2500)
     [TIME]  000000a1  STEP_FINISHED       step 2 ok (35s, 12,345 tokens, $0.2500)
-    [TIME]  000000b2  RUN_CREATED         plan "Fix the parser" in [TMP]/project, at…
-    [TIME]  000000b2  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): the test…
-    [TIME]  000000b2  STEP_FINISHED       step 2 sent back (35s, 12,345 tokens, $0.2500): the s…
+    [TIME]  000000b2  RUN_CREATED         plan "Fix the parser" in [TMP]/project, at most $0.5, 50,000 tokens
+    [TIME]  000000b2  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): the tests fail: 3 of 40, the first is a_cut_body_says_so
+    [TIME]  000000b2  STEP_FINISHED       step 2 sent back (35s, 12,345 tokens, $0.2500): the same diff as before
     [TIME]  000000c3  RUN_CREATED         plan "Write the docs" in /srv/elsewhere/deep/docs
     [TIME]  000000d4  RUN_CREATED         plan "Send mail" in [TMP]/project
     [exit 0]
     "#);
     snapshot!(bench.ws.rep("events 000000b2 --after 3 --limit 2"), @"
     [TIME]     4  STEP_STARTED        step 1 implementation: Read a form
-    [TIME]     5  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): the tests fa…
+    [TIME]     5  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): the tests fail: 3 of 40, the first is a_cut_body_says_so
     [exit 0]
     ");
     snapshot!(bench.ws.rep("events 000000b2 --limit 1 --relative"), @"
       3h    14  STEERED             ada: use the old parser
     [exit 0]
     ");
+}
+
+#[test]
+fn long_lines_of_events_are_cut_to_the_screen() {
+    let mut bench = Bench::filled();
+    bench.ws.set("COLUMNS", "80");
+    snapshot!(bench.ws.rep("events 000000b2 --after 4 --limit 4 --relative"), @"
+      3h     5  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): th…
+      3h     6  STEP_STARTED        step 2 implementation, attempt 2: Read a form
+      3h     7  STEP_FINISHED       step 2 sent back (35s, 12,345 tokens, $0.2500):…
+      3h     8  WATCHDOG_SIGNAL     watchdog after step 2: repeated_diff: steps 1 a…
+    [exit 0]
+    ");
+    snapshot!(bench.ws.rep("events --type WATCHDOG_REWRITE --relative"), @"
+      3h  000000b2  WATCHDOG_REWRITE    watchdog after step 2: the next prompt begi…
+    [exit 0]
+    ");
+}
+
+#[test]
+fn what_no_event_can_be_found_by_is_named() {
+    let bench = Bench::filled();
     snapshot!(bench.ws.rep("events --type nonsense"), @"
     [stderr]
     error: invalid value 'nonsense' for '--type <TYPE>'

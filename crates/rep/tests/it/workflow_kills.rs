@@ -1,5 +1,7 @@
 //! `kill -9` in the middle of `step` and `record`: nothing that was acknowledged is lost, and nothing counts twice. On
 //! both stores.
+//!
+//! `REPERTOIRE_LONG=1` kills 250 times instead of a few.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -10,13 +12,16 @@ use repertoire_journal::{Journal, RunId, Target};
 use repertoire_text::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
+use crate::plan_crash::field::is_long;
 use crate::server::Server;
 use crate::workspace::Workspace;
 
-/// How often a process is killed in a test, with a SQLite file.
-const KILLS: u32 = 250;
+/// How often a process is killed in a test, with a SQLite file, in the short form and in the long one.
+const KILLS: [u32; 2] = [25, 250];
 /// The same with PostgreSQL, where a process takes longer.
-const SERVER_KILLS: u32 = 40;
+const SERVER_KILLS: [u32; 2] = [10, 40];
+/// The life of a command is measured again after so many kills, since other tests run at the same time.
+const KILLS_PER_LOOK: u32 = 5;
 
 /// A loop that goes on as long as the test does: people allow it once more than its bound.
 const ROUND: &str = "\
@@ -46,6 +51,7 @@ struct Killing {
     /// How long a command takes that is not killed.
     life: Duration,
     kills: u32,
+    tried: u32,
     acknowledged: u32,
     /// Reads what the killed processes have left.
     runtime: tokio::runtime::Runtime,
@@ -74,14 +80,14 @@ impl Killing {
             run: String::new(),
             seed: 0x9e37_79b9,
             life: Duration::ZERO,
-            kills,
+            kills: kills[usize::from(is_long())],
+            tried: 0,
             acknowledged: 0,
             runtime,
             journal,
             _server: server,
         };
         killing.start();
-        killing.look();
         killing
     }
 
@@ -91,7 +97,6 @@ impl Killing {
         self.run = step["run"].as_str().unwrap().to_owned();
     }
 
-    /// Measures again: other tests run at the same time, and more or fewer of them.
     fn look(&mut self) {
         let begun = Instant::now();
         self.ws.rep_with(&["workflow", "step", &self.run]);
@@ -108,7 +113,10 @@ impl Killing {
 
     /// Runs a command and kills it; whether it had acknowledged.
     fn kill(&mut self, args: &[&str]) -> bool {
-        self.look();
+        if self.tried.is_multiple_of(KILLS_PER_LOOK) {
+            self.look();
+        }
+        self.tried += 1;
         let delay = self.delay();
         let mut command = self.ws.command(args);
         let mut child = command

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use repertoire_scripted::{ModelScript, ScriptedServer, ScriptedToolUse, ScriptedTurn};
 use serde_json::json;
 
-use crate::scene::{Ran, Scene, ran};
+use crate::scene::{Ran, Scene, is_full, ran};
 
 /// A model that answers from a script, on this machine.
 pub(super) struct Model {
@@ -51,6 +51,11 @@ impl Model {
     }
 }
 
+/// How many turns the model takes while the folder is swapped.
+fn turns() -> usize {
+    if is_full() { 12 } else { 4 }
+}
+
 /// Runs `rep` with a script while `project/swapped` is a folder and a link to `outside` by turns.
 fn while_a_folder_is_swapped(scene: &Scene, model: &Model) -> Ran {
     let (swapped, link) = (scene.path("project/swapped"), scene.path("project/link"));
@@ -75,7 +80,7 @@ pub(super) fn write_and_edit_while_a_folder_is_swapped(scene: &Scene) {
     scene.write("project/swapped/edited.txt", "before\n");
     scene.write("outside/edited.txt", "before\n");
     let mut script = ModelScript::new();
-    for turn in 0..12 {
+    for turn in 0..turns() {
         let write = |number: usize| {
             let path = format!("swapped/chosen-{turn}-{number}.txt");
             ScriptedToolUse::new("write", json!({"path": path, "content": "chosen"}))
@@ -101,7 +106,7 @@ pub(super) fn searches_while_a_folder_is_swapped(scene: &Scene) {
     scene.write("project/swapped/inside.txt", "needle inside\n");
     scene.write("outside/private-name.txt", "needle private-words\n");
     let mut script = ModelScript::new();
-    for _ in 0..12 {
+    for _ in 0..turns() {
         let mut calls = Vec::new();
         for _ in 0..12 {
             calls.push(ScriptedToolUse::new("list", json!({"path": ".", "depth": 3})));

@@ -292,6 +292,30 @@ impl Hand {
         }
     }
 
+    /// Whether all its threads are stopped by a signal.
+    pub(crate) fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        threads.flatten().all(|thread| {
+            let stat = contents(&thread.path().join("stat"));
+            // The state comes after the name, which is in brackets.
+            let after_name = stat.rsplit(|byte| *byte == b')').next().unwrap_or_default();
+            after_name.trim_ascii_start().first() == Some(&b'T')
+        })
+    }
+
+    /// Whether it holds a lock on this file that keeps others from writing.
+    pub(crate) fn has_write_lock(&self, path: &Utf8Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let id = self.child.id().to_string();
+        let inode = format!(":{}", std::fs::metadata(path).unwrap().ino());
+        let locks = contents("/proc/locks".as_ref());
+        String::from_utf8_lossy(&locks).lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            matches!(words[..], [_, "POSIX", _, "WRITE", holder, file, ..]
+                if holder == id && file.ends_with(&inode))
+        })
+    }
+
     /// What it told people.
     pub(crate) fn said(&self) -> String {
         String::from_utf8_lossy(&contents(self.log.as_std_path())).into_owned()

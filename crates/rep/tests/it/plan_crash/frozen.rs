@@ -1,14 +1,16 @@
 //! A worker that stands still for longer than its lease: another one takes its run, and what the first one brings when it
 //! wakes up counts for nothing.
 
-use std::time::Duration;
-
-use repertoire_journal::{NewRun, RunId};
+use camino::Utf8Path;
+use repertoire_journal::RunId;
 use rustix::process::Signal;
 
 use super::audit::{self, Counts};
 use super::field::{Field, Hand, Store, Work};
 use crate::server::Server;
+
+/// How long the frozen step would take, so that no machine is too slow to freeze it in time.
+const SLOW_MS: u64 = 60_000;
 
 /// Stops a worker while a step of this kind is at work, and lets it go on when another one has finished its run.
 fn freeze(store: Store, kind: &str) {
@@ -16,19 +18,40 @@ fn freeze(store: Store, kind: &str) {
     let (slow, next) = (Work::new("slow", 1), Work::new("next", 1));
     let plans: Vec<_> = [&slow, &next].map(|work| (work.path(), work.plan())).into();
     let repository = field.repository("one", &plans);
+    let gate = field.ws.path("gate");
+    let backend = format!("scripted:{}", field.ws.path("agent.yaml"));
     let queue = |field: &mut Field, work: &Work| {
-        let transcript = work.transcript(600).replace("wait_ms: 30", "wait_ms: 600");
-        field.ws.write("agent.yaml", transcript);
-        let backend = format!("scripted:{}", field.ws.path("agent.yaml"));
-        let check = format!("sleep 0.6; test -f {}.txt", work.files[0]);
+        let file = &work.files[0];
+        let check = format!("while test -e {gate}; do sleep 0.05; done; test -f {file}.txt");
         field.queue(&repository, &work.path(), &["--backend", &backend, "--check", &check])
     };
+    match kind {
+        "implementation" => field.ws.write("agent.yaml", slow.transcript(SLOW_MS)),
+        "verification" => {
+            field.ws.write("agent.yaml", slow.transcript(1));
+            field.ws.write("gate", "");
+        }
+        _ => {
+            let slowly = format!("wait_ms: {SLOW_MS}");
+            field.ws.write("agent.yaml", slow.transcript(1).replace("wait_ms: 30", &slowly));
+        }
+    }
     let run = queue(&mut field, &slow);
     let mut frozen = field.hand(&["worker"]);
     field.until("the step to begin", |field| is_at(field, &run, kind));
-    // In the middle of the step, not at its very beginning.
-    std::thread::sleep(Duration::from_millis(200));
+    if kind == "implementation" {
+        // In the middle of the step, not at its very beginning.
+        field.until("half of the work", |field| {
+            let worktree = field.run(&run).worktree.unwrap().path;
+            Utf8Path::new(&worktree).join(format!("{}.txt", slow.files[0])).exists()
+        });
+    }
     freeze_without_lock(&field, &mut frozen);
+    // The same step is quick for everybody who begins it from here on.
+    field.ws.write("agent.yaml", slow.transcript(1));
+    if kind == "verification" {
+        std::fs::remove_file(&gate).unwrap();
+    }
     let mut other = field.hand(&["worker"]);
     field.until_completed(std::slice::from_ref(&run));
     field.until("the report", |field| field.types(&run).last() == Some(&"POSTMORTEM_END"));
@@ -38,6 +61,7 @@ fn freeze(store: Store, kind: &str) {
     // What the first worker's agent may still write must get into no commit.
     let worktree = field.run(&run).worktree.unwrap().path;
     std::fs::File::create(format!("{worktree}/late.txt")).unwrap();
+    field.ws.write("agent.yaml", next.transcript(1));
     let more = queue(&mut field, &next);
     frozen.signal(Signal::CONT);
     field.until_completed(std::slice::from_ref(&more));
@@ -52,29 +76,19 @@ fn freeze(store: Store, kind: &str) {
 }
 
 /// A process that stands still in the middle of a write holds the lock of a SQLite file, and nobody else can do anything
-/// about that: such a moment is passed over.
+/// about that: such a moment is passed over. The table of the system tells, and nothing has to be tried, for which a slow
+/// machine might take longer than the lease.
 fn freeze_without_lock(field: &Field, hand: &mut Hand) {
-    for number in 0..20 {
+    field.until("a moment without the lock", |field| {
         hand.signal(Signal::STOP);
-        let new = NewRun {
-            id: RunId::new(),
-            kind: "nobody's".to_owned(),
-            name: format!("try {number}"),
-            workspace: String::new(),
-            labels: Default::default(),
-            priority: 0,
-            limits: Default::default(),
-            request: Default::default(),
-        };
-        let moment = Duration::from_millis(700);
-        let written = async { tokio::time::timeout(moment, field.journal.create(new)).await };
-        if field.block(written).is_ok() {
-            return;
+        field.until("the worker to stand still", |_| hand.stands_still());
+        let holds_lock = matches!(field.store, Store::Sqlite)
+            && hand.has_write_lock(&field.ws.path("data/journal.sqlite-shm"));
+        if holds_lock {
+            hand.signal(Signal::CONT);
         }
-        hand.signal(Signal::CONT);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("the frozen worker always holds the lock");
+        !holds_lock
+    });
 }
 
 fn is_at(field: &Field, run: &RunId, kind: &str) -> bool {

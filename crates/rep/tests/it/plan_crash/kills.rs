@@ -12,7 +12,7 @@ use super::field::{Dice, Field, Hand, PATIENCE, Store, Work, is_long};
 use crate::server::Server;
 
 /// Kills of the short form.
-const ROUNDS: usize = 22;
+const ROUNDS: usize = 12;
 const ROUNDS_LONG: usize = 300;
 /// Workers at once.
 const HANDS: usize = 3;
