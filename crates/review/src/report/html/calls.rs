@@ -50,7 +50,7 @@ fn render_row(cells: &[String]) -> String {
 fn render_phase_row(review: &ReviewRecord, phase: Phase) -> String {
     let calls: Vec<&ReviewCall> = review.calls.iter().filter(|call| call.phase == phase).collect();
     let number = |outcome| calls.iter().filter(|call| call.outcome == outcome).count();
-    let skipped = number(CallOutcome::Skipped);
+    let made = calls.iter().filter(|call| call.outcome.is_made()).count();
     let planned = review.planned.iter().find(|planned| planned.phase == phase);
     let answered: u64 = calls.iter().map(|call| u64::from(call.answered)).sum();
     let admitted: u64 = calls.iter().map(|call| u64::from(call.admitted)).sum();
@@ -58,9 +58,9 @@ fn render_phase_row(review: &ReviewRecord, phase: Phase) -> String {
     render_row(&[
         phase.to_string(),
         planned.map_or_else(|| "unknown".to_owned(), |planned| planned.calls.to_string()),
-        (calls.len() - skipped).to_string(),
+        made.to_string(),
         number(CallOutcome::Failed).to_string(),
-        skipped.to_string(),
+        number(CallOutcome::Skipped).to_string(),
         format!("{admitted} of {answered}"),
         if tokens > 0 { phrases::format_number(tokens) } else { "unknown".to_owned() },
         phrases::calls_cost(&calls).unwrap_or_else(|| "–".to_owned()),
@@ -68,8 +68,8 @@ fn render_phase_row(review: &ReviewRecord, phase: Phase) -> String {
 }
 
 fn render_call_row(call: &ReviewCall) -> String {
-    let is_made = call.outcome != CallOutcome::Skipped;
-    let unless_skipped = |text: String| if is_made { text } else { "–".to_owned() };
+    let is_made = call.outcome.is_made();
+    let if_made = |text: String| if is_made { text } else { "–".to_owned() };
     let unknown = || "unknown".to_owned();
     let status = match &call.reason {
         Some(reason) => {
@@ -81,8 +81,8 @@ fn render_call_row(call: &ReviewCall) -> String {
     render_row(&[
         escape_name(&call.agent),
         call.phase.to_string(),
-        unless_skipped(format!("{model}<small>{}</small>", call.tier.as_str())),
-        unless_skipped(if call.duration_ms == 0 {
+        if_made(format!("{model}<small>{}</small>", call.tier.as_str())),
+        if_made(if call.duration_ms == 0 {
             unknown()
         } else {
             phrases::format_duration(call.duration_ms)
@@ -93,6 +93,6 @@ fn render_call_row(call: &ReviewCall) -> String {
             CallOutcome::Skipped | CallOutcome::Unasked => "–".to_owned(),
         },
         format!("<span class=\"status {}\">{status}</span>", phrases::outcome_name(call.outcome)),
-        unless_skipped(call.cost_usd.map_or_else(unknown, phrases::format_dollars)),
+        if_made(call.cost_usd.map_or_else(unknown, phrases::format_dollars)),
     ])
 }
