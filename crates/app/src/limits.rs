@@ -12,6 +12,12 @@ pub const RECORD_BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Time for which an event of a conversation waits for others, to be stored with them.
 pub const RECORD_DELAY: Duration = Duration::from_millis(50);
 
+/// The first pause after a failed attempt to store events of a conversation. Each failure doubles it.
+pub const RECORD_RETRY_PAUSE_MIN: Duration = Duration::from_millis(200);
+
+/// Maximum pause between two attempts to store events of a conversation.
+pub const RECORD_RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
+
 /// Maximum number of characters of an answer in a list of runs.
 pub const SUMMARY_CHARS_MAX: usize = 200;
 

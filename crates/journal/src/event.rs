@@ -432,6 +432,40 @@ pub enum StepOutcome {
     Stopped,
 }
 
+impl StepOutcome {
+    pub fn is_ok(self) -> bool {
+        match self {
+            StepOutcome::Ok => true,
+            StepOutcome::Failed | StepOutcome::SentBack | StepOutcome::Stopped => false,
+        }
+    }
+
+    /// Returns true if the step found something wrong, with the work or with itself.
+    pub fn is_bad(self) -> bool {
+        match self {
+            StepOutcome::Failed | StepOutcome::SentBack => true,
+            StepOutcome::Ok | StepOutcome::Stopped => false,
+        }
+    }
+
+    /// Returns true if the step came to the result that the work has to be done again. A step that
+    /// failed has no such result.
+    pub fn rejects_work(self) -> bool {
+        match self {
+            StepOutcome::SentBack => true,
+            StepOutcome::Ok | StepOutcome::Failed | StepOutcome::Stopped => false,
+        }
+    }
+
+    /// Returns true if the step counts as an attempt.
+    pub fn is_counted(self) -> bool {
+        match self {
+            StepOutcome::Ok | StepOutcome::Failed | StepOutcome::SentBack => true,
+            StepOutcome::Stopped => false,
+        }
+    }
+}
+
 impl Payload {
     /// The `type` tag of the event.
     pub fn name(&self) -> &'static str {

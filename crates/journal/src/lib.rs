@@ -73,6 +73,7 @@ pub mod run;
 pub mod run_folder;
 mod sanitise;
 mod store;
+mod stored_batch;
 mod transaction;
 mod verify;
 

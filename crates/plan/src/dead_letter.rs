@@ -8,7 +8,7 @@ use repertoire_journal::letter::{LetterPriority, LetterSource};
 use repertoire_journal::{FixOutcome, NewLetter, Run, RunStatus};
 use serde_json::json;
 
-use super::state::{PlanState, PlanStepEnd, PlanStepKind};
+use super::state::{PlanState, PlanStepKind};
 use crate::limits::NAMES_SHOWN;
 use repertoire_checks::recover::FailureClass;
 
@@ -41,8 +41,7 @@ pub fn build_letter(run: &Run, state: &PlanState, scope: &str, by: &str) -> Opti
 /// Permanent if recovery says so, or if a budget is exhausted.
 fn failure_class(reason: &str, state: &PlanState) -> FailureClass {
     let is_refused = state.last_step().is_some_and(|past| {
-        past.kind == PlanStepKind::Recovery
-            && past.ended == Some(PlanStepEnd::With(StepOutcome::Stopped))
+        past.kind == PlanStepKind::Recovery && past.outcome() == Some(StepOutcome::Stopped)
     });
     if is_refused || reason.starts_with("budget:") {
         FailureClass::Permanent

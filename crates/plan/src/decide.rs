@@ -8,8 +8,8 @@ use repertoire_journal::event::{StepOutcome, TaskRef};
 
 use super::request::PlanRequest;
 use super::state::{
-    FINAL_LABEL, FINAL_TASK, PastStep, PlanState, PlanStepEnd, PlanStepKind, VerifiedAfter,
-    mark_word, task_reference,
+    FINAL_LABEL, FINAL_TASK, PastStep, PlanState, PlanStepKind, VerifiedAfter, mark_word,
+    task_reference,
 };
 use super::watchdog;
 use crate::limits::NAMES_SHOWN;
@@ -89,50 +89,79 @@ fn next_after(
     past: &PastStep,
 ) -> PlanDecision {
     let task = past.task.clone();
-    let (Some(PlanStepEnd::With(outcome)), false) = (past.ended, is_void(past)) else {
-        // The step had no result, so repeat it.
-        return match (past.kind, past.after) {
-            (PlanStepKind::Implementation, _) if !is_open(state, &task) => {
-                pick_task(state, plan, request)
-            }
-            (PlanStepKind::Implementation, _) => PlanDecision::Implement { task },
-            (PlanStepKind::Review, _) => PlanDecision::Review { task },
-            (PlanStepKind::Verification | PlanStepKind::Recovery, after) => {
-                PlanDecision::Verify { task, after: after.unwrap_or(VerifiedAfter::Implementation) }
-            }
-        };
-    };
-    let is_ok = outcome == StepOutcome::Ok;
-    match (past.kind, past.after) {
+    let Some(outcome) = past.outcome() else { return repeat_step(state, plan, request, past) };
+    match (past.kind, outcome) {
+        (_, StepOutcome::Stopped) => repeat_step(state, plan, request, past),
         // A task that the agent has marked blocked is not done, whatever it has changed; nor is one
         // that is to be retried.
-        (PlanStepKind::Implementation, _)
-            if is_ok && is_open(state, &task) && !is_to_retry(state, &task) =>
+        (PlanStepKind::Implementation, StepOutcome::Ok)
+            if is_open(state, &task) && !is_to_retry(state, &task) =>
         {
             PlanDecision::Verify { task, after: VerifiedAfter::Implementation }
         }
-        (PlanStepKind::Verification, Some(after)) if can_recover(state, request, past) => {
-            PlanDecision::Recover { task, after }
-        }
-        (PlanStepKind::Recovery, Some(after)) if is_ok => PlanDecision::Verify { task, after },
-        (PlanStepKind::Verification, Some(VerifiedAfter::Everything)) if is_ok => {
-            PlanDecision::Complete
-        }
-        (PlanStepKind::Verification, Some(VerifiedAfter::Implementation))
-            if is_ok && request.review =>
-        {
-            PlanDecision::Review { task }
-        }
-        (PlanStepKind::Review, _) if is_ok => {
+        (PlanStepKind::Implementation, StepOutcome::Ok) => pick_task(state, plan, request),
+        (PlanStepKind::Verification, StepOutcome::Ok) => match past.after {
+            Some(VerifiedAfter::Everything) => PlanDecision::Complete,
+            Some(VerifiedAfter::Implementation) if request.review => PlanDecision::Review { task },
+            Some(VerifiedAfter::Implementation | VerifiedAfter::Review) | None => {
+                pick_task(state, plan, request)
+            }
+        },
+        (PlanStepKind::Recovery, StepOutcome::Ok) => match past.after {
+            Some(after) => PlanDecision::Verify { task, after },
+            None => pick_task(state, plan, request),
+        },
+        (PlanStepKind::Review, StepOutcome::Ok) => {
             PlanDecision::Verify { task, after: VerifiedAfter::Review }
         }
         // A review without a verdict does not send the task back: retry it until the watchdog or
         // `failures_max` stops the run.
-        (PlanStepKind::Review, _) if outcome == StepOutcome::Failed => {
-            PlanDecision::Review { task }
+        (PlanStepKind::Review, StepOutcome::Failed) => PlanDecision::Review { task },
+        (PlanStepKind::Verification, StepOutcome::Failed | StepOutcome::SentBack) => {
+            match past.after.filter(|_| can_recover(state, request, past)) {
+                Some(after) => PlanDecision::Recover { task, after },
+                None => redo_task(state, plan, request, task),
+            }
         }
-        _ if !is_ok && task.is_some() && is_open(state, &task) => PlanDecision::Implement { task },
-        _ => pick_task(state, plan, request),
+        (
+            PlanStepKind::Implementation | PlanStepKind::Recovery,
+            StepOutcome::Failed | StepOutcome::SentBack,
+        )
+        | (PlanStepKind::Review, StepOutcome::SentBack) => redo_task(state, plan, request, task),
+    }
+}
+
+/// Repeats a step that has no result.
+fn repeat_step(
+    state: &PlanState,
+    plan: &PlanDocument,
+    request: &PlanRequest,
+    past: &PastStep,
+) -> PlanDecision {
+    let task = past.task.clone();
+    match (past.kind, past.after) {
+        (PlanStepKind::Implementation, _) if !is_open(state, &task) => {
+            pick_task(state, plan, request)
+        }
+        (PlanStepKind::Implementation, _) => PlanDecision::Implement { task },
+        (PlanStepKind::Review, _) => PlanDecision::Review { task },
+        (PlanStepKind::Verification | PlanStepKind::Recovery, after) => {
+            PlanDecision::Verify { task, after: after.unwrap_or(VerifiedAfter::Implementation) }
+        }
+    }
+}
+
+/// Implements a task again, unless it is closed.
+fn redo_task(
+    state: &PlanState,
+    plan: &PlanDocument,
+    request: &PlanRequest,
+    task: Option<TaskRef>,
+) -> PlanDecision {
+    if task.is_some() && is_open(state, &task) {
+        PlanDecision::Implement { task }
+    } else {
+        pick_task(state, plan, request)
     }
 }
 
@@ -153,19 +182,13 @@ fn is_to_retry(state: &PlanState, task: &Option<TaskRef>) -> bool {
 /// Returns true if failed checks may be repaired without an agent: once after each agent step, if
 /// enabled. Deferred and interrupted recoveries do not count, up to [`RECOVER_CUT_SHORT_MAX`].
 fn can_recover(state: &PlanState, request: &PlanRequest, past: &PastStep) -> bool {
-    let is_red = past.kind == PlanStepKind::Verification
-        && past.ended == Some(PlanStepEnd::With(StepOutcome::Failed));
+    let is_red =
+        past.kind == PlanStepKind::Verification && past.outcome() == Some(StepOutcome::Failed);
     let since = state.history.iter().rev().take_while(|past| !past.kind.is_agent());
     let recoveries: Vec<&PastStep> =
         since.filter(|past| past.kind == PlanStepKind::Recovery).collect();
-    let all_cut_short =
-        recoveries.iter().all(|past| past.ended == Some(PlanStepEnd::Interrupted) || is_void(past));
+    let all_cut_short = recoveries.iter().all(|past| past.ended.is_some() && !past.is_counted());
     request.improve.is_some() && is_red && all_cut_short && recoveries.len() < RECOVER_CUT_SHORT_MAX
-}
-
-/// Returns true if a step was stopped and has to be repeated.
-fn is_void(past: &PastStep) -> bool {
-    matches!(past.ended, Some(PlanStepEnd::With(StepOutcome::Stopped)))
 }
 
 fn pick_task(state: &PlanState, plan: &PlanDocument, request: &PlanRequest) -> PlanDecision {
@@ -300,43 +323,47 @@ fn mark_after_step(
     request: &PlanRequest,
     past: &PastStep,
 ) -> Option<(TaskRef, TaskMark, String)> {
-    let Some(PlanStepEnd::With(outcome)) = past.ended else { return None };
-    let is_ok = outcome == StepOutcome::Ok;
+    let outcome = past.outcome()?;
     if can_recover(state, request, past) {
         return None;
     }
     if past.after == Some(VerifiedAfter::Everything) {
         let task = TaskRef { id: FINAL_TASK.to_owned(), label: FINAL_LABEL.to_owned() };
-        return (!is_ok && outcome != StepOutcome::Stopped)
+        return outcome
+            .is_bad()
             .then(|| reopen_or_fail(state, request, task, "the final checks are red".to_owned()));
     }
     let task = past.task.clone()?;
     let reason = past.reason.clone();
     let or = |words: &str| reason.clone().unwrap_or_else(|| words.to_owned());
-    match (past.kind, past.after, outcome) {
-        (_, _, StepOutcome::Stopped) => None,
-        (PlanStepKind::Verification, Some(VerifiedAfter::Review), StepOutcome::Ok) => {
-            Some((task, TaskMark::Reviewed, "reviewed, and the checks are green".to_owned()))
-        }
-        (PlanStepKind::Verification, _, StepOutcome::Ok) => {
-            Some((task, TaskMark::Implemented, "implemented, and the checks are green".to_owned()))
-        }
-        (PlanStepKind::Implementation, _, StepOutcome::Ok) if past.result.answered => {
-            Some((task, TaskMark::Reviewed, "answered; nothing was changed".to_owned()))
-        }
-        (PlanStepKind::Recovery, _, StepOutcome::Ok) => None,
-        (PlanStepKind::Verification | PlanStepKind::Recovery, ..) => {
-            Some(reopen_or_fail(state, request, task, or("the checks are red")))
-        }
-        (PlanStepKind::Review, _, StepOutcome::SentBack) => {
+    match (past.kind, outcome) {
+        (_, StepOutcome::Stopped) => None,
+        (PlanStepKind::Verification, StepOutcome::Ok) => Some(match past.after {
+            Some(VerifiedAfter::Review) => {
+                (task, TaskMark::Reviewed, "reviewed, and the checks are green".to_owned())
+            }
+            Some(VerifiedAfter::Implementation | VerifiedAfter::Everything) | None => {
+                (task, TaskMark::Implemented, "implemented, and the checks are green".to_owned())
+            }
+        }),
+        (PlanStepKind::Implementation, StepOutcome::Ok) => past
+            .result
+            .answered
+            .then(|| (task, TaskMark::Reviewed, "answered; nothing was changed".to_owned())),
+        (PlanStepKind::Recovery | PlanStepKind::Review, StepOutcome::Ok) => None,
+        (
+            PlanStepKind::Verification | PlanStepKind::Recovery,
+            StepOutcome::Failed | StepOutcome::SentBack,
+        ) => Some(reopen_or_fail(state, request, task, or("the checks are red"))),
+        (PlanStepKind::Review, StepOutcome::SentBack) => {
             Some(reopen_or_fail(state, request, task, or("the reviewer sent it back")))
         }
-        (PlanStepKind::Implementation, _, StepOutcome::Failed)
-            if is_used_up(state, request, &task) =>
-        {
-            Some((task, TaskMark::Failed, or("the agent failed")))
+        (PlanStepKind::Implementation, StepOutcome::Failed) => {
+            let is_last = is_used_up(state, request, &task);
+            is_last.then(|| (task, TaskMark::Failed, or("the agent failed")))
         }
-        _ => None,
+        (PlanStepKind::Review, StepOutcome::Failed)
+        | (PlanStepKind::Implementation, StepOutcome::SentBack) => None,
     }
 }
 

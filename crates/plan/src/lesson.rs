@@ -4,9 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use repertoire_journal::event::StepOutcome;
-
-use super::state::{PastStep, PlanStepEnd, PlanStepKind, VerifiedAfter};
+use super::state::{PastStep, PlanStepKind, VerifiedAfter};
 
 /// A change that resolved failures, according to the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,15 +26,14 @@ pub fn find_lesson(history: &[PastStep], review: bool) -> Option<ProvenLesson> {
     }
     let mut to = last.began_on.clone()?;
     let mut from = None;
-    for past in before.iter().rev().filter(|past| !is_void(past)) {
+    for past in before.iter().rev().filter(|past| past.is_counted()) {
         match (past.kind, &from) {
             (PlanStepKind::Implementation, _) => from = past.began_on.clone(),
             (PlanStepKind::Verification, None) if past.is_ok() && past.after != last.after => {
                 to = past.began_on.clone()?;
             }
             // A review without a verdict is repeated, and the work stays as it is.
-            (PlanStepKind::Review, None)
-                if past.ended != Some(PlanStepEnd::With(StepOutcome::SentBack)) => {}
+            (PlanStepKind::Review, None) if !past.rejects_work() => {}
             (PlanStepKind::Verification | PlanStepKind::Recovery, Some(_))
                 if is_red_for(past, last) =>
             {
@@ -63,18 +60,12 @@ fn is_red_for(red: &PastStep, green: &PastStep) -> bool {
     red.is_bad() && is_final(red) == is_final(green) && (is_final(red) || red.task == green.task)
 }
 
-fn is_void(past: &PastStep) -> bool {
-    matches!(
-        past.ended,
-        None | Some(PlanStepEnd::Interrupted | PlanStepEnd::With(StepOutcome::Stopped))
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use repertoire_journal::event::TaskRef;
+    use repertoire_journal::event::{StepOutcome, TaskRef};
 
     use super::*;
+    use crate::state::PlanStepEnd;
     use crate::step_result::PlanStepResult;
 
     /// Steps in short form: the kind, what it came after, and how it ended. The last one is in

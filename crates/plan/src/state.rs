@@ -111,14 +111,32 @@ pub struct PastStep {
 }
 
 impl PastStep {
+    /// The outcome; `None` if the step was interrupted or is in progress.
+    pub fn outcome(&self) -> Option<StepOutcome> {
+        match self.ended {
+            Some(PlanStepEnd::With(outcome)) => Some(outcome),
+            Some(PlanStepEnd::Interrupted) | None => None,
+        }
+    }
+
     /// Returns true if the step succeeded.
     pub fn is_ok(&self) -> bool {
-        self.ended == Some(PlanStepEnd::With(StepOutcome::Ok))
+        self.outcome().is_some_and(StepOutcome::is_ok)
     }
 
     /// Returns true if the step found something wrong with the work.
     pub fn is_bad(&self) -> bool {
-        matches!(self.ended, Some(PlanStepEnd::With(StepOutcome::Failed | StepOutcome::SentBack)))
+        self.outcome().is_some_and(StepOutcome::is_bad)
+    }
+
+    /// Returns true if the step demands that the work be done again.
+    pub fn rejects_work(&self) -> bool {
+        self.outcome().is_some_and(StepOutcome::rejects_work)
+    }
+
+    /// Returns true if the step has a result, and need not be repeated for the lack of one.
+    pub fn is_counted(&self) -> bool {
+        self.outcome().is_some_and(StepOutcome::is_counted)
     }
 }
 
@@ -340,8 +358,7 @@ impl PlanState {
         let past = past.clone();
         self.count_step(&past, head);
         let is_agent = past.kind.is_agent();
-        let counts =
-            !matches!(ended, PlanStepEnd::Interrupted | PlanStepEnd::With(StepOutcome::Stopped));
+        let counts = past.is_counted();
         if is_agent && !counts {
             // The step did not count as an attempt, so it does not count as an iteration either.
             self.iterations = self.iterations.saturating_sub(1);

@@ -30,6 +30,12 @@ pub enum PlanReviewDecision {
     SendBack,
 }
 
+impl PlanReviewDecision {
+    /// All decisions, in the order in which reviewers are told of them.
+    pub const ALL: [PlanReviewDecision; 3] =
+        [PlanReviewDecision::Approve, PlanReviewDecision::Fixed, PlanReviewDecision::SendBack];
+}
+
 /// A problem found by a reviewer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +119,7 @@ pub fn verdict_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "verdict": { "type": "string", "enum": ["approve", "fixed", "send_back"] },
+            "verdict": { "type": "string", "enum": PlanReviewDecision::ALL },
             "summary": { "type": "string" },
             "findings": {
                 "type": "array",
@@ -192,13 +198,41 @@ mod tests {
 
     #[test]
     fn the_schema_takes_what_the_type_writes() {
-        let verdict = PlanReviewVerdict {
-            verdict: PlanReviewDecision::SendBack,
-            summary: "s".into(),
-            findings: vec![PlanReviewFinding { problem: "p".into(), file: None, line: Some(3) }],
-            learning: None,
-        };
-        let value = serde_json::to_value(&verdict).unwrap();
-        assert!(jsonschema::is_valid(&verdict_schema(), &value), "{value}");
+        for (at, decision) in PlanReviewDecision::ALL.into_iter().enumerate() {
+            // A new decision does not compile here until `ALL` has it.
+            let place = match decision {
+                PlanReviewDecision::Approve => 0,
+                PlanReviewDecision::Fixed => 1,
+                PlanReviewDecision::SendBack => 2,
+            };
+            assert_eq!(at, place);
+            let verdict = PlanReviewVerdict {
+                verdict: decision,
+                summary: "s".into(),
+                findings: vec![PlanReviewFinding {
+                    problem: "p".into(),
+                    file: None,
+                    line: Some(3),
+                }],
+                learning: None,
+            };
+            let value = serde_json::to_value(&verdict).unwrap();
+            assert!(jsonschema::is_valid(&verdict_schema(), &value), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_reviewer_of_the_pack_shows_a_verdict_that_is_accepted() {
+        let agent = include_str!("../../../skills/agents/code-reviewer.md");
+        let (_, rest) = agent.split_once("```json\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        let answer: Value = serde_json::from_str(example).unwrap();
+        assert_eq!(read(answer.clone(), false), Ok(PlanReviewDecision::SendBack));
+        assert!(jsonschema::is_valid(&verdict_schema(), &answer), "{answer}");
+        for decision in PlanReviewDecision::ALL {
+            let word = serde_json::to_value(decision).unwrap();
+            let entry = format!("- **{}**:", word.as_str().unwrap());
+            assert!(agent.contains(&entry), "{entry}");
+        }
     }
 }

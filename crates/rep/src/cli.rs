@@ -317,6 +317,11 @@ pub fn main(env: &CliEnvironment, args: impl IntoIterator<Item = OsString>) -> E
     };
     let (columns, json) = (env.columns, cli.json);
     let mut ui = TerminalUi { out: &mut out, err: &mut err, colour, err_colour, columns, json };
+    if let Some(problem) = &env.program_problem {
+        let head = ui.paint_err(ui::WARN, "warning:");
+        // A closed stream is no reason not to run the command.
+        let _ = ui.print_note(&format!("{head} {problem}"));
+    }
     let outcome = run_command(env, cli, &mut ui);
     let outcome = match out.flush() {
         Err(error) if outcome.is_ok() => Err(error.into()),

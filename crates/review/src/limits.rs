@@ -1,5 +1,7 @@
 //! The caps on reviews.
 
+use std::time::Duration;
+
 /// Maximum number of tasks or files named in one sentence.
 pub const NAMES_SHOWN: usize = 10;
 
@@ -51,6 +53,10 @@ pub const REVIEW_RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Maximum number of progress notes of a review that are recorded in one transaction. A note is at most two events.
 pub const RECORDED_AT_ONCE_MAX: usize = 100;
+
+/// The pauses between the attempts to store the last events of a review.
+pub const RECORD_RETRY_PAUSES: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
 
 /// Maximum number of reviews in a list.
 pub const REVIEWS_LISTED_MAX: usize = 1_000;

@@ -469,8 +469,8 @@ impl ReviewRunner<'_> {
                 let error = Some("the review was interrupted".to_owned());
                 return Answer { error, is_broke: true, ..Answer::default() };
             }
-            (self.listener)(Progress::Asked(phase, &question.name));
-            let answer = self.panel.ask(question).await;
+            let on_call = || (self.listener)(Progress::Asked(phase, &question.name));
+            let answer = self.panel.ask(question, &on_call).await;
             // Report progress immediately. The record is written in order once all answers are in.
             let is_read = answer.value.is_some();
             (self.listener)(Progress::Answered(&self.call(phase, question, &answer, is_read)));

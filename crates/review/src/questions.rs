@@ -53,8 +53,13 @@ pub struct Answer {
 
 /// Answers questions: [`ReviewAgents`], or a script in tests.
 pub trait ReviewAnswerProvider: Send + Sync {
-    /// Answers a question. Never fails: an error is part of the answer.
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+    /// Answers a question. Never fails: an error is part of the answer. Calls `on_call` as soon as an agent is called,
+    /// and not at all if the allowance does not permit a call.
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+        on_call: &'a (dyn Fn() + Send + Sync),
+    ) -> BoxFuture<'a, Answer>;
 }
 
 /// The limits of a whole review; `None` means no limit.
@@ -149,13 +154,14 @@ impl ReviewAgents {
         purse.tokens = purse.tokens.saturating_add(report.usage.total());
     }
 
-    async fn call_agent(&self, question: &Question) -> Answer {
+    async fn call_agent(&self, question: &Question, on_call: &(dyn Fn() + Send + Sync)) -> Answer {
         let limits = match self.next_call_limits() {
             Ok(limits) => limits,
             Err(reason) => {
                 return Answer { error: Some(reason), is_broke: true, ..Answer::default() };
             }
         };
+        on_call();
         let model = self.models.get(&question.tier).or(self.options.model.as_ref()).cloned();
         let definition = AgentDefinition {
             name: question.name.clone(),
@@ -205,7 +211,40 @@ impl ReviewAgents {
 }
 
 impl ReviewAnswerProvider for ReviewAgents {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
-        Box::pin(self.call_agent(question))
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+        on_call: &'a (dyn Fn() + Send + Sync),
+    ) -> BoxFuture<'a, Answer> {
+        Box::pin(self.call_agent(question, on_call))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use camino::Utf8Path;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_agent_counts_as_called_once_the_allowance_is_used_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let work_dir = Utf8Path::from_path(dir.path()).unwrap();
+        let system = System::builder().work_dir(work_dir).build().unwrap();
+        let allowance = ReviewAllowance { tokens: Some(0), ..ReviewAllowance::default() };
+        let agents = ReviewAgents { allowance, ..ReviewAgents::new(system, RunOptions::default()) };
+        let question = Question {
+            name: "security-agent".to_owned(),
+            tier: ModelTier::Fast,
+            prompt: ReviewPrompt { system: String::new(), task: String::new() },
+            schema: ("findings", json!({})),
+        };
+        let is_called = AtomicBool::new(false);
+        let on_call = || is_called.store(true, Ordering::SeqCst);
+        let answer = agents.ask(&question, &on_call).await;
+        assert!(answer.is_broke && !is_called.into_inner(), "{answer:?}");
     }
 }

@@ -5,7 +5,9 @@ mod recorder;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_journal::run_folder::{RunFolder, RunFolderError};
-use repertoire_journal::{Filter, Journal, JournalError, RunId, RunKind, RunStatus};
+use repertoire_journal::{
+    DamagedRow, Filter, Journal, JournalError, Run, RunId, RunKind, RunStatus,
+};
 use repertoire_skill::skill::ContentDigest;
 use repertoire_text::fs;
 
@@ -125,31 +127,72 @@ impl ReviewStore {
 
     /// The ids of the latest completed runs, damaged ones last. A completed review has a record.
     async fn finished_ids(&self, runs_max: usize) -> Result<Vec<RunId>, ReviewStoreError> {
-        let filter = Filter {
+        let limit = u32::try_from(runs_max).unwrap_or(u32::MAX);
+        let page = self.journal.runs(&Filter { limit, ..self.finished_filter() }).await?;
+        Ok(ids_of_page(page.items, page.damaged).collect())
+    }
+
+    fn finished_filter(&self) -> Filter {
+        Filter {
             statuses: vec![RunStatus::Completed],
             kind: Some(RunKind::Review.as_str().to_owned()),
             workspace: Some(self.workspace.to_string()),
-            limit: u32::try_from(runs_max).unwrap_or(u32::MAX),
-            before: None,
-        };
-        let page = self.journal.runs(&filter).await?;
-        let damaged = page.damaged.into_iter().map(|row| RunId::known(row.id));
-        Ok(page.items.into_iter().map(|run| run.id).chain(damaged).collect())
+            ..Filter::default()
+        }
     }
 
     async fn find_id(&self, name: &str) -> Result<RunId, ReviewStoreError> {
-        let is_last = name == "last";
-        let ids = self.finished_ids(if is_last { 1 } else { REVIEWS_LISTED_MAX }).await?;
-        let fits = |id: &str| is_last || id.starts_with(name) || id.ends_with(name);
-        let mut fitting = ids.iter().filter(|id| fits(id.as_str()));
-        let workspace = self.workspace.clone();
-        match (fitting.next(), fitting.next()) {
-            (Some(_), Some(_)) => Err(ReviewStoreError::Ambiguous { id: name.to_owned() }),
-            (Some(found), None) => Ok(found.clone()),
-            (None, _) if ids.is_empty() => Err(ReviewStoreError::None { workspace }),
-            (None, _) => Err(ReviewStoreError::NotFound { id: name.to_owned(), workspace }),
+        if name == "last" {
+            let workspace = self.workspace.clone();
+            let last = self.finished_ids(1).await?.into_iter().next();
+            return last.ok_or(ReviewStoreError::None { workspace });
+        }
+        // One query finds a whole id, or a part of one that no review of another workspace has.
+        match self.journal.find_run_of_kind(RunKind::Review, name).await {
+            Ok(run) if self.is_finished_here(&run) && is_part_of_id(&run.id, name) => Ok(run.id),
+            Ok(_) | Err(JournalError::NotFound { .. } | JournalError::Ambiguous { .. }) => {
+                self.search_id(name).await
+            }
+            Err(error) => Err(error.into()),
         }
     }
+
+    fn is_finished_here(&self, run: &Run) -> bool {
+        run.status == RunStatus::Completed && run.workspace == self.workspace.as_str()
+    }
+
+    /// Searches all reviews of this workspace for a part of an id.
+    async fn search_id(&self, part: &str) -> Result<RunId, ReviewStoreError> {
+        let mut filter = self.finished_filter();
+        let mut fitting = Vec::new();
+        let mut is_empty = true;
+        loop {
+            let page = self.journal.runs(&filter).await?;
+            is_empty &= page.items.is_empty() && page.damaged.is_empty();
+            let ids = ids_of_page(page.items, page.damaged);
+            fitting.extend(ids.filter(|id| is_part_of_id(id, part)));
+            filter.before = page.next;
+            if filter.before.is_none() || fitting.len() > 1 {
+                break;
+            }
+        }
+        let (id, workspace) = (part.to_owned(), self.workspace.clone());
+        match fitting.len() {
+            0 if is_empty => Err(ReviewStoreError::None { workspace }),
+            0 => Err(ReviewStoreError::NotFound { id, workspace }),
+            1 => Ok(fitting.remove(0)),
+            _ => Err(ReviewStoreError::Ambiguous { id }),
+        }
+    }
+}
+
+fn ids_of_page(runs: Vec<Run>, damaged: Vec<DamagedRow>) -> impl Iterator<Item = RunId> {
+    let damaged = damaged.into_iter().map(|row| RunId::known(row.id));
+    runs.into_iter().map(|run| run.id).chain(damaged)
+}
+
+fn is_part_of_id(id: &RunId, part: &str) -> bool {
+    id.as_str().starts_with(part) || id.as_str().ends_with(part)
 }
 
 /// Returns an id that sorts by time: the timestamp of a UUID v7 and four random digits.

@@ -47,12 +47,10 @@ fn match_dependency<'a>(
     need: &SkillDependency,
     entries: &'a [CatalogEntry],
 ) -> DependencyMatch<'a> {
-    let start = entries.partition_point(|entry| entry.id.as_str() < need.name.as_str());
-    let exact = entries.get(start).filter(|entry| entry.id == need.name);
-    // Only plugin skills, and skills named after their folder, have an id that differs from their own name.
-    let otherwise =
-        |entry: &&CatalogEntry| entry.id.len() != need.name.len() && entry.skill.name == need.name;
-    let Some(entry) = exact.or_else(|| entries.iter().find(otherwise)) else {
+    // Plugin skills, and skills named after their folder, have an id that differs from their own name.
+    let by_name = |entry: &&CatalogEntry| entry.skill.name == need.name;
+    let found = find_by_id(&need.name, entries).or_else(|| entries.iter().find(by_name));
+    let Some(entry) = found else {
         return DependencyMatch::Missing;
     };
     match (&need.requirement, &entry.skill.version) {
@@ -62,6 +60,11 @@ fn match_dependency<'a>(
         }
         (Some(_), _) => DependencyMatch::OtherVersion(entry),
     }
+}
+
+fn find_by_id<'a>(id: &str, entries: &'a [CatalogEntry]) -> Option<&'a CatalogEntry> {
+    let start = entries.partition_point(|entry| entry.id.as_str() < id);
+    entries.get(start).filter(|entry| entry.id == id)
 }
 
 /// Returns the skill and all of its dependencies, dependencies first. Missing ones are left out; [`check_dependencies`]
@@ -203,16 +206,20 @@ pub(crate) fn check_dependencies_cached(
     out
 }
 
-/// Returns each cycle once, as the names along it, starting with the smallest. The search ends after
+/// Returns each cycle once, as the ids along it, starting with the smallest. The search ends after
 /// [`CYCLES_MAX`], since skills that all depend on each other form far too many cycles to read.
 pub fn find_cycles(entries: &[CatalogEntry]) -> Vec<Vec<String>> {
     let needing = || entries.iter().filter(|entry| !entry.skill.execution.dependencies.is_empty());
-    // A skill without dependencies is in no cycle, so only the others are visited.
-    let ids: BTreeMap<&str, &str> =
-        needing().map(|entry| (entry.skill.name.as_str(), entry.id.as_str())).collect();
+    // The same skills as `match_dependency` finds, with an index because all skills are looked up. In reverse order, so
+    // that the first of several skills with a name stays.
+    let by_name: BTreeMap<&str, &CatalogEntry> =
+        entries.iter().rev().map(|entry| (entry.skill.name.as_str(), entry)).collect();
     let edges: BTreeMap<&str, Vec<&str>> = needing()
         .map(|entry| {
-            let next = |need: &SkillDependency| ids.get(need.name.as_str()).copied();
+            let next = |need: &SkillDependency| {
+                let named = || by_name.get(need.name.as_str()).copied();
+                find_by_id(&need.name, entries).or_else(named).map(|next| next.id.as_str())
+            };
             (entry.id.as_str(), skill_dependencies(&entry.skill).filter_map(next).collect())
         })
         .collect();
@@ -290,5 +297,49 @@ fn cycle_diagnostic(entries: &[CatalogEntry], path: &[String]) -> Diagnostic {
     match entries.iter().find(|entry| entry.id == path[0]) {
         Some(entry) => locate_dependencies(&entry.skill, found),
         None => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::make_entry;
+
+    /// Skills by id, with their own names and dependencies.
+    #[track_caller]
+    fn check(skills: &[(&str, &str, &str)], expect: &[&str]) {
+        let mut entries: Vec<CatalogEntry> = skills
+            .iter()
+            .map(|(id, name, needs)| {
+                let fields = format!("type: skill\ndependencies: [{needs}]\n");
+                CatalogEntry { id: (*id).to_owned(), ..make_entry(name, &fields, "") }
+            })
+            .collect();
+        entries.sort_by(|a, b| a.id.cmp(&b.id));
+        let found: Vec<String> = find_cycles(&entries).iter().map(|ids| ids.join(" ")).collect();
+        assert_eq!(found, expect, "{skills:?}");
+        // The order of loading follows the same dependencies.
+        for (at, entry) in entries.iter().enumerate() {
+            let next = match_dependencies(&entry.skill, &entries);
+            let is_alone = next.iter().all(|(_, found)| matches!(found, DependencyMatch::Missing));
+            let in_cycle = found.iter().any(|ids| ids.split(' ').any(|id| id == entries[at].id));
+            assert!(!(is_alone && in_cycle), "{} has no dependencies", entry.id);
+        }
+    }
+
+    #[test]
+    fn a_cycle_is_found_by_ids_and_by_names() {
+        check(&[("a", "a", "b"), ("b", "b", "a")], &["a b"]);
+        check(&[("p:a", "a", "b"), ("p:b", "b", "a")], &["p:a p:b"]);
+        check(&[("folder-a", "a", "folder-b"), ("folder-b", "b", "a")], &["folder-a folder-b"]);
+        check(&[("foo", "Foo", "bar"), ("bar", "bar", "Foo")], &["bar foo"]);
+    }
+
+    #[test]
+    fn skills_of_the_same_name_make_no_cycle_of_their_own() {
+        // `b` needs the first `a`, which needs nothing.
+        check(&[("a", "a", ""), ("p:a", "a", "b"), ("b", "b", "a")], &[]);
+        check(&[("p:a", "a", ""), ("q:a", "a", "b"), ("b", "b", "a")], &[]);
+        check(&[("p:a", "a", "b"), ("q:a", "a", ""), ("b", "b", "a")], &["b p:a"]);
     }
 }

@@ -51,6 +51,10 @@ pub struct SavedConversation {
     /// The conversation without its messages; `None` if nothing else changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<Conversation>>,
+    /// True if the next event has another part of the same difference. Parts without the last one
+    /// have no effect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
 }
 
 impl ConversationEvent {
@@ -90,6 +94,7 @@ mod tests {
             kept: 2,
             messages: vec![ModelMessage::user("nul \0 and more")],
             state: Some(Box::new(Conversation::new("c"))),
+            more: true,
         };
         let events = [
             ConversationEvent::TurnStarted { prompt: "hello".into() },

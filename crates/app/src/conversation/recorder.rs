@@ -1,12 +1,14 @@
 //! Records a conversation in the journal while its turns are in progress. A task of its own writes,
 //! so that no run waits for the disk; what a run has handed over is stored before its turn ends.
 
+use std::time::Duration;
+
 use repertoire_agent::conversation::Conversation;
 use repertoire_agent::{AgentEvent, AgentRunStatus, EventKind, RunReport};
 use repertoire_journal::event::StepOutcome;
 use repertoire_journal::limits::BATCH_EVENTS_MAX;
 use repertoire_journal::run::RunUsage;
-use repertoire_journal::{NewRun, Payload, RunId, RunKind, RunLock};
+use repertoire_journal::{Journal, JournalError, NewRun, Payload, RunId, RunKind, RunLock};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -15,7 +17,10 @@ use tokio::time::Instant;
 use super::event::{CONVERSATION_RECORD_VERSION, ConversationEvent, ConversationRequest};
 use super::state::{ConversationMetadata, ConversationState, RecordedBaseline};
 use super::store::{ConversationStore, ConversationStoreError};
-use crate::limits::{RECORD_BATCH_BYTES_MAX, RECORD_DELAY, SUMMARY_CHARS_MAX};
+use crate::limits::{
+    RECORD_BATCH_BYTES_MAX, RECORD_DELAY, RECORD_RETRY_PAUSE_MAX, RECORD_RETRY_PAUSE_MIN,
+    SUMMARY_CHARS_MAX,
+};
 use crate::plan_setup::host_name;
 
 /// The kind of step that a turn is in the listings of all runs.
@@ -49,6 +54,8 @@ pub(super) struct ConversationRecorder {
     id: RunId,
     /// `None` until the first event of a new conversation is stored.
     lock: Option<RunLock>,
+    /// True if the folder of a new conversation was created here.
+    has_new_folder: bool,
     /// The run to create; `None` once it is created.
     new_run: Option<NewRun>,
     /// The number of stored events.
@@ -59,6 +66,20 @@ pub(super) struct ConversationRecorder {
     /// Events that are not stored yet. They stay here if the journal cannot be written, and are
     /// stored with the next ones.
     pending: Vec<Payload>,
+    /// The number of pending events of the last attempt, if it failed. They may be stored all the
+    /// same, so the next attempt is about the same events.
+    attempted: usize,
+}
+
+impl Drop for ConversationRecorder {
+    /// Removes the folder of a conversation of which nothing was stored.
+    fn drop(&mut self) {
+        if self.new_run.is_some() && self.has_new_folder {
+            self.lock = None;
+            // An empty folder of no run does no harm.
+            let _ = self.store.folder(&self.id).remove();
+        }
+    }
 }
 
 impl ConversationRecorder {
@@ -81,12 +102,14 @@ impl ConversationRecorder {
             store,
             id,
             lock: None,
+            has_new_folder: false,
             new_run: Some(new_run),
             seq: 0,
             turns: 0,
             is_turn_open: false,
             baseline: RecordedBaseline::default(),
             pending: Vec::new(),
+            attempted: 0,
         }
     }
 
@@ -101,12 +124,14 @@ impl ConversationRecorder {
             store,
             id: RunId::known(&head.id),
             lock: Some(lock),
+            has_new_folder: false,
             new_run: None,
             seq: state.run().map_or(0, |run| run.seq),
             turns: head.turns,
             is_turn_open: state.run().is_some_and(|run| run.open_step.is_some()),
             baseline: RecordedBaseline::new(&state.conversation),
             pending: Vec::new(),
+            attempted: 0,
         }
     }
 
@@ -174,22 +199,44 @@ impl ConversationRecorder {
     /// Stores the pending events. Those that could not be stored stay pending.
     async fn store_pending(&mut self) -> Result<(), ConversationStoreError> {
         if self.lock.is_none() {
-            let lock = self.store.folder(&self.id).acquire_lock();
-            self.lock = Some(lock.map_err(ConversationStoreError::from_folder)?);
+            let folder = self.store.folder(&self.id);
+            self.has_new_folder |= !folder.path().exists();
+            self.lock = Some(folder.acquire_lock().map_err(ConversationStoreError::from_folder)?);
         }
-        let journal = self.store.journal().await?;
+        let journal = self.store.journal().await?.clone();
         while !self.pending.is_empty() {
-            let batch = next_batch(&self.pending).to_vec();
-            let count = batch.len();
-            let stored = match &self.new_run {
-                Some(new_run) => journal.create_attended(new_run.clone(), batch).await,
-                None => journal.append_attended(&self.id, self.seq, batch).await,
-            };
-            self.seq = stored.map_err(ConversationStoreError::from_append)?.seq;
+            if self.attempted == 0 {
+                self.attempted = next_batch(&self.pending).len();
+            }
+            self.seq = self.store_batch(&journal, &self.pending[..self.attempted]).await?;
             self.new_run = None;
-            self.pending.drain(..count);
+            self.pending.drain(..self.attempted);
+            self.attempted = 0;
         }
         Ok(())
+    }
+
+    /// Stores events, and returns the number of stored events.
+    async fn store_batch(
+        &self,
+        journal: &Journal,
+        batch: &[Payload],
+    ) -> Result<u64, ConversationStoreError> {
+        // The first event of a new run is its creation.
+        let (before, stored) = match &self.new_run {
+            Some(new_run) => (1, journal.create_attended(new_run.clone(), batch.to_vec()).await),
+            None => (self.seq, journal.append_attended(&self.id, self.seq, batch.to_vec()).await),
+        };
+        match stored {
+            Ok(run) => Ok(run.seq),
+            // The last attempt has stored them, and only its answer was lost.
+            Err(JournalError::Conflict { .. } | JournalError::Exists { .. })
+                if journal.is_batch_stored(&self.id, before, batch).await? =>
+            {
+                Ok(before + batch.len() as u64)
+            }
+            Err(error) => Err(ConversationStoreError::from_append(error)),
+        }
     }
 }
 
@@ -219,35 +266,95 @@ fn estimate_bytes(value: &Value) -> usize {
 }
 
 /// Writes the records of one turn as they arrive, until the turn has ended or was dropped. Several
-/// records that arrive together are stored in one transaction.
+/// records that arrive together are stored in one transaction. What could not be stored is tried
+/// again during the turn, so that a crash loses little, and at its end.
 pub(super) async fn write_turn(
     mut recorder: OwnedMutexGuard<ConversationRecorder>,
     mut records: UnboundedReceiver<TurnRecord>,
 ) -> Result<(), ConversationStoreError> {
-    let mut failed = None;
-    while let Some(first) = records.recv().await {
-        let mut is_ended = false;
-        let deadline = Instant::now() + RECORD_DELAY;
-        let mut next = Some(first);
-        while let Some(record) = next {
-            let is_urgent = is_urgent(&record);
-            is_ended |= matches!(record, TurnRecord::Ended(_));
-            recorder.add_record(record);
-            next = if is_urgent {
-                records.try_recv().ok()
-            } else {
-                tokio::time::timeout_at(deadline, records.recv()).await.ok().flatten()
-            };
+    let mut failure: Option<StoreFailure> = None;
+    loop {
+        let retry_at = failure.as_ref().map(|failure| failure.retry_at);
+        let is_over = match next_record(&mut records, retry_at).await {
+            NextRecord::Record(first) => add_records(&mut recorder, &mut records, first).await,
+            NextRecord::RetryDue => false,
+            // A turn that was dropped before its first record leaves nothing behind.
+            NextRecord::Dropped if failure.is_none() => return Ok(()),
+            NextRecord::Dropped => true,
+        };
+        // Each attempt may take long, so don't make one for every record.
+        if is_over || failure.as_ref().is_none_or(StoreFailure::is_retry_due) {
+            let stored = recorder.store_pending().await;
+            failure = stored.err().map(|error| StoreFailure::after(failure, error));
         }
-        // After a failure, try once more at the end: each attempt may take long.
-        if failed.is_none() || is_ended {
-            failed = recorder.store_pending().await.err();
-        }
-        if is_ended {
-            break;
+        if is_over {
+            return failure.map_or(Ok(()), |failure| Err(failure.error));
         }
     }
-    failed.map_or(Ok(()), Err)
+}
+
+/// A failed attempt to store events.
+struct StoreFailure {
+    error: ConversationStoreError,
+    pause: Duration,
+    retry_at: Instant,
+}
+
+impl StoreFailure {
+    fn after(last: Option<StoreFailure>, error: ConversationStoreError) -> Self {
+        let pause = last.map_or(RECORD_RETRY_PAUSE_MIN, |last| last.pause * 2);
+        let pause = pause.min(RECORD_RETRY_PAUSE_MAX);
+        StoreFailure { error, pause, retry_at: Instant::now() + pause }
+    }
+
+    fn is_retry_due(&self) -> bool {
+        Instant::now() >= self.retry_at
+    }
+}
+
+/// The next thing to do during a turn.
+enum NextRecord {
+    Record(TurnRecord),
+    RetryDue,
+    /// The turn was dropped before its end.
+    Dropped,
+}
+
+async fn next_record(
+    records: &mut UnboundedReceiver<TurnRecord>,
+    retry_at: Option<Instant>,
+) -> NextRecord {
+    let next = match retry_at {
+        None => Ok(records.recv().await),
+        Some(retry_at) => tokio::time::timeout_at(retry_at, records.recv()).await,
+    };
+    match next {
+        Ok(Some(record)) => NextRecord::Record(record),
+        Ok(None) => NextRecord::Dropped,
+        Err(_) => NextRecord::RetryDue,
+    }
+}
+
+/// Adds a record, and others that arrive soon after it. Returns true if the turn has ended.
+async fn add_records(
+    recorder: &mut ConversationRecorder,
+    records: &mut UnboundedReceiver<TurnRecord>,
+    first: TurnRecord,
+) -> bool {
+    let mut is_ended = false;
+    let deadline = Instant::now() + RECORD_DELAY;
+    let mut next = Some(first);
+    while let Some(record) = next {
+        let is_urgent = is_urgent(&record);
+        is_ended |= matches!(record, TurnRecord::Ended(_));
+        recorder.add_record(record);
+        next = if is_urgent {
+            records.try_recv().ok()
+        } else {
+            tokio::time::timeout_at(deadline, records.recv()).await.ok().flatten()
+        };
+    }
+    is_ended
 }
 
 /// Returns true if the record must not wait for others: what follows has effects that a crash would
@@ -301,3 +408,7 @@ fn run_status(report: &RunReport) -> Payload {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;

@@ -49,6 +49,8 @@ pub struct ConversationState {
     pub usage: TokenUsage,
     /// The turn that has started and not ended.
     pub unfinished: Option<UnfinishedTurn>,
+    /// Parts of a difference whose last part has not come yet.
+    parts: Vec<SavedConversation>,
 }
 
 /// A turn that has started and not ended.
@@ -102,6 +104,7 @@ impl Default for ConversationState {
             conversation: Conversation::new(""),
             usage: TokenUsage::default(),
             unfinished: None,
+            parts: Vec::new(),
         }
     }
 }
@@ -149,6 +152,8 @@ impl ConversationState {
     fn apply_event(&mut self, event: ConversationEvent) -> Result<(), ConversationFoldError> {
         match event {
             ConversationEvent::TurnStarted { prompt } => {
+                // The process of the last turn ended before it had stored all parts.
+                self.parts.clear();
                 self.unfinished = Some(UnfinishedTurn { prompt, ..UnfinishedTurn::default() });
             }
             ConversationEvent::AgentEvent(event) => {
@@ -158,7 +163,11 @@ impl ConversationState {
                     turn.events.push(*event);
                 }
             }
+            ConversationEvent::Saved(saved) if saved.more => self.parts.push(saved),
             ConversationEvent::Saved(saved) => {
+                for part in std::mem::take(&mut self.parts) {
+                    apply_saved(&mut self.conversation, part)?;
+                }
                 apply_saved(&mut self.conversation, saved)?;
                 if let Some(turn) = &mut self.unfinished {
                     turn.events_before_saved = turn.events.len();
@@ -222,7 +231,8 @@ impl RecordedBaseline {
     }
 
     /// Returns the increments that turn the last recorded conversation into this one; none if they
-    /// are the same. Many messages are split, so that each increment fits into an event.
+    /// are the same. Many messages are split, so that each increment fits into an event; all but the
+    /// last say that more follows.
     pub(super) fn advance(&mut self, conversation: Conversation) -> Vec<SavedConversation> {
         let same = self.messages.iter().zip(&conversation.messages);
         let mut kept = same.take_while(|(before, now)| before == now).count();
@@ -236,13 +246,14 @@ impl RecordedBaseline {
         for messages in split_messages(&conversation.messages[kept..]) {
             let messages = messages.to_vec();
             let next = kept + messages.len();
-            increments.push(SavedConversation { kept, messages, state: None });
+            increments.push(SavedConversation { kept, messages, state: None, more: true });
             kept = next;
         }
         match increments.last_mut() {
-            Some(last) => last.state = changed,
+            Some(last) => (last.state, last.more) = (changed, false),
             None => {
-                increments.push(SavedConversation { kept, messages: Vec::new(), state: changed })
+                let messages = Vec::new();
+                increments.push(SavedConversation { kept, messages, state: changed, more: false });
             }
         }
         *self = RecordedBaseline { messages: conversation.messages, state: state_json };

@@ -27,7 +27,8 @@ fn request() -> Value {
 }
 
 fn saved(kept: usize, messages: Vec<ModelMessage>) -> Payload {
-    ConversationEvent::Saved(SavedConversation { kept, messages, state: None }).to_payload()
+    ConversationEvent::Saved(SavedConversation { kept, messages, state: None, more: false })
+        .to_payload()
 }
 
 fn started(prompt: &str) -> Payload {
@@ -130,7 +131,7 @@ fn a_later_version_is_refused_and_an_earlier_one_is_not_called_later() {
     ] {
         let state = Conversation { version, ..Conversation::new("c") };
         let state = Some(Box::new(state));
-        let saved = SavedConversation { kept: 0, messages: Vec::new(), state };
+        let saved = SavedConversation { kept: 0, messages: Vec::new(), state, more: false };
         let saved = ConversationEvent::Saved(saved).to_payload();
         check_refused(vec![created(request()), saved], expected);
     }
@@ -163,6 +164,31 @@ fn many_messages_are_split_over_events() {
     let sizes: Vec<_> = increments.iter().map(|one| (one.kept, one.messages.len())).collect();
     assert_eq!(sizes, [(0, 2), (2, 2)]);
     assert!(increments[0].state.is_none() && increments[1].state.is_some());
+    assert!(increments[0].more && !increments[1].more);
+}
+
+#[test]
+fn parts_of_a_difference_count_only_with_the_last_one() {
+    let part = |kept, text: &str, more| {
+        let messages = vec![ModelMessage::user(text)];
+        let saved = SavedConversation { kept, messages, state: None, more };
+        ConversationEvent::Saved(saved).to_payload()
+    };
+    let mut payloads = vec![created(request()), started("one"), part(0, "before", false)];
+    payloads.push(called(1, 0));
+    payloads.push(part(0, "new", true));
+    let cut = folded(payloads.clone()).unwrap();
+    assert_eq!(cut.conversation.messages, [ModelMessage::user("before")]);
+    assert_eq!(cut.unfinished.unwrap().events_before_saved, 0, "the call is not in the messages");
+    let whole = folded([payloads.clone(), vec![part(1, "newer", false)]].concat()).unwrap();
+    let expected = [ModelMessage::user("new"), ModelMessage::user("newer")];
+    assert_eq!(whole.conversation.messages, expected);
+    assert_eq!(whole.unfinished.unwrap().events_before_saved, 1);
+    // The process was killed between the parts, and the next turn continues after `before`.
+    payloads.extend([started("two"), part(1, "after", false)]);
+    let resumed = folded(payloads).unwrap();
+    let expected = [ModelMessage::user("before"), ModelMessage::user("after")];
+    assert_eq!(resumed.conversation.messages, expected);
 }
 
 #[test]

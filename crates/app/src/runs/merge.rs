@@ -107,19 +107,49 @@ async fn find_run_worktree(
     })
 }
 
-/// Records the delivery, unless an equal one without a commit was recorded before. Returns true if
-/// it has a commit.
+/// Records the delivery, unless it was recorded before. Returns true if it was not, and has a commit.
 async fn record_delivery(
     journal: &Journal,
     run: &Run,
     delivered: &Payload,
 ) -> Result<bool, MergeError> {
-    let Payload::Delivered { strategy, branch, commit } = delivered else { return Ok(false) };
-    let went_before = |payload: &Payload| matches!(payload, Payload::Delivered { strategy: how, branch: to, .. } if how == strategy && to == branch);
+    let Payload::Delivered { commit, .. } = delivered else { return Ok(false) };
     let events = events_of(journal, &run.id).await?;
-    if commit.is_none() && events.iter().any(|event| went_before(&event.payload)) {
+    if events.iter().any(|event| is_same_delivery(&event.payload, delivered)) {
         return Ok(false);
     }
     journal.order(&run.id, Command::Event(delivered.clone())).await?;
     Ok(commit.is_some())
+}
+
+/// Returns true if a recorded delivery says all that a new one would say. A delivery without a
+/// commit had nothing to do, because an earlier one to the same place has done it.
+fn is_same_delivery(recorded: &Payload, delivered: &Payload) -> bool {
+    match (recorded, delivered) {
+        (
+            Payload::Delivered { strategy: how, branch: to, commit: before },
+            Payload::Delivered { strategy, branch, commit },
+        ) => how == strategy && to == branch && (commit.is_none() || commit == before),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivered(branch: &str, commit: Option<&str>) -> Payload {
+        let (strategy, branch) = ("branch".to_owned(), branch.to_owned());
+        Payload::Delivered { strategy, branch, commit: commit.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_delivery_is_recorded_once_for_each_commit() {
+        let recorded = delivered("tidy", Some("c1"));
+        assert!(is_same_delivery(&recorded, &delivered("tidy", Some("c1"))), "the branch is there");
+        assert!(is_same_delivery(&recorded, &delivered("tidy", None)), "there is nothing to do");
+        assert!(!is_same_delivery(&recorded, &delivered("tidy", Some("c2"))), "more work");
+        assert!(!is_same_delivery(&recorded, &delivered("other", Some("c1"))));
+        assert!(!is_same_delivery(&delivered("tidy", None), &recorded), "the commit is news");
+    }
 }

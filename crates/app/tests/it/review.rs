@@ -127,9 +127,14 @@ fn label(question: &Question) -> String {
 }
 
 impl ReviewAnswerProvider for Room {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+        on_call: &'a (dyn Fn() + Send + Sync),
+    ) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let label = label(question);
+            on_call();
             self.note(format!("asked {label}"));
             self.prompts.lock().unwrap().push((label.clone(), question.prompt.task.clone()));
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;

@@ -74,12 +74,16 @@ pub enum WorkflowRunEvent {
     ScriptAbort {},
 }
 
-/// The state that an event led to. A replay that leads to another one was made by another version
-/// of the engine.
+/// The state that an event led to. A replay that leads elsewhere was made by another version of the
+/// engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReachedState {
-    /// The digest of the whole state.
+    /// The digest of the whole state. Another version of the program may have other fields in its
+    /// state, so the digest is compared only by the version that has recorded it.
     pub digest: String,
+    /// The version of the program that has recorded the event.
+    #[serde(default)]
+    pub program: String,
     /// The current step, for lists.
     pub step: String,
     /// The current turn, for lists.
@@ -131,6 +135,9 @@ impl WorkflowRunEvent {
     }
 }
 
+/// The version of this program.
+const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The key of the state that an event led to, in the data of the event.
 const REACHED: &str = "reached";
 
@@ -146,8 +153,17 @@ impl ReachedState {
     ///
     /// [`WorkflowRunError::TooLarge`] if the state has become too large.
     pub(super) fn from_state(state: &WorkflowRunState) -> Result<Self, WorkflowRunError> {
-        let digest = digest_state(state)?;
-        Ok(ReachedState { digest, step: state.step.to_string(), turn: state.turn })
+        Ok(Self::new(digest_state(state)?, state.step.to_string(), state.turn))
+    }
+
+    pub(super) fn new(digest: String, step: String, turn: u32) -> Self {
+        ReachedState { digest, program: PROGRAM_VERSION.to_owned(), step, turn }
+    }
+
+    /// Returns true if a replay of the events leads to this state.
+    pub(super) fn is_reached_by(&self, replayed: &ReachedState) -> bool {
+        let is_same_place = (&self.step, self.turn) == (&replayed.step, replayed.turn);
+        is_same_place && (self.program != replayed.program || self.digest == replayed.digest)
     }
 }
 

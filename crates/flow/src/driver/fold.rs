@@ -1,15 +1,14 @@
 //! The fold of a workflow run: from its events to its state, by replaying the engine.
 //!
-//! A pure function. The last event has a digest of the state that it led to when it was recorded; if
-//! the replay leads to another one, the run was recorded by another version of this program, and is
-//! left as it is.
+//! A pure function. The last event says which state it led to when it was recorded; if the replay
+//! leads elsewhere, the run was recorded by another version of this program, and is left as it is. A
+//! state of the same version has the same digest; one of another version has the same step and turn.
 
 use camino::Utf8PathBuf;
+use repertoire_journal::event::EVENT_VERSION;
 use repertoire_journal::{Event, Payload};
 
-use super::events::{
-    ReachedState, WorkflowRunEvent, WorkflowRunRequest, digest_state, take_reached_state,
-};
+use super::events::{ReachedState, WorkflowRunEvent, WorkflowRunRequest, take_reached_state};
 use super::scripts::ScriptRun;
 use super::{AnyWorkflowRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunMetadata};
 use crate::check::{CheckedWorkflow, ThawError};
@@ -68,7 +67,7 @@ struct RunOrigin {
 
 impl WorkflowRunFold<'_> {
     fn apply_event(&mut self, event: Event) -> Result<(), WorkflowRunError> {
-        let Event { seq, at_ms, payload, .. } = event;
+        let Event { v, seq, at_ms, payload, .. } = event;
         match payload {
             Payload::RunCreated { name, workspace, request, .. } => {
                 let request: WorkflowRunRequest =
@@ -88,12 +87,12 @@ impl WorkflowRunFold<'_> {
                     return Err(self.other_version(message));
                 }
                 let (event, reached) = WorkflowRunEvent::from_kind_event(name, data)
-                    .map_err(|error| self.damaged(seq, error))?;
+                    .map_err(|error| self.unreadable(v, seq, error))?;
                 self.reached = Some(reached);
                 self.apply_kind_event(seq, event)?;
             }
             Payload::Note { name, .. } if name.starts_with("unknown:") => {
-                return Err(self.damaged(seq, "it cannot be read"));
+                return Err(self.unreadable(v, seq, "it cannot be read"));
             }
             _ => {}
         }
@@ -177,11 +176,11 @@ impl WorkflowRunFold<'_> {
         let (Some(run), Some(reached)) = (self.run.take(), self.reached.take()) else {
             return Err(self.damaged(1, "the run was never started"));
         };
-        let digest = match &run {
-            AnyWorkflowRun::Workflow(run) => digest_state(&run.state)?,
-            AnyWorkflowRun::Script(run) => run.digest()?,
+        let replayed = match &run {
+            AnyWorkflowRun::Workflow(run) => ReachedState::from_state(&run.state)?,
+            AnyWorkflowRun::Script(run) => run.reached_state()?,
         };
-        if digest != reached.digest {
+        if !reached.is_reached_by(&replayed) {
             let message = "its events lead to another state here".to_owned();
             return Err(self.other_version(message));
         }
@@ -191,6 +190,15 @@ impl WorkflowRunFold<'_> {
     fn damaged(&self, seq: u64, why: impl ToString) -> WorkflowRunError {
         let message = format!("event {seq}: {}", why.to_string());
         WorkflowRunError::Damaged { id: self.id.to_owned(), message }
+    }
+
+    /// An event that cannot be read is damage, unless a later version has written it.
+    fn unreadable(&self, v: u32, seq: u64, why: impl ToString) -> WorkflowRunError {
+        if v > EVENT_VERSION {
+            self.other_version(format!("its event {seq} is not known here"))
+        } else {
+            self.damaged(seq, why)
+        }
     }
 
     fn other_version(&self, message: String) -> WorkflowRunError {

@@ -226,6 +226,7 @@ impl WorkflowOperations {
             (None, Some(_)) => EngineAction::Leave(StepReport::default()),
             (None, None) => return Ok(AnyWorkflowRun::Workflow(Box::new(run))),
         };
+        let seen = run.state.turn;
         let run = if matches!(action, EngineAction::Leave(_)) {
             match self.prove_gate(run, at, cancel).await? {
                 GateProof::Leave(run) => run,
@@ -234,6 +235,8 @@ impl WorkflowOperations {
         } else {
             run
         };
+        // Another process may have left the step while checks ran: the report is about that step.
+        let at = at.or((run.state.turn != seen).then_some(seen));
         let run = self.runs.continue_run(run, &EngineInput { at, action }).await?;
         Ok(AnyWorkflowRun::Workflow(Box::new(run)))
     }
@@ -257,7 +260,11 @@ impl WorkflowOperations {
         if !known.is_empty() {
             let checks = known.into_iter().map(CheckToRecord::Run).collect();
             let record = GateReviewRecord { gate: Some(id.clone()), items: Vec::new(), checks };
+            let seen = run.state.turn;
             run = self.record_review(run.state.run.as_str(), record, cancel, |_, _| {}).await?;
+            if run.state.turn != seen {
+                return Ok(GateProof::Leave(run));
+            }
         }
         let none = GateReview::default();
         let review = run.state.reviews.get(&id).unwrap_or(&none);
@@ -288,9 +295,11 @@ impl WorkflowOperations {
         if let Some((at, report)) = report {
             self.expect_trusted(&run)?;
             let folder = run.head.folder.clone();
+            // While this waits for the lock, another process may leave the step.
+            let at = at.unwrap_or(run.turn());
             run = self
                 .run_staged(&folder, cancel, async |stage| {
-                    self.runs.step_script(&run.run, at, report, stage).await
+                    self.runs.step_script(&run.run, Some(at), report, stage).await
                 })
                 .await?;
         }

@@ -139,6 +139,8 @@ impl WorkflowRunStore {
             return Err(ProgramError::NotTrusted { workflow }.into());
         }
         let script = with_arguments(script, &begin.request.parameters)?;
+        // A script may have effects, so don't run it for a run that could not be stored.
+        self.expect_free_id(&begin.id).await?;
         let first = ScriptProgress::start_run(&script);
         let shown = run_step(&script, &first, skill_dir, stage).await?;
         let mut run = ScriptRun::new(
@@ -331,7 +333,7 @@ impl ScriptRun {
     }
 
     /// The digest of the state.
-    pub(super) fn digest(&self) -> Result<String, WorkflowRunError> {
+    fn digest(&self) -> Result<String, WorkflowRunError> {
         digest_state(&self.state)
     }
 
@@ -340,9 +342,14 @@ impl ScriptRun {
         &self,
         event: WorkflowRunEvent,
     ) -> Result<RecordedEvent, WorkflowRunError> {
-        let (step, turn) = (self.state.shown.step.to_string(), self.state.progress.turn);
-        let reached = ReachedState { digest: self.digest()?, step, turn };
-        Ok(RecordedEvent { payload: event.into_payload(&reached), phase: self.phase() })
+        let payload = event.into_payload(&self.reached_state()?);
+        Ok(RecordedEvent { payload, phase: self.phase() })
+    }
+
+    /// Describes the state, as it is recorded with an event.
+    pub(super) fn reached_state(&self) -> Result<ReachedState, WorkflowRunError> {
+        let step = self.state.shown.step.to_string();
+        Ok(ReachedState::new(self.digest()?, step, self.turn()))
     }
 
     fn phase(&self) -> WorkflowRunPhase {
@@ -359,6 +366,11 @@ impl ScriptRun {
 
     fn is_over(&self) -> bool {
         matches!(self.phase(), WorkflowRunPhase::Done | WorkflowRunPhase::Aborted)
+    }
+
+    /// The current turn.
+    pub(super) fn turn(&self) -> u32 {
+        self.state.progress.turn
     }
 
     /// The folder of the skill that contains the script.

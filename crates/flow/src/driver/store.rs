@@ -15,7 +15,7 @@ use super::fold;
 use super::json_output::WorkflowRunListRow;
 use super::{AnyWorkflowRun, ScriptRun, StoredWorkflowRun, WorkflowRunMetadata};
 use crate::check::CheckedWorkflow;
-use crate::engine::{self, EngineInput, EngineRefusal};
+use crate::engine::{self, EngineAction, EngineInput, EngineRefusal};
 use crate::limits::{RUN_LOCK_POLL, RUN_LOCK_WAIT};
 use crate::state::{STATE_VERSION, WorkflowRunId};
 
@@ -171,6 +171,15 @@ impl WorkflowRunStore {
         })
     }
 
+    /// Refuses an id that is in use. A run may still be created with it afterwards, which
+    /// [`WorkflowRunStore::create_run`] notices.
+    pub(super) async fn expect_free_id(&self, id: &str) -> Result<(), WorkflowRunError> {
+        match self.journal.run(&RunId::known(id)).await? {
+            Some(_) => Err(WorkflowRunError::Exists { id: id.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
     /// Records a new run with its first event.
     pub(super) async fn create_run(
         &self,
@@ -271,7 +280,9 @@ impl WorkflowRunStore {
     }
 
     /// Like [`WorkflowRunStore::apply_input`], for a run that was just read. If another process has
-    /// changed it since, the input is applied to the run as it is then.
+    /// changed it since, the input is applied to the run as it is then. An input without a turn is
+    /// about the turn that was read, so it never lands on a later step; only records of a review do
+    /// not depend on the turn.
     ///
     /// # Errors
     ///
@@ -282,8 +293,9 @@ impl WorkflowRunStore {
         input: &EngineInput,
     ) -> Result<StoredWorkflowRun, WorkflowRunError> {
         let begun = tokio::time::Instant::now();
+        let mut input = input.clone();
         loop {
-            let state = engine::advance_run(&run.workflow, &run.state, input)?;
+            let state = engine::advance_run(&run.workflow, &run.state, &input)?;
             if state == run.state {
                 return Ok(run);
             }
@@ -300,6 +312,9 @@ impl WorkflowRunStore {
             }
             if begun.elapsed() >= RUN_LOCK_WAIT {
                 return Err(WorkflowRunError::InUse { id: run.state.run.to_string() });
+            }
+            if !matches!(input.action, EngineAction::Record { .. }) {
+                input.at = input.at.or(Some(run.state.turn));
             }
             run = self.open_run(run.state.run.as_str()).await?;
         }

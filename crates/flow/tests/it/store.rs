@@ -7,7 +7,7 @@ use repertoire_flow::driver::{
     NewWorkflowRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunListEntry, WorkflowRunRequest,
     WorkflowRunStore,
 };
-use repertoire_flow::engine::{EngineAction, EngineInput};
+use repertoire_flow::engine::{EngineAction, EngineInput, PersonChoice};
 use repertoire_flow::items::parse_items;
 use repertoire_journal::{Journal, NewRun, RunId, RunStatus, Target};
 
@@ -142,4 +142,29 @@ async fn a_run_that_is_over_is_complete_in_the_journal() {
     assert_eq!(run.status, RunStatus::Completed);
     let late = bench.store.apply_input("run", &EngineInput::leave_step()).await;
     assert!(matches!(late, Err(WorkflowRunError::Refused(_))), "{late:?}");
+}
+
+#[tokio::test]
+async fn an_input_without_a_turn_never_lands_on_a_later_step() {
+    let bench = Bench::new().await;
+    bench.start("run").await;
+    let seen = bench.store.open_run("run").await.unwrap();
+    let first = bench.store.apply_input("run", &EngineInput::leave_step()).await.unwrap();
+    assert_eq!(first.state.step.as_str(), "look");
+    let failed = EngineAction::Error { message: "no luck".to_owned() };
+    let answers = [("q".to_owned(), "yes".to_owned())].into();
+    let choice = PersonChoice::Continue;
+    for action in [
+        failed,
+        EngineAction::Answer { answers },
+        EngineAction::Choose { choice, note: String::new() },
+    ] {
+        let late = bench.store.continue_run(seen.clone(), &EngineInput::about_now(action)).await;
+        assert!(matches!(late, Err(WorkflowRunError::Refused(_))), "{late:?}");
+    }
+    // The same report by a second agent counts once.
+    let same = bench.store.continue_run(seen, &EngineInput::leave_step()).await.unwrap();
+    assert_eq!((same.state.step.as_str(), same.state.turn), ("look", 2));
+    let read = bench.store.open_run("run").await.unwrap();
+    assert_eq!((read.state.step.as_str(), bench.event_count("run").await), ("look", 3));
 }

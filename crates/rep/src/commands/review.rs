@@ -262,7 +262,11 @@ fn report_nothing(plan: &ReviewPlan, ui: &mut TerminalUi<'_>) -> CliResult {
 struct SilentPanel;
 
 impl ReviewAnswerProvider for SilentPanel {
-    fn ask<'a>(&'a self, _: &'a Question) -> futures_util::future::BoxFuture<'a, Answer> {
+    fn ask<'a>(
+        &'a self,
+        _: &'a Question,
+        _: &'a (dyn Fn() + Send + Sync),
+    ) -> futures_util::future::BoxFuture<'a, Answer> {
         Box::pin(async { Answer::default() })
     }
 }

@@ -183,6 +183,10 @@ fn a_conflict_is_refused_with_its_files_and_changes_nothing() {
     assert_eq!(merged["strategy"], "branch");
     let branch = merged["branch"].as_str().unwrap();
     assert!(git(&ws.path("project"), &["branch", "--list", branch]).contains(branch));
+    assert_eq!(events(&ws, &run, "delivered").len(), 2);
+    let again = ws.rep("runs merge last --branch");
+    assert!(again.stdout.ends_with(": there was nothing new\n"), "{again}");
+    assert_eq!(events(&ws, &run, "delivered").len(), 2, "the same delivery is recorded once");
 }
 
 #[test]

@@ -500,6 +500,9 @@ fn a_script_runs_once_for_a_report_that_comes_several_times_at_once() {
     let marking = format!("open('ran', 'a').write('.')\n{SCRIPT}");
     ws.write(&format!("{folder}/scripts/old_way.py"), marking);
     assert_eq!(ws.rep("workflow start old-way --id old").code, 0);
+    let again = ws.rep("workflow start old-way --id old");
+    assert!(again.stderr.contains("there is a run `old` already"), "{again}");
+    assert_eq!(ws.text("project/ran"), ".", "an id that is taken runs nothing");
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

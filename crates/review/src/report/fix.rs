@@ -40,10 +40,12 @@ struct DiffSides {
 }
 
 impl DiffSides {
+    /// Parses a diff. Returns `None` if it is none, has several hunks or files, or is too long: half of a change must
+    /// not become an edit.
     fn parse(diff: &str) -> Option<Self> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
         let mut hunks = 0;
-        for line in diff.lines().filter(|line| !is_header(line)).take(FIX_LINES_MAX + 1) {
+        for line in without_headers(diff).filter(|line| !line.starts_with("```")) {
             if line.starts_with("@@") {
                 hunks += 1;
                 continue;
@@ -62,9 +64,11 @@ impl DiffSides {
                 Some(("\\", _)) => {}
                 Some(_) => return None,
             }
+            if hunks > 1 || old.len().max(new.len()) > FIX_LINES_MAX {
+                return None;
+            }
         }
-        let fits = hunks <= 1 && !old.is_empty() && old.len().max(new.len()) <= FIX_LINES_MAX;
-        (fits && old != new).then_some(DiffSides { old, new })
+        (!old.is_empty() && old != new).then_some(DiffSides { old, new })
     }
 
     /// Removes one space from the start of every line. Returns `None` if a non-empty line has none.
@@ -125,13 +129,25 @@ fn without_space(lines: &[String]) -> Option<Vec<String>> {
     stripped.collect()
 }
 
-/// Returns true for header lines that name files, and for Markdown fences around the diff.
-fn is_header(line: &str) -> bool {
-    line.starts_with("--- ") && (line.contains('/') || line.contains('.'))
-        || line.starts_with("+++ ") && (line.contains('/') || line.contains('.'))
-        || line.starts_with("diff --git ")
-        || line.starts_with("index ")
-        || line.starts_with("```")
+/// Returns the lines of a diff after its header. A header precedes the first change, and names files in a pair of lines;
+/// a single `--- ` line is a removed comment, for instance of SQL.
+fn without_headers(diff: &str) -> impl Iterator<Item = &str> {
+    let mut lines: Vec<&str> = diff.lines().collect();
+    let start = lines.iter().take_while(|line| is_before_header(line)).count();
+    let names_files = |line: &str| line.contains('/') || line.contains('.');
+    let is_pair = match lines.get(start..start + 2) {
+        Some([old, new]) => {
+            let marks = old.starts_with("--- ") && new.starts_with("+++ ");
+            marks && names_files(old) && names_files(new)
+        }
+        _ => false,
+    };
+    lines.drain(..start + if is_pair { 2 } else { 0 });
+    lines.into_iter()
+}
+
+fn is_before_header(line: &str) -> bool {
+    ["diff --git ", "index ", "```"].iter().any(|start| line.starts_with(start))
 }
 
 #[cfg(test)]
@@ -194,5 +210,48 @@ mod tests {
     #[test]
     fn a_blank_after_the_mark_is_understood() {
         check("- three\n+ drei", 3, Some((3, 3, &["drei"])));
+    }
+
+    #[test]
+    fn a_change_with_too_many_lines_is_no_edit_rather_than_half_of_one() {
+        let file: Vec<String> = (0..120).map(|line| format!("line {line}")).collect();
+        let numbered: Vec<(u32, &str)> = (1..).zip(file.iter().map(String::as_str)).collect();
+        let replace_all = |added: usize| {
+            let old: String = file.iter().map(|line| format!("-{line}\n")).collect();
+            let new: String = (0..added).map(|line| format!("+new {line}\n")).collect();
+            DiffSides::parse(&format!("{old}{new}"))
+                .and_then(|sides| sides.locate_edit(&numbered, LineRange::from_line(1)))
+                .map(|edit| (edit.lines.last, edit.replacement.len()))
+        };
+        assert_eq!(replace_all(120), Some((120, 120)));
+        assert_eq!(replace_all(FIX_LINES_MAX), Some((120, FIX_LINES_MAX)));
+        assert_eq!(replace_all(FIX_LINES_MAX + 1), None);
+        assert_eq!(replace_all(FIX_LINES_MAX * 3), None);
+    }
+
+    #[test]
+    fn a_removed_comment_that_looks_like_a_header_is_part_of_the_edit() {
+        let file = [(1, "-- see x.y"), (2, "select 1;"), (3, "++ a.b")];
+        let locate = |diff: &str| {
+            let edit = DiffSides::parse(diff)?.locate_edit(&file, LineRange::from_line(1))?;
+            Some((edit.lines.first, edit.lines.last, edit.replacement))
+        };
+        let header = "--- a/x.sql\n+++ b/x.sql\n";
+        let removal = "--- see x.y\n-select 1;\n+select 2;";
+        let expected = Some((1, 2, vec!["select 2;".to_owned()]));
+        assert_eq!(locate(removal), expected);
+        assert_eq!(locate(&format!("{header}{removal}")), expected);
+        assert_eq!(locate(&format!("```diff\n{header}@@ -1,2 +1 @@\n{removal}\n```")), expected);
+        let addition = " select 1;\n--- see x.y\n+++ a.b\n";
+        assert_eq!(locate(addition), None);
+        let last = "-select 1;\n-++ a.b\n+++ c.d";
+        assert_eq!(locate(last), Some((2, 3, vec!["++ c.d".to_owned()])));
+    }
+
+    #[test]
+    fn a_diff_of_two_files_is_no_edit() {
+        let two = "--- a/x\n+++ b/x\n-one\n+1\n--- a/y\n+++ b/y\n-three\n+3";
+        check(two, 1, None);
+        check("diff --git a/x b/x\n-one\n+1\ndiff --git a/y b/y\n-  two\n+2", 1, None);
     }
 }

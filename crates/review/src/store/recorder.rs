@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use repertoire_journal::limits::BATCH_EVENTS_MAX;
 use repertoire_journal::run::Limits;
 use repertoire_journal::run_folder::{RunFolder, RunLock};
 use repertoire_journal::{Journal, JournalError, NewRun, Payload, RunId, RunKind};
@@ -14,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{CHANGE, RECORD, ReviewStore, ReviewStoreError};
 use crate::change::ReviewChange;
-use crate::limits::RECORDED_AT_ONCE_MAX;
+use crate::limits::{RECORD_RETRY_PAUSES, RECORDED_AT_ONCE_MAX};
 use crate::pipeline::Progress;
 use crate::record::{ReviewCall, ReviewRecord};
 use crate::run_event::{ReviewEvent, ReviewRequest, ReviewResult, step_events};
@@ -42,8 +43,12 @@ struct ReviewWriter {
     id: RunId,
     seq: u64,
     steps: u32,
-    /// The first error. Nothing is recorded after it, but the review goes on.
-    problem: Option<JournalError>,
+    /// Events that are not stored yet. If the journal cannot be written, they are stored with the
+    /// next ones.
+    pending: Vec<Payload>,
+    /// The number of pending events of the last attempt, if it failed. They may be stored all the
+    /// same, so the next attempt is about the same events.
+    attempted: usize,
 }
 
 impl ReviewStore {
@@ -63,6 +68,8 @@ impl ReviewStore {
     ) -> Result<ReviewRecorder, ReviewStoreError> {
         let id = RunId::known(id);
         let folder = self.folder(&id);
+        // The folder of another run with this id is not ours to remove.
+        let is_new_folder = !folder.path().exists();
         // Lock first: a run without a lock looks interrupted.
         let lock = folder.acquire_lock()?;
         let new = NewRun {
@@ -79,13 +86,16 @@ impl ReviewStore {
             Ok(run) => run,
             Err(error) => {
                 drop(lock);
-                // An empty folder of no run does no harm.
-                let _ = folder.remove();
+                if is_new_folder {
+                    // An empty folder of no run does no harm.
+                    let _ = folder.remove();
+                }
                 return Err(error.into());
             }
         };
         let journal = self.journal.clone();
-        let writer = ReviewWriter { journal, id, seq: run.seq, steps: 0, problem: None };
+        let (seq, pending) = (run.seq, Vec::new());
+        let writer = ReviewWriter { journal, id, seq, steps: 0, pending, attempted: 0 };
         let (notes, heard) = mpsc::unbounded_channel();
         let writer = AbortOnDropHandle::new(tokio::spawn(writer.write_notes(heard)));
         Ok(ReviewRecorder { notes, writer, folder, _lock: lock })
@@ -119,16 +129,22 @@ impl ReviewRecorder {
     ///
     /// # Errors
     ///
-    /// Fails if the files cannot be written, or something could not be recorded.
+    /// Fails if the files cannot be written, which makes the run a failed one, or if something could
+    /// not be recorded.
     pub async fn finish_review(
         self,
         review: &ReviewRecord,
         change: &ReviewChange,
     ) -> Result<Utf8PathBuf, ReviewStoreError> {
         let dir = self.folder.path().to_owned();
-        let change_digest = write_json(&dir.join(CHANGE), change)?;
-        let record_digest = write_json(&dir.join(RECORD), review)?;
-        let result = ReviewResult::from_record(review, record_digest, change_digest);
+        let result = match write_files(&dir, review, change) {
+            Ok(result) => result,
+            Err(error) => {
+                // The files are the result, so their error is the one to report.
+                let _ = self.end_run(vec![Payload::RunFailed { reason: error.to_string() }]).await;
+                return Err(error);
+            }
+        };
         let completed = Payload::RunCompleted { summary: result.summary(), head: None };
         let finished = ReviewEvent::ReviewFinished(result).to_payload();
         self.end_run(vec![finished, completed]).await?;
@@ -152,8 +168,8 @@ impl ReviewRecorder {
             path: folder.path().to_owned(),
             source: std::io::Error::other(error),
         })?;
-        writer.append(payloads).await;
-        writer.problem.map_or(Ok(()), |error| Err(error.into()))
+        writer.pending.extend(payloads);
+        Ok(writer.store_with_retries().await?)
     }
 }
 
@@ -161,8 +177,12 @@ impl ReviewWriter {
     async fn write_notes(mut self, mut heard: mpsc::UnboundedReceiver<ReviewNote>) -> Self {
         let mut notes = Vec::new();
         while heard.recv_many(&mut notes, RECORDED_AT_ONCE_MAX).await > 0 {
-            let payloads = notes.drain(..).flat_map(|note| self.payloads_of(note)).collect();
-            self.append(payloads).await;
+            for note in notes.drain(..) {
+                let payloads = self.payloads_of(note);
+                self.pending.extend(payloads);
+            }
+            // The events stay pending, and the review goes on.
+            let _ = self.store_pending().await;
         }
         self
     }
@@ -177,15 +197,51 @@ impl ReviewWriter {
         }
     }
 
-    async fn append(&mut self, payloads: Vec<Payload>) {
-        if self.problem.is_some() {
-            return;
+    /// Stores the pending events. Those that could not be stored stay pending.
+    async fn store_pending(&mut self) -> Result<(), JournalError> {
+        while !self.pending.is_empty() {
+            if self.attempted == 0 {
+                self.attempted = self.pending.len().min(BATCH_EVENTS_MAX);
+            }
+            let batch = &self.pending[..self.attempted];
+            match self.journal.append_attended(&self.id, self.seq, batch.to_vec()).await {
+                Ok(run) => self.seq = run.seq,
+                // An earlier attempt has stored them, and only its answer was lost.
+                Err(JournalError::Conflict { .. })
+                    if self.journal.is_batch_stored(&self.id, self.seq, batch).await? =>
+                {
+                    self.seq += batch.len() as u64;
+                }
+                Err(error) => return Err(error),
+            }
+            self.pending.drain(..self.attempted);
+            self.attempted = 0;
         }
-        match self.journal.append_attended(&self.id, self.seq, payloads).await {
-            Ok(run) => self.seq = run.seq,
-            Err(error) => self.problem = Some(error),
-        }
+        Ok(())
     }
+
+    /// Stores the last events. No later ones would bring another attempt with them.
+    async fn store_with_retries(&mut self) -> Result<(), JournalError> {
+        for pause in RECORD_RETRY_PAUSES {
+            match self.store_pending().await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_permanent() => return Err(error),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+        }
+        self.store_pending().await
+    }
+}
+
+/// Writes the files of a review, and returns its result with their digests.
+fn write_files(
+    dir: &Utf8Path,
+    review: &ReviewRecord,
+    change: &ReviewChange,
+) -> Result<ReviewResult, ReviewStoreError> {
+    let change_digest = write_json(&dir.join(CHANGE), change)?;
+    let record_digest = write_json(&dir.join(RECORD), review)?;
+    Ok(ReviewResult::from_record(review, record_digest, change_digest))
 }
 
 /// Writes a file and returns its digest.

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
 mod extract;
+mod report;
 mod review_pack;
 mod store;

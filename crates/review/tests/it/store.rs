@@ -4,32 +4,58 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_journal::{Journal, Run, RunFolder, RunId, RunStatus, StepStatus, Target};
+use repertoire_journal::{
+    Journal, JournalError, NewRun, Payload, Run, RunFolder, RunId, RunStatus, StepStatus, Target,
+};
 use repertoire_review::change::ReviewChange;
 use repertoire_review::finding::Phase;
 use repertoire_review::lineup::ModelTier;
 use repertoire_review::pipeline::Progress;
 use repertoire_review::record::{CallOutcome, ReviewCall, ReviewRecord};
-use repertoire_review::run_event::{ReviewProgress, ReviewRequest, ReviewVerdict};
+use repertoire_review::run_event::{ReviewEvent, ReviewProgress, ReviewRequest, ReviewVerdict};
 use repertoire_review::store::{ReviewStore, ReviewStoreError, new_review_id};
 use serde_json::json;
+use sqlx::Connection as _;
 
 /// A journal in a folder of its own.
 struct Bench {
     _keep: tempfile::TempDir,
     root: Utf8PathBuf,
     journal: Journal,
+    /// The journal reads the clock for every event that it tries to store.
+    now_ms: Arc<AtomicU64>,
 }
 
 impl Bench {
     async fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let root = Utf8Path::from_path(keep.path()).unwrap().to_owned();
-        let now_ms = AtomicU64::new(1_000);
-        let clock = Arc::new(move || now_ms.fetch_add(1, Ordering::Relaxed));
+        let now_ms = Arc::new(AtomicU64::new(1_000));
+        let counter = now_ms.clone();
+        let clock = Arc::new(move || counter.fetch_add(1, Ordering::Relaxed));
         let target = Target::File(root.join("journal.sqlite"));
         let journal = Journal::open(&target, clock).await.unwrap();
-        Bench { _keep: keep, root, journal }
+        Bench { _keep: keep, root, journal, now_ms }
+    }
+
+    /// Changes the database behind the journal's back.
+    async fn alter(&self, sql: &'static str) {
+        let options = sqlx::sqlite::SqliteConnectOptions::new();
+        let options = options.filename(self.root.join("journal.sqlite"));
+        let mut connection = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
+    /// Makes the journal refuse events, as on a full disk.
+    async fn fill_disk(&self) {
+        let full =
+            "CREATE TRIGGER full BEFORE INSERT ON event BEGIN SELECT RAISE(ABORT, 'no room'); END";
+        self.alter(full).await;
+    }
+
+    async fn free_disk(&self) {
+        self.alter("DROP TRIGGER full").await;
     }
 
     fn store(&self, workspace: &str) -> ReviewStore {
@@ -175,4 +201,119 @@ async fn a_review_that_does_not_finish_has_no_record() {
         (RunStatus::Failed, Some("the terminal is gone"))
     );
     assert_eq!(store.review_ids().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_review_keeps_its_result_although_an_event_could_not_be_stored_at_first() {
+    let bench = Bench::new().await;
+    let store = bench.store("/code/shop");
+    let review = record(&new_review_id());
+    let recorder = store.start_review(&review.id, &request()).await.unwrap();
+    bench.fill_disk().await;
+    let before = bench.now_ms.load(Ordering::Relaxed);
+    recorder.note_progress(Progress::Asked(Phase::Quick, "security-agent"));
+    while bench.now_ms.load(Ordering::Relaxed) == before {
+        tokio::task::yield_now().await;
+    }
+    bench.free_disk().await;
+    assert_eq!(bench.run(&review.id).await.seq, 1, "the attempt has failed");
+    recorder.note_progress(Progress::Answered(&call()));
+    let change = ReviewChange { files: Vec::new(), skipped: Vec::new() };
+    recorder.finish_review(&review, &change).await.unwrap();
+    assert_eq!(store.load_review("last").await.unwrap(), review);
+    let events = bench.journal.events(&RunId::known(&review.id), 0, 0).await.unwrap();
+    let progress = ReviewProgress::replay(&events);
+    assert_eq!((progress.asked, progress.ended), (1, 1), "nothing is lost");
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_stored_at_first_is_tried_again() {
+    let bench = Bench::new().await;
+    let store = bench.store("/code/shop");
+    let review = record(&new_review_id());
+    let recorder = store.start_review(&review.id, &request()).await.unwrap();
+    bench.fill_disk().await;
+    let before = bench.now_ms.load(Ordering::Relaxed);
+    let change = ReviewChange { files: Vec::new(), skipped: Vec::new() };
+    let later = async {
+        while bench.now_ms.load(Ordering::Relaxed) == before {
+            tokio::task::yield_now().await;
+        }
+        bench.free_disk().await;
+    };
+    let (finished, ()) = tokio::join!(recorder.finish_review(&review, &change), later);
+    finished.unwrap();
+    assert_eq!(store.load_review("last").await.unwrap(), review);
+}
+
+#[tokio::test]
+async fn events_whose_answer_was_lost_are_not_stored_twice() {
+    let bench = Bench::new().await;
+    let store = bench.store("/code/shop");
+    let review = record(&new_review_id());
+    let recorder = store.start_review(&review.id, &request()).await.unwrap();
+    let agent = "security-agent".to_owned();
+    let asked = ReviewEvent::AgentAsked { phase: Phase::Quick, agent: agent.clone() }.to_payload();
+    let id = RunId::known(&review.id);
+    bench.journal.append_attended(&id, 1, vec![asked]).await.unwrap();
+    recorder.note_progress(Progress::Asked(Phase::Quick, &agent));
+    let change = ReviewChange { files: Vec::new(), skipped: Vec::new() };
+    recorder.finish_review(&review, &change).await.unwrap();
+    let events = bench.journal.events(&id, 0, 0).await.unwrap();
+    assert_eq!(ReviewProgress::replay(&events).asked, 1);
+    assert_eq!(store.load_review("last").await.unwrap(), review);
+}
+
+#[tokio::test]
+async fn a_review_whose_files_cannot_be_written_has_failed() {
+    let bench = Bench::new().await;
+    let store = bench.store("/code/shop");
+    let review = record(&new_review_id());
+    let recorder = store.start_review(&review.id, &request()).await.unwrap();
+    std::fs::create_dir(bench.folder(&review.id).path().join("review.json")).unwrap();
+    let change = ReviewChange { files: Vec::new(), skipped: Vec::new() };
+    let finished = recorder.finish_review(&review, &change).await;
+    assert!(matches!(finished, Err(ReviewStoreError::Write { .. })), "{finished:?}");
+    let run = bench.run(&review.id).await;
+    assert_eq!(run.status, RunStatus::Failed);
+    assert!(run.reason.unwrap().contains("review.json cannot be written"));
+}
+
+#[tokio::test]
+async fn an_id_that_is_taken_costs_its_review_nothing() {
+    let bench = Bench::new().await;
+    let store = bench.store("/code/shop");
+    let (review, _) = bench.review(&store).await;
+    let again = store.start_review(&review.id, &request()).await;
+    assert!(matches!(again, Err(ReviewStoreError::Journal(JournalError::Exists { .. }))));
+    assert_eq!(store.load_review(&review.id).await.unwrap(), review);
+    bench.fill_disk().await;
+    let other = new_review_id();
+    assert!(store.start_review(&other, &request()).await.is_err());
+    assert!(!bench.folder(&other).path().exists(), "a run that does not exist has no folder");
+}
+
+#[tokio::test]
+async fn a_review_is_found_behind_more_than_a_thousand_later_ones() {
+    let bench = Bench::new().await;
+    let store = bench.store("/code/shop");
+    let (first, _) = bench.review(&store).await;
+    for number in 0..1_001 {
+        let new = NewRun {
+            id: RunId::known(format!("later-{number:04}")),
+            kind: "review".to_owned(),
+            name: "uncommitted changes".to_owned(),
+            workspace: "/code/shop".to_owned(),
+            labels: Default::default(),
+            priority: 0,
+            limits: Default::default(),
+            request: json!(request()),
+        };
+        let completed = Payload::RunCompleted { summary: "clean".to_owned(), head: None };
+        bench.journal.create_attended(new, vec![completed]).await.unwrap();
+    }
+    assert_eq!(store.load_review(&first.id).await.unwrap(), first);
+    assert_eq!(store.load_review(&first.id[..3]).await.unwrap(), first, "by a short beginning");
+    let named = store.load_review("uncommitted changes").await;
+    assert!(matches!(named, Err(ReviewStoreError::NotFound { .. })), "names are no ids");
 }

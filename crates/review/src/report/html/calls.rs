@@ -25,7 +25,7 @@ pub(super) fn calls_values(review: &ReviewRecord) -> Option<Value> {
 fn phase_row(review: &ReviewRecord, phase: Phase) -> Vec<String> {
     let calls: Vec<&ReviewCall> = review.calls.iter().filter(|call| call.phase == phase).collect();
     let number = |outcome| calls.iter().filter(|call| call.outcome == outcome).count();
-    let skipped = number(CallOutcome::Skipped);
+    let made = calls.iter().filter(|call| call.outcome.is_made()).count();
     let planned = review.planned.iter().find(|planned| planned.phase == phase);
     let answered: u64 = calls.iter().map(|call| u64::from(call.answered)).sum();
     let admitted: u64 = calls.iter().map(|call| u64::from(call.admitted)).sum();
@@ -33,9 +33,9 @@ fn phase_row(review: &ReviewRecord, phase: Phase) -> Vec<String> {
     vec![
         phase.to_string(),
         planned.map_or_else(|| "unknown".to_owned(), |planned| planned.calls.to_string()),
-        (calls.len() - skipped).to_string(),
+        made.to_string(),
         number(CallOutcome::Failed).to_string(),
-        skipped.to_string(),
+        number(CallOutcome::Skipped).to_string(),
         format!("{admitted} of {answered}"),
         if tokens > 0 { phrases::format_number(tokens) } else { "unknown".to_owned() },
         phrases::calls_cost(&calls).unwrap_or_else(|| "–".to_owned()),
@@ -43,17 +43,17 @@ fn phase_row(review: &ReviewRecord, phase: Phase) -> Vec<String> {
 }
 
 fn call_values(call: &ReviewCall) -> Value {
-    let is_made = call.outcome != CallOutcome::Skipped;
-    let unless_skipped = |text: String| if is_made { text } else { "–".to_owned() };
+    let is_made = call.outcome.is_made();
+    let if_made = |text: String| if is_made { text } else { "–".to_owned() };
     let unknown = || "unknown".to_owned();
     let duration =
         if call.duration_ms == 0 { unknown() } else { phrases::format_duration(call.duration_ms) };
     context! {
         agent => short_name(&call.agent),
         phase => call.phase.to_string(),
-        model => unless_skipped(call.model.as_deref().map_or_else(unknown, short_name)),
+        model => if_made(call.model.as_deref().map_or_else(unknown, short_name)),
         tier => is_made.then(|| call.tier.as_str()),
-        duration => unless_skipped(duration),
+        duration => if_made(duration),
         findings => match call.outcome {
             CallOutcome::Completed => format!("{} of {} let in", call.admitted, call.answered),
             CallOutcome::Failed => unknown(),
@@ -61,6 +61,6 @@ fn call_values(call: &ReviewCall) -> Value {
         },
         status => phrases::outcome_name(call.outcome),
         reason => call.reason.as_deref().map(short_name),
-        cost => unless_skipped(call.cost_usd.map_or_else(unknown, phrases::format_dollars)),
+        cost => if_made(call.cost_usd.map_or_else(unknown, phrases::format_dollars)),
     }
 }

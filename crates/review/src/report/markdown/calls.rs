@@ -43,11 +43,11 @@ fn phase_table(review: &ReviewRecord) -> String {
 fn phase_row(review: &ReviewRecord, phase: Phase) -> String {
     let calls: Vec<&ReviewCall> = review.calls.iter().filter(|call| call.phase == phase).collect();
     let number = |outcome| calls.iter().filter(|call| call.outcome == outcome).count();
-    let skipped = number(CallOutcome::Skipped);
+    let made = calls.iter().filter(|call| call.outcome.is_made()).count();
     let planned = review.planned.iter().find(|planned| planned.phase == phase);
     let sum = |of: fn(&ReviewCall) -> u64| calls.iter().map(|call| of(call)).sum::<u64>();
     let is_known = calls.iter().any(|call| phrases::total_tokens(call) > 0);
-    let tokens = |sum: u64| match (is_known, calls.len() == skipped) {
+    let tokens = |sum: u64| match (is_known, made == 0) {
         (true, _) => phrases::format_number(sum),
         (false, true) => "–".to_owned(),
         (false, false) => "unknown".to_owned(),
@@ -55,9 +55,9 @@ fn phase_row(review: &ReviewRecord, phase: Phase) -> String {
     let cells = [
         phase.to_string(),
         planned.map_or_else(|| "unknown".to_owned(), |planned| planned.calls.to_string()),
-        (calls.len() - skipped).to_string(),
+        made.to_string(),
         number(CallOutcome::Failed).to_string(),
-        skipped.to_string(),
+        number(CallOutcome::Skipped).to_string(),
         sum(|call| u64::from(call.answered)).to_string(),
         sum(|call| u64::from(call.admitted)).to_string(),
         tokens(sum(|call| call.input_tokens)),
@@ -77,8 +77,8 @@ fn call_table(review: &ReviewRecord) -> String {
 }
 
 fn call_row(call: &ReviewCall) -> String {
-    let made = call.outcome != CallOutcome::Skipped;
-    let unless_skipped = |text: String| if made { text } else { "–".to_owned() };
+    let made = call.outcome.is_made();
+    let if_made = |text: String| if made { text } else { "–".to_owned() };
     let unknown = || "unknown".to_owned();
     let duration = match call.duration_ms {
         0 => unknown(),
@@ -97,11 +97,11 @@ fn call_row(call: &ReviewCall) -> String {
         call.phase.to_string(),
         name_cell(&call.agent),
         call.tier.as_str().to_owned(),
-        call.model.as_deref().map_or_else(|| unless_skipped(unknown()), name_cell),
-        unless_skipped(duration),
+        call.model.as_deref().map_or_else(|| if_made(unknown()), name_cell),
+        if_made(duration),
         findings,
         status,
-        unless_skipped(call.cost_usd.map_or_else(unknown, phrases::format_dollars)),
+        if_made(call.cost_usd.map_or_else(unknown, phrases::format_dollars)),
     ];
     format!("| {} |", cells.join(" | "))
 }
