@@ -220,9 +220,11 @@ impl AppContext<'_> {
         options: &AgentRunOptions,
     ) -> Result<repertoire_agent::AgentConfig, AppError> {
         let config = &self.config;
-        let mut out = repertoire_agent::AgentConfig::default();
-        out.model = config.values().model.clone();
-        out.auto_trigger = config.selection_settings();
+        let mut out = repertoire_agent::AgentConfig {
+            model: config.values().model.clone(),
+            auto_trigger: config.selection_settings(),
+            ..repertoire_agent::AgentConfig::default()
+        };
         out.skill_budget.body_chars_max = config.values().skills_max_body_chars;
         if config.values().skills_load_references {
             out.references = ReferenceMode::Appended;
