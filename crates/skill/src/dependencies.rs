@@ -331,6 +331,7 @@ mod tests {
     fn a_cycle_is_found_by_ids_and_by_names() {
         check(&[("a", "a", "b"), ("b", "b", "a")], &["a b"]);
         check(&[("p:a", "a", "b"), ("p:b", "b", "a")], &["p:a p:b"]);
+        check(&[("p:a", "a", "p:b"), ("p:b", "b", "a"), ("b", "b", "")], &["p:a p:b"]);
         check(&[("folder-a", "a", "folder-b"), ("folder-b", "b", "a")], &["folder-a folder-b"]);
         check(&[("foo", "Foo", "bar"), ("bar", "bar", "Foo")], &["bar foo"]);
     }

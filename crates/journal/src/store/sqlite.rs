@@ -144,7 +144,11 @@ impl SqliteStore {
         };
         let pool =
             || SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false);
-        let writer = pool().max_connections(1).idle_timeout(None).max_lifetime(None);
+        let writer = pool()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .after_release(|connection, _| Box::pin(is_reusable(connection)));
         let more_readers = pool().max_connections(SQLITE_READERS_MAX - 1);
         Ok(SqliteStore {
             path: path.to_owned(),
@@ -257,15 +261,7 @@ impl SqliteStore {
 
     async fn begin_transaction(&self) -> Result<Transaction<'static, Sqlite>, StoreFault> {
         self.require_sound().await?;
-        match self.writer.begin_with(BEGIN).await {
-            // SQLite rolled back the last transaction by itself, for instance because the disk was
-            // full, but sqlx still counts it as open. A new connection does not have that state.
-            Err(sqlx::Error::InvalidSavePointStatement) => {
-                self.writer.acquire().await?.close().await?;
-                Ok(self.writer.begin_with(BEGIN).await?)
-            }
-            begun => Ok(begun?),
-        }
+        Ok(self.writer.begin_with(BEGIN).await?)
     }
 
     /// Polls the file with a cheap pragma, only while there are subscribers.
@@ -464,6 +460,15 @@ fn table_check(table: CheckedTable) -> &'static str {
         CheckedTable::Memory => "PRAGMA integrity_check(memory)",
         CheckedTable::Letter => "PRAGMA integrity_check(letter)",
     }
+}
+
+/// Returns false if SQLite has rolled back a transaction by itself, for instance because the disk was full, while sqlx
+/// still counts it as open. On such a connection sqlx refuses the next transaction; and if the caller has given up by
+/// then, sqlx's thread ends without answering what was sent after it, and the pool waits for the connection forever.
+async fn is_reusable(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    // The rollback of the last transaction may still be on its way.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 /// Returns true if another process holds the lock.

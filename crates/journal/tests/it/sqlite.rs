@@ -182,6 +182,29 @@ async fn a_journal_goes_on_after_sqlite_ended_a_transaction_by_itself() {
     suite::agrees(&journal, &id).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_was_given_up_on_a_full_disk_holds_up_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let (target, journal) = (Target::File(path.clone()), open(&path).await.unwrap());
+    // As on a full disk.
+    let full =
+        "CREATE TRIGGER full BEFORE INSERT ON event BEGIN SELECT RAISE(ROLLBACK, 'no room'); END";
+    tamper(&target, full).await;
+    let soon = std::time::Duration::from_secs(10);
+    for _ in 0..100 {
+        let refused = tokio::time::timeout(soon, journal.create(new_run("refused"))).await;
+        let error = refused.expect("it is told at once").unwrap_err().to_string();
+        assert!(error.contains("no room"), "{error}");
+        // A worker gives up its write when its lease has run out meanwhile.
+        let now = std::time::Duration::ZERO;
+        let _ = tokio::time::timeout(now, journal.create(new_run("given up"))).await;
+    }
+    tamper(&target, "DROP TRIGGER full").await;
+    let created = tokio::time::timeout(soon, journal.create(new_run("second"))).await;
+    assert!(created.expect("there is room again").is_ok());
+}
+
 #[tokio::test]
 async fn whoever_finds_the_queue_empty_waits_for_nobody_who_writes() {
     let folder = tempfile::tempdir().unwrap();

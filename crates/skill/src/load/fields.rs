@@ -317,6 +317,11 @@ fn parse_dependency(word: &str) -> Option<SkillDependency> {
     if given.len() > NAME_BYTES_MAX {
         return None;
     }
-    let name = name::normalise_name(given.trim());
-    (!name.is_empty()).then_some(SkillDependency { name, requirement })
+    Some(SkillDependency { name: parse_dependency_name(given.trim())?, requirement })
+}
+
+/// Normalises the name of a skill, or `plugin:name`, the id of a plugin's skill.
+fn parse_dependency_name(given: &str) -> Option<String> {
+    let halves: Vec<String> = given.splitn(2, ':').map(name::normalise_name).collect();
+    halves.iter().all(|half| !half.is_empty()).then(|| halves.join(":"))
 }
