@@ -84,7 +84,8 @@ impl Journal {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match self.attempt_write(operation, &batch, &mut sent).await {
+            // On the heap, because callers nest these large futures deeply in theirs.
+            match Box::pin(self.attempt_write(operation, &batch, &mut sent)).await {
                 Ok(done) => {
                     // Operations without a receipt changed nothing, for instance a claim that found
                     // no run. Don't wake workers that wait for changes.
@@ -109,7 +110,8 @@ impl Journal {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match with_timeout(ask()).await {
+            // On the heap, as in `perform_write`.
+            match with_timeout(Box::pin(ask())).await {
                 Ok(out) => return Ok(out),
                 Err(fault) => self.wait_or_give_up(fault, attempts).await?,
             }

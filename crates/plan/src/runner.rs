@@ -164,7 +164,8 @@ impl PlanRunner {
         let ClaimedRun { run, lease } = claimed;
         let work = shutdown.child_token();
         let pulse = LeaseHeartbeat::start(self.journal.clone(), lease.clone(), work.clone());
-        let driven = self.resume_run(&run, &lease, &work, shutdown, &pulse).await;
+        // On the heap: a run's future holds those of its steps, which are too large for a stack.
+        let driven = Box::pin(self.resume_run(&run, &lease, &work, shutdown, &pulse)).await;
         let stopped = match driven {
             Err(DriveError::Stopped(reason)) => reason,
             Err(error) => return Err(error),
@@ -490,14 +491,20 @@ impl PlanRunSession<'_> {
                 return self.end_run(Payload::RunWaiting { reason, choices }).await;
             }
             match next {
-                PlanDecision::Implement { task } => self.implement_task(task).await?,
-                PlanDecision::Verify { task, after } => self.verify_work(task, after).await?,
-                PlanDecision::Recover { task, after } => self.recover_checks(task, after).await?,
-                PlanDecision::Review { task } => self.review_task(task).await?,
+                PlanDecision::Implement { task } => Box::pin(self.implement_task(task)).await?,
+                PlanDecision::Verify { task, after } => {
+                    Box::pin(self.verify_work(task, after)).await?;
+                }
+                PlanDecision::Recover { task, after } => {
+                    Box::pin(self.recover_checks(task, after)).await?;
+                }
+                PlanDecision::Review { task } => Box::pin(self.review_task(task)).await?,
                 PlanDecision::Complete if self.is_as_checked().await? => {
                     return self.complete_run().await;
                 }
-                PlanDecision::Complete => self.verify_work(None, VerifiedAfter::Everything).await?,
+                PlanDecision::Complete => {
+                    Box::pin(self.verify_work(None, VerifiedAfter::Everything)).await?;
+                }
                 PlanDecision::Pause { reason } => {
                     return self.end_run(Payload::RunPaused { reason }).await;
                 }

@@ -276,7 +276,7 @@ pub(super) async fn write_turn(
     loop {
         let retry_at = failure.as_ref().map(|failure| failure.retry_at);
         let is_over = match next_record(&mut records, retry_at).await {
-            NextRecord::Record(first) => add_records(&mut recorder, &mut records, first).await,
+            NextRecord::Record(first) => add_records(&mut recorder, &mut records, *first).await,
             NextRecord::RetryDue => false,
             // A turn that was dropped before its first record leaves nothing behind.
             NextRecord::Dropped if failure.is_none() => return Ok(()),
@@ -314,7 +314,7 @@ impl StoreFailure {
 
 /// The next thing to do during a turn.
 enum NextRecord {
-    Record(TurnRecord),
+    Record(Box<TurnRecord>),
     RetryDue,
     /// The turn was dropped before its end.
     Dropped,
@@ -329,7 +329,7 @@ async fn next_record(
         Some(retry_at) => tokio::time::timeout_at(retry_at, records.recv()).await,
     };
     match next {
-        Ok(Some(record)) => NextRecord::Record(record),
+        Ok(Some(record)) => NextRecord::Record(Box::new(record)),
         Ok(None) => NextRecord::Dropped,
         Err(_) => NextRecord::RetryDue,
     }

@@ -343,7 +343,7 @@ fn text_from_strangers_cannot_move_the_cursor() {
     assert_snapshot!(ws.rep("list"), @r#"
     [stderr]
     error: [TMP]/project/repertoire.toml:1: `⟨U+001B⟩[31mkey` is not a configuration key
-    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, sandbox_requires, trust.…, checks.…, mcp_servers, serve.…, research.…, review.…, plan.…, database_url, queue.…, runs.…, github.….
+    hint: The keys are profile, skills_enabled, skills_dirs, extra_roots, skills_builtin_dir, skills_sync_dir, skills_sync_on_start, skills_max_selected_impl, skills_max_selected_review, auto_trigger.…, selection.…, skills_load_references, skills_max_body_chars, walk.…, limits.…, model, models, permissions.…, sandbox, sandbox_requires, trust.…, checks.…, mcp_servers, telemetry.…, serve.…, research.…, review.…, plan.…, database_url, queue.…, runs.…, github.….
     [exit 2]
     "#);
     assert!(!ws.rep("list").to_string().contains('\u{1b}'));

@@ -896,7 +896,7 @@ fn the_doctor_says_what_waits_for_a_person() {
         .ws
         .write("data/journal.sqlite", "this is no database, but it is long enough to be looked at");
     let text = bench.ws.rep("doctor").stdout;
-    assert!(text.contains("! journal: "), "{text}");
+    assert!(text.contains("✗ journal: ") && text.contains("is damaged"), "{text}");
 }
 
 #[test]
