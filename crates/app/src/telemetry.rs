@@ -2,7 +2,7 @@
 //! git and processes, sent as OTLP over HTTP in its JSON form. Off unless a collector is configured.
 //!
 //! Exporting never delays the work: a closed span goes into a bounded queue, which a thread of its own empties. Spans
-//! that do not fit are counted and dropped. Only the fields of [`attribute_name`] leave the process: names, ids and
+//! that do not fit are counted and dropped. Only the fields of `attribute_name` leave the process: names, ids and
 //! numbers, never the text of a prompt, an answer, a path or an error.
 //!
 //! The official crates (`opentelemetry_sdk`, `opentelemetry-otlp`, `tracing-opentelemetry`) would do the same. They add 11
