@@ -279,7 +279,11 @@ fn open_or_create(private: &OwnedFd, folder: &Utf8Path) -> rustix::io::Result<Ow
             if found.is_ok() {
                 rustix::fs::unlinkat(private, name, AtFlags::empty())?;
             }
-            rustix::fs::mkdirat(private, name, Mode::from_raw_mode(0o777))?;
+            match rustix::fs::mkdirat(private, name, Mode::from_raw_mode(0o777)) {
+                // A command that starts at the same time has created it. Should it be a link by now, opening it fails.
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -375,4 +379,29 @@ fn drop_capabilities() -> Result<(), SandboxSetupError> {
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_capabilities(None, sets).during("capabilities")?;
     rustix::thread::set_no_new_privs(true).during("no new privileges")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn commands_that_start_at_the_same_time_share_their_private_folders() {
+        for _ in 0..200 {
+            let private = tempfile::tempdir().unwrap();
+            let handle = rustix::fs::open(private.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+            let at_once = Barrier::new(2);
+            let open = || {
+                at_once.wait();
+                open_or_create(&handle, Utf8Path::new("home")).map(drop)
+            };
+            let both = std::thread::scope(|scope| {
+                let threads = [scope.spawn(open), scope.spawn(open)];
+                threads.map(|thread| thread.join().unwrap())
+            });
+            assert_eq!(both, [Ok(()), Ok(())]);
+        }
+    }
 }
