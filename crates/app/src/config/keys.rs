@@ -41,7 +41,7 @@ config_keys! {
     skills_max_selected_review("skills_max_selected_review"): usize = "1", Anyone,
         "Most skills selected for a review step.";
     auto_trigger_enabled("auto_trigger.enabled"): bool = "true", Anyone,
-        "Whether skills are picked that nobody named.";
+        "Whether skills that the prompt does not name are picked automatically.";
     auto_trigger_confidence_threshold("auto_trigger.confidence_threshold"): ShareNumber = "0.6", Anyone,
         "How sure to be of a skill before it is picked; a skill's `triggers.confidence` may ask for more.";
     auto_trigger_max_skills("auto_trigger.max_skills"): usize = "3", Anyone,
@@ -153,9 +153,9 @@ config_keys! {
     plan_review_agent("plan.review_agent"): String, Anyone,
         "The agent that reviews work on plans.";
     plan_backend("plan.backend"): String, User,
-        "Who executes work on plans, as `--backend`.";
+        "The backend that works on plans, as for `--backend`.";
     plan_review_backend("plan.review_backend"): String, User,
-        "Who executes reviews, if it is somebody else.";
+        "The backend that reviews work on plans, if it is another one.";
     plan_model("plan.model"): ModelName, Anyone,
         "The model that works on plans.";
     plan_review_model("plan.review_model"): ModelName, Anyone,
@@ -245,7 +245,7 @@ config_keys! {
     github_continuous_max_cost("github.continuous.max_cost"): f64, UserOrBaseBranch,
         "Most US dollars of all tasks of a run together.";
     github_continuous_claim("github.continuous.claim"): Duration = "\"6h\"", UserOrBaseBranch,
-        "How long the label of a run at work keeps other runs from its task, if nobody takes it off.";
+        "How long the label of an active run keeps other runs from its task, unless the label is removed.";
     github_continuous_delay("github.continuous.delay"): Duration, UserOrBaseBranch,
         "The pause between two tasks, if not as long as the mode says.";
     github_continuous_stop_on_first_failure("github.continuous.stop_on_first_failure"): bool = "false", UserOrBaseBranch,

@@ -13,17 +13,17 @@ use super::value::{ConfigValue, PathAnchors};
 /// Whether commands of agents run in a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxSetting {
-    /// Where there is one.
+    /// Use a sandbox if this machine has one.
     Auto,
     Off,
-    /// Nothing is run without one.
+    /// Run nothing without a sandbox.
     Require,
 }
 
 /// The findings that make a review fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewFailOn {
-    /// Those of this severity and above.
+    /// Findings of this severity and above.
     Severity(ReviewSeverity),
     Never,
 }

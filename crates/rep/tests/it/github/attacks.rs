@@ -70,7 +70,7 @@ enum Place {
 }
 
 impl Place {
-    /// What a pull request changes, where the order stands in one.
+    /// The files that the pull request changes, if the order is in one of them.
     fn changes(self) -> Vec<(String, String)> {
         let order = order();
         let one = |path: &str, text: &str| vec![(path.to_owned(), text.to_owned())];
