@@ -5,7 +5,8 @@
 //! Landlock and the seccomp filter, starts the program and reaps orphaned processes. Without namespaces, a thread of
 //! the supervisor restricts only itself and then starts the program.
 
-use std::os::fd::OwnedFd;
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -70,10 +71,14 @@ fn run_confined(args: &[String]) -> Result<ExitCode, SandboxSetupError> {
     let (policy, program) = (read_policy()?, parse_program(args)?);
     match (policy.walls, policy.stage) {
         (SandboxLayers::All, HelperStage::Outer) => run_outer_stage(policy, program),
-        (SandboxLayers::All, HelperStage::Inner) => run_inner_stage(&policy, program),
+        (SandboxLayers::All, HelperStage::Inner { opened }) => {
+            run_inner_stage(&policy, opened, program)
+        }
         (SandboxLayers::Unprivileged, _) => run_without_namespaces(&policy, program),
         (SandboxLayers::FilterOnly, HelperStage::Outer) => run_before_bwrap(policy, program),
-        (SandboxLayers::FilterOnly, HelperStage::Inner) => run_inside_bwrap(&policy, program),
+        (SandboxLayers::FilterOnly, HelperStage::Inner { .. }) => {
+            run_inside_bwrap(&policy, program)
+        }
     }
 }
 
@@ -145,24 +150,31 @@ fn run_outer_stage(
     supervise(&order, || {
         // Enter the namespaces only now: `supervise` has already opened `/proc` and the snapshot.
         namespaces::enter_namespaces(policy.network)?;
-        policy.stage = HelperStage::Inner;
+        // The inner stage inherits the reading end, and waits until the writing end is closed.
+        let (reader, writer) = std::io::pipe().during("pipe")?;
+        rustix::io::fcntl_setfd(&reader, rustix::io::FdFlags::empty()).during("pipe")?;
+        policy.stage = HelperStage::Inner { opened: Some(reader.as_raw_fd()) };
         // A new PID namespace applies only to children, so start the helper again as its PID 1.
         let mut inside = Command::new("/proc/self/exe");
         inside.args(policy.helper.iter().skip(1)).arg("--").args(program);
         inside.env_clear().envs([policy.helper_environment()]);
         let child = inside.process_group(0).spawn();
-        child.during("start in the namespaces").map(|child| ProgramStart::Child(child.id()))
+        let id = child.during("start in the namespaces")?.id();
+        Ok(ProgramStart::Child { id, until_opened: Some(writer.into()) })
     })
 }
 
 /// Runs as PID 1 of the PID namespace.
 fn run_inner_stage(
     policy: &SandboxPolicy,
+    opened: Option<i32>,
     program: &[String],
 ) -> Result<ExitCode, SandboxSetupError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).during("parent")?;
     SigSet::empty().thread_set_mask().during("signals")?;
     lower_priority();
+    // While `/proc` is still the outer one, in which this process has its descriptors.
+    let opened = opened.map(take_inherited).transpose()?;
     root::build_root(policy)?;
     if let Some(most) = policy.supervisor.limits.processes_max {
         // The kernel counts the tasks of a user namespace separately. This process is one of them.
@@ -180,7 +192,17 @@ fn run_inner_stage(
         filter::OtherProcesses::Hidden,
         DescendantVisibility::MaybeHidden,
     )?;
+    if let Some(mut opened) = opened {
+        opened.read_to_end(&mut Vec::new()).during("supervisor")?;
+    }
     run_as_first_process(policy, program)
+}
+
+/// Opens an inherited descriptor again in a form that no program inherits, and closes it.
+fn take_inherited(descriptor: i32) -> Result<std::fs::File, SandboxSetupError> {
+    let file = std::fs::File::open(format!("/proc/self/fd/{descriptor}")).during("pipe")?;
+    nix::unistd::close(descriptor).during("pipe")?;
+    Ok(file)
 }
 
 /// Starts the program from PID 1 of a PID namespace, and reaps orphaned processes.
@@ -222,7 +244,7 @@ fn run_before_bwrap(
     program: &[String],
 ) -> Result<ExitCode, SandboxSetupError> {
     prepare_folders(&policy)?;
-    policy.stage = HelperStage::Inner;
+    policy.stage = HelperStage::Inner { opened: None };
     let mut sandbox = plain_command(program);
     sandbox.env_clear().envs([policy.helper_environment()]);
     supervise(&policy.supervisor, || Ok(start_program(&mut sandbox, program)))
@@ -231,7 +253,7 @@ fn run_before_bwrap(
 /// Starts a program in a process group of its own.
 fn start_program(command: &mut Command, program: &[String]) -> ProgramStart {
     match command.process_group(0).spawn() {
-        Ok(child) => ProgramStart::Child(child.id()),
+        Ok(child) => ProgramStart::Child { id: child.id(), until_opened: None },
         Err(error) => ProgramStart::Failed(report_start_failure(program, &error)),
     }
 }

@@ -94,7 +94,11 @@ pub(super) enum SandboxLayers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum HelperStage {
     Outer,
-    Inner,
+    Inner {
+        /// The descriptor of a pipe that the outer stage closes once it has opened the counters of the inner one, which
+        /// then makes itself unreadable.
+        opened: Option<i32>,
+    },
 }
 
 /// The environment variable that carries the policy to the helper.

@@ -36,6 +36,8 @@ pub(crate) const THREADS_PER_PROCESS: u64 = 4;
 const FILES_MAX: usize = 2_000_000;
 /// File growth above this multiple of the limit always counts, whatever the kernel's counters say.
 const DISK_BACKSTOP_FACTOR: u64 = 4;
+/// The number of measurements in a row with different unreadable counters after which the sum counts as unknown.
+const DEFERRALS_MAX: u32 = 10;
 /// Each new file or folder counts with this many additional bytes, because a file system has a limited number of
 /// inodes.
 const FILE_ENTRY_BYTES: u64 = 1024;
@@ -67,6 +69,7 @@ pub(crate) struct UsageWatch {
     written_before: u64,
     /// True if the kernel may have lost the count of a descendant.
     counts_are_lost: bool,
+    unreadable: UnreadableCounters,
     /// The counters of the first process, opened while that was still allowed.
     first_counters: Option<(i32, OwnedFd)>,
 }
@@ -110,6 +113,7 @@ impl UsageWatch {
             next_file_count: NextFileCount { at_bytes: limits.disk_bytes_max.unwrap_or(u64::MAX) },
             written_before: counted_bytes(table, "self").unwrap_or(0),
             counts_are_lost: false,
+            unreadable: UnreadableCounters::default(),
             first_counters: None,
         }
     }
@@ -137,7 +141,8 @@ impl UsageWatch {
         self.too_much_disk(table, &found)
     }
 
-    /// Returns the limit that the program exceeded between the last measurement and its end.
+    /// Returns the limit that the program exceeded between the last measurement and its end. All descendants have
+    /// ended and been waited for, so that every count is known.
     pub(crate) fn exceeded_at_end(&mut self, table: &ProcessTable) -> Option<LimitedResource> {
         let lost: u64 = self.disks.iter().map(WatchedDisk::lost_bytes).sum();
         // This process has inherited the counts of descendants that have ended.
@@ -213,9 +218,10 @@ impl UsageWatch {
         let most = self.limits.disk_bytes_max?;
         let lost: u64 = self.disks.iter().map(WatchedDisk::lost_bytes).sum();
         let is_full = self.disks.iter().any(WatchedDisk::is_almost_full);
-        let counted = self.counted_bytes_of_all(table);
+        let written = self.counted_bytes_of_all(table);
         // Use the larger figure: other programs may free as much space as the command takes.
-        let used = counted.map(|counted| counted.max(lost));
+        let used = written.known().map(|counted| counted.max(lost));
+        let counted = written.bound();
         let is_blamed = is_full && lost >= DISK_BLAME_BYTES_MIN;
         if !self.next_file_count.is_due(used) && !is_blamed {
             return None;
@@ -250,11 +256,13 @@ impl UsageWatch {
         (written > most).then_some(resource)
     }
 
-    /// The bytes that all descendants have written according to the kernel, including those that have ended. Returns
-    /// `None` if the kernel may not have counted all of them.
-    fn counted_bytes_of_all(&mut self, table: &ProcessTable) -> Option<u64> {
-        let entries = table.entries().ok()?;
-        let mut bytes = counted_bytes(table, "self")?.saturating_sub(self.written_before);
+    /// The bytes that all descendants have written according to the kernel, including those that have ended.
+    fn counted_bytes_of_all(&mut self, table: &ProcessTable) -> WrittenBytes {
+        let (Ok(entries), Some(own)) = (table.entries(), counted_bytes(table, "self")) else {
+            return WrittenBytes::Unknown;
+        };
+        let mut bytes = own.saturating_sub(self.written_before);
+        let mut unreadable = BTreeSet::new();
         for entry in all_descendants(&entries, self.root) {
             let counted = match &self.first_counters {
                 Some((id, file)) if *id == entry.id => counted_bytes_in(file),
@@ -263,14 +271,21 @@ impl UsageWatch {
             let Some(counted) = counted else {
                 // The process may have ended in the meantime, which moves its count to the parent.
                 if table.entry(entry.id).is_some() {
-                    return None;
+                    unreadable.insert((entry.id, entry.started));
                 }
                 continue;
             };
             self.counts_are_lost |= ignores_children(table, entry.id);
             bytes = bytes.saturating_add(counted);
         }
-        (!self.counts_are_lost).then_some(bytes)
+        let is_deferred = !unreadable.is_empty();
+        if self.unreadable.stay_unknown(unreadable) || self.counts_are_lost {
+            WrittenBytes::Unknown
+        } else if is_deferred {
+            WrittenBytes::Deferred
+        } else {
+            WrittenBytes::Known(bytes)
+        }
     }
 
     /// The size of files in the folders that changed since the start. Stops counting once either sum exceeds its
@@ -343,6 +358,53 @@ impl NextFileCount {
         if let Some(used) = used {
             self.at_bytes = used.saturating_add(room).max(1);
         }
+    }
+}
+
+/// The bytes that descendants have written according to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WrittenBytes {
+    Known(u64),
+    /// A process is ending, and its count will be known soon. Until then, only growth that always counts does.
+    Deferred,
+    /// The kernel may not have counted everything, so all growth counts.
+    Unknown,
+}
+
+impl WrittenBytes {
+    fn known(self) -> Option<u64> {
+        match self {
+            WrittenBytes::Known(bytes) => Some(bytes),
+            WrittenBytes::Deferred | WrittenBytes::Unknown => None,
+        }
+    }
+
+    /// The growth of files that can be the command's; `None` if all of it can.
+    fn bound(self) -> Option<u64> {
+        match self {
+            WrittenBytes::Known(bytes) => Some(bytes),
+            WrittenBytes::Deferred => Some(0),
+            WrittenBytes::Unknown => None,
+        }
+    }
+}
+
+/// The processes whose counters could not be read at the last measurement.
+#[derive(Debug, Default)]
+struct UnreadableCounters {
+    /// Process ids with the times of their start.
+    processes: BTreeSet<(i32, u64)>,
+    measurements_in_a_row: u32,
+}
+
+impl UnreadableCounters {
+    /// Returns true if a process was unreadable at the last measurement as well, or if there were new ones at too many
+    /// measurements in a row: a command could otherwise hide its writes behind processes that it lets end all the time.
+    fn stay_unknown(&mut self, processes: BTreeSet<(i32, u64)>) -> bool {
+        let is_same = self.processes.intersection(&processes).next().is_some();
+        let in_a_row = if processes.is_empty() { 0 } else { self.measurements_in_a_row + 1 };
+        *self = UnreadableCounters { processes, measurements_in_a_row: in_a_row };
+        is_same || in_a_row > DEFERRALS_MAX
     }
 }
 
@@ -611,6 +673,23 @@ mod tests {
         assert!(next.is_due(Some(100)));
         next.postpone(Some(120), 60);
         assert!(!next.is_due(Some(179)) && next.is_due(Some(180)));
+    }
+
+    #[test]
+    fn a_process_that_is_just_ending_does_not_make_files_of_others_count() {
+        let mut unreadable = UnreadableCounters::default();
+        let only = |id: i32| BTreeSet::from([(id, 7)]);
+        assert!(!unreadable.stay_unknown(only(1)), "it may be ending");
+        assert!(!unreadable.stay_unknown(BTreeSet::new()), "it has ended");
+        assert!(!unreadable.stay_unknown(only(2)));
+        assert!(unreadable.stay_unknown(only(2)), "it stays unreadable");
+        assert!(!unreadable.stay_unknown(BTreeSet::new()));
+        for id in 1..=DEFERRALS_MAX.cast_signed() {
+            assert!(!unreadable.stay_unknown(only(id)), "{id}");
+        }
+        assert!(unreadable.stay_unknown(only(99)), "there is a new one each time");
+        assert_eq!(WrittenBytes::Deferred.bound(), Some(0));
+        assert_eq!(WrittenBytes::Unknown.bound(), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! (`PR_SET_CHILD_SUBREAPER`), even after `setsid` and a double fork. When the supervisor's own parent ends, the kernel
 //! sends it a signal, and it kills everything.
 
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,11 @@ const KILLED: u8 = 128 + 9;
 
 /// The result of starting a program.
 pub(super) enum ProgramStart {
-    /// The process id.
-    Child(u32),
+    Child {
+        id: u32,
+        /// Dropped once the counters of the process are open: it waits for that before it makes itself unreadable.
+        until_opened: Option<OwnedFd>,
+    },
     /// The exit code for the failure; the reason is on standard error.
     Failed(ExitCode),
 }
@@ -110,13 +114,13 @@ pub(super) fn supervise(
     if let Some(group) = &mut group {
         group.leave();
     }
-    let child = match started? {
-        ProgramStart::Child(id) => {
-            Pid::from_raw(id.cast_signed()).ok_or("no id").during("start")?
-        }
+    let (id, until_opened) = match started? {
+        ProgramStart::Child { id, until_opened } => (id, until_opened),
         ProgramStart::Failed(code) => return Ok(code),
     };
+    let child = Pid::from_raw(id.cast_signed()).ok_or("no id").during("start")?;
     watch.open_counters(&table, child.as_raw_nonzero().get());
+    drop(until_opened);
     // Only root may do this. A supervisor has to run even if the program starts very many processes.
     let _ = rustix::process::setpriority_process(None, SUPERVISOR_PRIORITY);
     let mut supervisor =
@@ -127,6 +131,7 @@ pub(super) fn supervise(
     nix::unistd::dup2_stdout(&nothing).during("streams")?;
     let end = runtime.block_on(supervisor.wait_for_end(signals));
     supervisor.kill_all();
+    let end = supervisor.check_usage_at_end(end);
     if let Some(picture) = picture.filter(|_| is_orphan(order.parent)) {
         picture.restore_paths();
     }
@@ -140,9 +145,7 @@ impl ProgramSupervisor {
         let mut next_look = Instant::now() + LOOK_PAUSE_MIN;
         loop {
             if let Some(code) = self.exited {
-                let exceeded =
-                    self.kernel_exceeded().or_else(|| self.watch.exceeded_at_end(&self.table));
-                return exceeded.map_or(SupervisionEnd::Exited(code), SupervisionEnd::Exceeded);
+                return SupervisionEnd::Exited(code);
             }
             tokio::select! {
                 biased;
@@ -186,6 +189,15 @@ impl ProgramSupervisor {
         let pause = begun.elapsed().saturating_mul(LOOK_PAUSE_FACTOR);
         *next_look = Instant::now() + pause.clamp(LOOK_PAUSE_MIN, LOOK_PAUSE_MAX);
         None
+    }
+
+    /// Measures what the program wrote since the last measurement, now that all processes have ended.
+    fn check_usage_at_end(&mut self, end: SupervisionEnd) -> SupervisionEnd {
+        if !matches!(end, SupervisionEnd::Exited(_)) {
+            return end;
+        }
+        let exceeded = self.kernel_exceeded().or_else(|| self.watch.exceeded_at_end(&self.table));
+        exceeded.map_or(end, SupervisionEnd::Exceeded)
     }
 
     /// The limit that the kernel enforced, if a control group is in use.
