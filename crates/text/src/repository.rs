@@ -3,12 +3,14 @@
 //! The rules are git's: the nearest folder with a `.git` that is a repository (`HEAD`, `objects` and `refs`, or a file
 //! that names such a folder), on the same file system, and owned by the current user. An empty `.git` folder is
 //! ignored. A repository of another user is refused unless the user's `safe.directory` lists it: its configuration
-//! could name programs to run.
+//! could name programs to run. Unlike git, a `.git` that leads to another folder counts only if that folder leads back,
+//! because an unpacked archive could otherwise pass off another repository of the user as its own.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::fs::read_text;
 
+mod back_link;
 mod configuration;
 mod owner;
 
@@ -50,6 +52,8 @@ pub enum RepositoryRefusal {
     OtherOwner,
     /// Its `.git` is a file that does not lead to a repository.
     BrokenLink,
+    /// Its `.git` leads to a git folder that belongs to another work tree.
+    OtherWorkTree,
 }
 
 /// Finds the repository around a folder. `home` contains the user's git configuration.
@@ -72,18 +76,27 @@ pub fn search_repository_with(here: &Utf8Path, owners: &RepositoryOwners) -> Rep
                     reason: RepositoryRefusal::BrokenLink,
                 };
             }
-            GitEntry::Repository(repository) if owners.accept(&repository) => {
-                return RepositorySearch::Found(repository);
-            }
-            GitEntry::Repository(_) => {
-                return RepositorySearch::Refused {
-                    top: top.to_owned(),
-                    reason: RepositoryRefusal::OtherOwner,
+            GitEntry::Repository(repository) => {
+                return match refusal_of(&repository, owners) {
+                    None => RepositorySearch::Found(repository),
+                    Some(reason) => RepositorySearch::Refused { top: top.to_owned(), reason },
                 };
             }
         }
     }
     RepositorySearch::NotFound
+}
+
+/// The reason to refuse a repository; `None` if it is the user's, or listed as safe.
+fn refusal_of(repository: &GitRepository, owners: &RepositoryOwners) -> Option<RepositoryRefusal> {
+    let reason = if !owners.own_all_of(repository) {
+        RepositoryRefusal::OtherOwner
+    } else if !back_link::leads_back(repository) {
+        RepositoryRefusal::OtherWorkTree
+    } else {
+        return None;
+    };
+    (!owners.lists_as_safe(&repository.top)).then_some(reason)
 }
 
 /// The repository around a folder, regardless of its owner. Do not run git in it: see [`search_repository`].

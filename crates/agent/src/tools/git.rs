@@ -1,4 +1,6 @@
-//! `git`: runs selected subcommands, without options that run other programs or leave the work folder.
+//! `git`: runs selected subcommands with the options in [`options`], which run no other program and do not leave the work
+//! folder. Where the walls do not hold, or the agent may not run commands, programs that the repository names are replaced as
+//! in the engine's own calls.
 
 use std::time::Duration;
 
@@ -7,13 +9,19 @@ use repertoire_model::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::options::{GitArgument, GitSubcommand, GitSubcommandKind, SUBCOMMANDS};
 use super::command::{self, ToolCommand};
 use super::{arguments, object_schema};
 use crate::effect::{EffectLimit, RunEffect};
 use crate::run::AgentRun;
 use crate::tool::{Tool, ToolAccess, ToolConcurrency, ToolInvocation, ToolOutput};
+use repertoire_git::repo::{
+    GitClient, GitError, HARMLESS_ENVIRONMENT, NetworkUse, harmless_settings,
+};
 use repertoire_sandbox::beneath::normalise_path;
 use repertoire_sandbox::workplace::RunWorkplace;
+
+mod options;
 
 /// The maximum number of arguments.
 const ARGS_MAX: usize = 200;
@@ -29,97 +37,8 @@ struct GitArguments {
     timeout_ms: Option<u64>,
 }
 
-const READING: &[&str] = &[
-    "status",
-    "diff",
-    "log",
-    "show",
-    "blame",
-    "rev-parse",
-    "rev-list",
-    "ls-files",
-    "ls-tree",
-    "describe",
-    "merge-base",
-    "reflog",
-];
-const CHANGING: &[&str] = &[
-    "add",
-    "commit",
-    "switch",
-    "checkout",
-    "restore",
-    "stash",
-    "branch",
-    "tag",
-    "mv",
-    "rm",
-    "merge",
-    "rebase",
-    "cherry-pick",
-    "revert",
-    "reset",
-    "worktree",
-    "init",
-];
-const NETWORKING: &[&str] = &["push", "fetch", "pull", "clone", "remote", "ls-remote"];
-
-/// Options that run a program, access other files, or select another repository. Abbreviations are refused as well,
-/// since git accepts them.
-const REFUSED: &[&str] = &[
-    "--upload-pack",
-    "--receive-pack",
-    "--exec",
-    "--exec-path",
-    "--ext-diff",
-    "--textconv",
-    "--output",
-    "--config",
-    "--config-env",
-    "--template",
-    "--separate-git-dir",
-    "--reference",
-    "--reference-if-able",
-    "--git-dir",
-    "--work-tree",
-    "--no-index",
-    "--open-files-in-pager",
-    "--recurse-submodules",
-    "--recursive",
-    "--gpg-sign",
-    "--edit-description",
-    "--strategy",
-];
-
-/// Settings that keep a repository's own configuration from running programs.
-const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.pager=cat",
-    "core.askPass=true",
-    "commit.gpgSign=false",
-    "tag.gpgSign=false",
-    "push.gpgSign=false",
-    "log.showSignature=false",
-    "gpg.program=false",
-    "gpg.openpgp.program=false",
-    "gpg.x509.program=false",
-    "gpg.ssh.program=false",
-    "safe.bareRepository=explicit",
-    "protocol.ext.allow=never",
-    "submodule.recurse=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "advice.detachedHead=false",
-];
-
-const ENVIRONMENT: &[(&str, &str)] = &[
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_CONFIG_NOSYSTEM", "1"),
-    ("GIT_EDITOR", "true"),
-    ("GIT_SEQUENCE_EDITOR", "true"),
-    ("GIT_PAGER", "cat"),
-];
+/// Variables of the tool's own.
+const ENVIRONMENT: &[(&str, &str)] = &[("GIT_CONFIG_NOSYSTEM", "1")];
 
 impl Tool for GitTool {
     fn name(&self) -> &str {
@@ -167,11 +86,17 @@ impl Tool for GitTool {
         Box::pin(async move {
             let ran = async {
                 let wanted: GitArguments = arguments(&call)?;
-                check_git_args(&call.run.workplace, &wanted.args).map_err(ToolOutput::error)?;
+                let workplace = &call.run.workplace;
+                let parsed = parse_git_args(workplace, &wanted.args).map_err(ToolOutput::error)?;
                 command::check_args(&wanted.args)?;
-                let usual = call.run.workplace.limits.timeout;
-                let timeout = command::call_timeout(&call, wanted.timeout_ms, usual);
-                let ran = command::run(&call, git_command(&wanted.args, timeout)).await?;
+                let timeout =
+                    command::call_timeout(&call, wanted.timeout_ms, workplace.limits.timeout);
+                let mut git = git_command(&wanted.args, parsed, timeout);
+                if !may_run_programs(call.run, &git) {
+                    refuse_unfinished_rebase(&wanted.args).map_err(ToolOutput::error)?;
+                    git.environment.extend(harmless_variables(workplace, &wanted.args[0]).await?);
+                }
+                let ran = command::run(&call, git).await?;
                 Ok(command::build_output(&call, &ran, timeout))
             };
             ran.await.unwrap_or_else(|output: ToolOutput| output)
@@ -181,13 +106,17 @@ impl Tool for GitTool {
 
 /// Lists the subcommands that a run may use, for the model.
 fn offered_subcommands(limit: &EffectLimit) -> String {
-    let mut offered = READING.join(", ");
+    let names = |kind: GitSubcommandKind| {
+        let of_kind = SUBCOMMANDS.iter().filter(|subcommand| subcommand.kind == kind);
+        of_kind.map(|subcommand| subcommand.name).collect::<Vec<_>>().join(", ")
+    };
+    let mut offered = names(GitSubcommandKind::Reads);
     if !limit.effects().has(RunEffect::ChangeFiles) {
         return format!("{offered}; nothing can be changed");
     }
-    offered.push_str(&format!(", {}", CHANGING.join(", ")));
+    offered.push_str(&format!(", {}", names(GitSubcommandKind::Changes)));
     if limit.commands_may_use_network() {
-        offered.push_str(&format!("; over the network: {}", NETWORKING.join(", ")));
+        offered.push_str(&format!("; over the network: {}", names(GitSubcommandKind::UsesNetwork)));
     }
     offered
 }
@@ -214,20 +143,26 @@ fn shell_quoted(arg: &str) -> String {
     }
 }
 
-fn git_command(args: &[String], timeout: Duration) -> ToolCommand {
-    let settings = SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]);
+fn git_command(args: &[String], parsed: Vec<GitArgument>, timeout: Duration) -> ToolCommand {
     let access = access_of(args);
-    let mut environment: Vec<(String, String)> =
-        ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    if access == ToolAccess::Read {
-        // Read-only commands must not refresh the index.
-        environment.push(("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()));
-    }
-    let mut all: Vec<String> = settings.collect();
+    let network = match access {
+        ToolAccess::Network => NetworkUse::WithUserPrograms,
+        _ => NetworkUse::None,
+    };
+    let ours = HARMLESS_ENVIRONMENT.iter().chain(ENVIRONMENT);
+    // Commands that only read must not refresh the index, and others have to be able to.
+    let ours = ours.filter(|(name, _)| access == ToolAccess::Read || *name != "GIT_OPTIONAL_LOCKS");
+    let settings = harmless_settings(network).flat_map(|setting| ["-c", setting]);
+    let mut all: Vec<String> = settings.map(str::to_owned).collect();
     all.push("--no-pager".to_owned());
     all.push(args[0].clone());
-    if matches!(args[0].as_str(), "diff" | "log" | "show") {
-        all.extend(["--no-ext-diff".to_owned(), "--no-textconv".to_owned()]);
+    let mut parsed: Vec<String> = parsed.into_iter().map(GitArgument::into_text).collect();
+    if args[0] == "stash" && matches!(parsed.first().map(String::as_str), Some("list" | "show")) {
+        all.push(parsed.remove(0));
+    }
+    let shows = all.last().is_some_and(|last| shows_differences(last));
+    if shows {
+        all.extend(["--no-ext-diff", "--no-textconv"].map(str::to_owned));
     }
     if args[0] == "blame" {
         all.push("--no-textconv".to_owned());
@@ -236,14 +171,55 @@ fn git_command(args: &[String], timeout: Duration) -> ToolCommand {
         // A template could contain hooks.
         all.push("--template=".to_owned());
     }
-    all.extend(args[1..].iter().cloned());
+    all.extend(parsed);
     ToolCommand {
         program: "git".to_owned(),
         args: all,
-        environment,
+        environment: ours.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         timeout,
         network: access == ToolAccess::Network,
         may_change: may_change(&args[0]),
+    }
+}
+
+/// Returns true if a subcommand, or the `list` or `show` behind `stash`, shows differences.
+fn shows_differences(name: &str) -> bool {
+    matches!(name, "diff" | "log" | "show" | "list" | "reflog")
+}
+
+/// Returns true if programs that the repository names may run: they are inside the walls without network, and the agent may
+/// run commands anyway.
+fn may_run_programs(run: &AgentRun, git: &ToolCommand) -> bool {
+    run.workplace.sandbox.is_enforced()
+        && !git.network
+        && run.limit().effects().has(RunEffect::RunCommands)
+}
+
+/// A rebase that was left unfinished can contain commands.
+fn refuse_unfinished_rebase(args: &[String]) -> Result<(), String> {
+    let goes_on = |arg: &String| matches!(arg.as_str(), "--continue" | "--skip");
+    if args[0] == "rebase" && args.iter().any(goes_on) {
+        return Err("a rebase that is under way can contain commands, which may not run here; the user has to finish it, or \
+                    `git rebase --abort` ends it"
+            .to_owned());
+    }
+    Ok(())
+}
+
+async fn harmless_variables(
+    workplace: &RunWorkplace,
+    subcommand: &str,
+) -> Result<Vec<(String, String)>, ToolOutput> {
+    if matches!(subcommand, "init" | "clone") {
+        return Ok(Vec::new());
+    }
+    let environment = workplace.environment.clone();
+    let git = GitClient::new(workplace.dir.clone(), environment, workplace.sandbox.clone());
+    match git.harmless_variables().await {
+        Ok(variables) => Ok(variables),
+        // git says the same, in words that models know.
+        Err(GitError::NotARepository { .. }) => Ok(Vec::new()),
+        Err(error) => Err(ToolOutput::error(error.to_string())),
     }
 }
 
@@ -266,6 +242,7 @@ fn may_change(subcommand: &str) -> &'static [&'static str] {
 fn access_of(args: &[String]) -> ToolAccess {
     let Some(subcommand) = args.first().map(String::as_str) else { return ToolAccess::Execute };
     let rest: Vec<&str> = args[1..].iter().map(String::as_str).collect();
+    let kind = GitSubcommand::find(subcommand).map(|found| found.kind);
     let only_lists = match subcommand {
         "branch" => only_lists(&rest, &["--list", "-l"], BRANCH_LISTING),
         "tag" => only_lists(&rest, &["--list", "-l"], TAG_LISTING),
@@ -273,14 +250,13 @@ fn access_of(args: &[String]) -> ToolAccess {
         "worktree" => rest.first() == Some(&"list"),
         "remote" => rest.is_empty() || rest == ["-v"],
         "reflog" => rest.is_empty() || rest[0] == "show",
-        other => READING.contains(&other),
+        _ => kind == Some(GitSubcommandKind::Reads),
     };
-    match subcommand {
+    match kind {
         _ if only_lists => ToolAccess::Read,
-        other if CHANGING.contains(&other) || READING.contains(&other) => ToolAccess::Write,
-        other if NETWORKING.contains(&other) => ToolAccess::Network,
+        Some(GitSubcommandKind::Reads | GitSubcommandKind::Changes) => ToolAccess::Write,
         // Unknown subcommands are refused later; until then, assume the most privileged access.
-        _ => ToolAccess::Network,
+        Some(GitSubcommandKind::UsesNetwork) | None => ToolAccess::Network,
     }
 }
 
@@ -301,61 +277,27 @@ fn only_lists(args: &[&str], list: &[&str], options: &[&str]) -> bool {
     })
 }
 
-fn check_git_args(workplace: &RunWorkplace, args: &[String]) -> Result<(), String> {
-    let Some(subcommand) = args.first().map(String::as_str) else {
+fn parse_git_args(workplace: &RunWorkplace, args: &[String]) -> Result<Vec<GitArgument>, String> {
+    let Some(name) = args.first().map(String::as_str) else {
         return Err("`args` is empty; begin with a subcommand, such as `status`".to_owned());
     };
     if args.len() > ARGS_MAX {
         return Err(format!("{} arguments; at most {ARGS_MAX}", args.len()));
     }
-    let known = || READING.iter().chain(CHANGING).chain(NETWORKING).copied();
-    if !known().any(|known| known == subcommand) {
-        let near = repertoire_skill::name::nearest_name(subcommand, known());
+    let Some(subcommand) = GitSubcommand::find(name) else {
+        let known: Vec<&str> = SUBCOMMANDS.iter().map(|subcommand| subcommand.name).collect();
+        let near = repertoire_skill::name::nearest_name(name, known.iter().copied());
         let hint = near.map_or(".".to_owned(), |near| format!("; did you mean `{near}`?"));
-        let all: Vec<&str> = known().collect();
         return Err(format!(
-            "`git {subcommand}` is not a command of this tool{hint} It runs: {}",
-            all.join(", ")
+            "`git {name}` is not a command of this tool{hint} It runs: {}",
+            known.join(", ")
         ));
+    };
+    let parsed = subcommand.parse_arguments(&args[1..])?;
+    for path in parsed.iter().filter_map(GitArgument::path) {
+        refuse_outside_path(workplace, path, path)?;
     }
-    let short = refused_short(subcommand);
-    for arg in &args[1..] {
-        if arg == "--" {
-            break;
-        }
-        let name = arg.split('=').next().unwrap_or(arg);
-        let long = name.len() > 2 && name.starts_with("--");
-        let refused = long && REFUSED.iter().any(|refused| refused.starts_with(name))
-            || short.iter().any(|short| is_short(arg, *short));
-        if refused {
-            return Err(format!(
-                "the option `{arg}` is refused: it runs programs or leaves the folder"
-            ));
-        }
-    }
-    refuse_outside_paths(workplace, &args[1..])
-}
-
-/// The short options that are refused for a subcommand.
-fn refused_short(subcommand: &str) -> &'static [char] {
-    match subcommand {
-        "clone" => &['c', 'u', 'o'],
-        "rebase" => &['x', 's'],
-        "merge" | "cherry-pick" | "revert" | "pull" => &['s', 'S'],
-        "commit" => &['S'],
-        "tag" => &['s', 'u'],
-        _ => &[],
-    }
-}
-
-/// Returns true if an argument is a short option, or a group of them, that contains this letter.
-fn is_short(arg: &str, letter: char) -> bool {
-    let Some(letters) = arg.strip_prefix('-') else { return false };
-    // A value may follow a letter, as in `-mtext`. Ignore everything after the first option that takes a value.
-    let group = letters
-        .chars()
-        .take_while(|c| c.is_ascii_alphabetic() && !"mFCnUGS".contains(*c) || *c == letter);
-    !letters.starts_with('-') && group.into_iter().any(|c| c == letter)
+    Ok(parsed)
 }
 
 /// Options with a text value that is not a path.
@@ -377,7 +319,6 @@ pub(super) fn refuse_outside_paths(
     workplace: &RunWorkplace,
     args: &[String],
 ) -> Result<(), String> {
-    let real = workplace.dir.canonicalize_utf8().unwrap_or_else(|_| workplace.dir.clone());
     let mut words_follow = false;
     for arg in args {
         let skip = std::mem::replace(&mut words_follow, WORDS.contains(&arg.as_str()));
@@ -391,16 +332,22 @@ pub(super) fn refuse_outside_paths(
             _ if arg.starts_with('-') && !arg.starts_with("--") => arg.get(2..).unwrap_or(""),
             _ => arg,
         };
-        // Values such as `HEAD:path` and URLs are not absolute paths and pass; git itself keeps them within the
-        // repository.
-        let plain = normalise_path(value);
-        let climbs = plain == ".." || plain.starts_with("../");
-        let elsewhere = value.starts_with('/')
-            && !camino::Utf8Path::new(&plain).starts_with(&workplace.dir)
-            && !camino::Utf8Path::new(&plain).starts_with(&real);
-        if climbs || elsewhere || value.starts_with('~') {
-            return Err(format!("`{arg}` leads out of the work folder {}", workplace.dir));
-        }
+        refuse_outside_path(workplace, arg, value)?;
+    }
+    Ok(())
+}
+
+/// Values such as `HEAD:path` and URLs are not absolute paths and pass; git itself keeps them within the repository.
+fn refuse_outside_path(workplace: &RunWorkplace, arg: &str, value: &str) -> Result<(), String> {
+    let real = workplace.dir.canonicalize_utf8().unwrap_or_else(|_| workplace.dir.clone());
+    let value = value.strip_prefix("file://").unwrap_or(value);
+    let plain = normalise_path(value);
+    let climbs = plain == ".." || plain.starts_with("../");
+    let elsewhere = value.starts_with('/')
+        && !camino::Utf8Path::new(&plain).starts_with(&workplace.dir)
+        && !camino::Utf8Path::new(&plain).starts_with(&real);
+    if climbs || elsewhere || value.starts_with('~') {
+        return Err(format!("`{arg}` leads out of the work folder {}", workplace.dir));
     }
     Ok(())
 }

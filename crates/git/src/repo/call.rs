@@ -11,63 +11,12 @@ use repertoire_sandbox::process::{
 use tokio_util::sync::CancellationToken;
 
 use super::confinement::{RepositoryAccess, access_of, remove_created};
+use super::harmless::{HARMLESS_ENVIRONMENT, NetworkUse, harmless_settings};
 use super::{GitClient, GitError, GitObjectId};
 use crate::limits::{
     GIT_CONFIG_TIMEOUT, GIT_GRACE, GIT_OUTPUT_BYTES_MAX, GIT_SAID_BYTES_MAX, GIT_TIMEOUT,
     GIT_VERSION_MIN,
 };
-
-/// Settings of every call. The first ones keep configuration that an agent may have written from
-/// running programs, the others keep the user's preferences out of output that is parsed.
-const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.pager=cat",
-    "core.editor=true",
-    "core.askPass=true",
-    "core.sshCommand=false",
-    "core.gitProxy=",
-    "core.alternateRefsCommand=true",
-    "sequence.editor=true",
-    "interactive.diffFilter=",
-    "credential.helper=",
-    "commit.gpgSign=false",
-    "tag.gpgSign=false",
-    "log.showSignature=false",
-    "gpg.program=false",
-    "gpg.openpgp.program=false",
-    "gpg.ssh.program=false",
-    "gpg.x509.program=false",
-    "protocol.ext.allow=never",
-    "safe.bareRepository=explicit",
-    "submodule.recurse=false",
-    "status.submoduleSummary=false",
-    "diff.ignoreSubmodules=dirty",
-    "fetch.recurseSubmodules=false",
-    "log.mailmap=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "core.quotePath=false",
-    "color.ui=false",
-    "i18n.logOutputEncoding=UTF-8",
-    "advice.detachedHead=false",
-    "advice.addEmbeddedRepo=false",
-    "checkout.defaultRemote=",
-];
-
-const ENVIRONMENT: &[(&str, &str)] = &[
-    ("GIT_TERMINAL_PROMPT", "0"),
-    // `git status` must not take the index lock while another process works in the repository.
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    // With replace refs, an agent could show one commit in place of another.
-    ("GIT_NO_REPLACE_OBJECTS", "1"),
-    // A partial clone would fetch missing objects from a URL in the repository's configuration.
-    ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_EDITOR", "true"),
-    ("GIT_SEQUENCE_EDITOR", "true"),
-    ("GIT_PAGER", "cat"),
-    ("LC_ALL", "C"),
-];
 
 /// Variables of git that neither redirect it nor run programs.
 const HARMLESS: &[&str] = &[
@@ -86,7 +35,7 @@ const HARMLESS: &[&str] = &[
 /// Returns true if a variable of the caller's environment is passed on to git. `GIT_DIR`, for
 /// instance, is set if a git hook started us, and must not be.
 pub(super) fn is_passed_to_git(name: &str) -> bool {
-    let ours = ENVIRONMENT.iter().any(|(set, _)| *set == name);
+    let ours = HARMLESS_ENVIRONMENT.iter().any(|(set, _)| *set == name);
     !ours && (!name.starts_with("GIT_") || HARMLESS.contains(&name))
 }
 
@@ -272,13 +221,14 @@ impl GitClient {
 
     fn build_spawn(&self, ask: GitCall<'_>, around: &[(String, String)]) -> ProcessSpec {
         let mut args = vec!["--no-pager".to_owned()];
-        let theirs = SETTINGS.iter().map(|setting| (*setting).to_owned());
-        for setting in theirs.chain(ask.settings) {
+        let ours = harmless_settings(NetworkUse::None).map(str::to_owned);
+        for setting in ours.chain(ask.settings) {
             args.extend(["-c".to_owned(), setting]);
         }
         args.extend(ask.args.iter().map(|arg| (*arg).to_owned()));
         let mut environment = self.environment.to_vec();
-        environment.extend(ENVIRONMENT.iter().map(|(name, value)| owned_pair(name, value)));
+        environment
+            .extend(HARMLESS_ENVIRONMENT.iter().map(|(name, value)| owned_pair(name, value)));
         environment.extend(around.iter().cloned());
         environment.extend(ask.environment);
         ProcessSpec {

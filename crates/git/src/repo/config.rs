@@ -90,12 +90,12 @@ impl GitConfig {
         found.and_then(|setting| setting.value.as_deref())
     }
 
-    /// The value set by the user or the system.
-    fn trusted_value(&self, key: &str) -> Option<&str> {
-        let theirs = |setting: &&GitSetting| {
+    /// The values set by the user or the system, in order.
+    fn trusted_values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        let theirs = self.settings.iter().filter(move |setting| {
             setting.source != GitSettingSource::Repository && setting.key == key
-        };
-        self.settings.iter().rev().find(theirs).and_then(|setting| setting.value.as_deref())
+        });
+        theirs.filter_map(|setting| setting.value.as_deref())
     }
 
     /// Replacement values for all settings of the repository that name a program: the user's own
@@ -105,10 +105,18 @@ impl GitConfig {
         for setting in
             self.settings.iter().filter(|setting| setting.source == GitSettingSource::Repository)
         {
-            let Some(harmless) = harmless_value(&setting.key) else { continue };
-            let value = self.trusted_value(&setting.key).unwrap_or(harmless);
-            if !replaced.iter().any(|(key, _)| *key == setting.key) {
-                replaced.push((setting.key.clone(), value.to_owned()));
+            let key = &setting.key;
+            if replaced.iter().any(|(other, _)| other == key) {
+                continue;
+            }
+            if is_list_of_programs(key) {
+                // An empty value empties the list.
+                replaced.push((key.clone(), String::new()));
+                let trusted = self.trusted_values(key).map(|value| (key.clone(), value.to_owned()));
+                replaced.extend(trusted);
+            } else if let Some(harmless) = harmless_value(key) {
+                let value = self.trusted_values(key).last().unwrap_or(harmless);
+                replaced.push((key.clone(), value.to_owned()));
             }
         }
         replaced
@@ -121,7 +129,7 @@ impl GitConfig {
         let mut readable = Vec::new();
         let defaults = [("core.excludesfile", "ignore"), ("core.attributesfile", "attributes")];
         for (key, default) in defaults {
-            let named = self.trusted_value(key).map(|path| expand_home(path, home));
+            let named = self.trusted_values(key).last().map(|path| expand_home(path, home));
             let path = named.unwrap_or_else(|| folder.join(default));
             if path.is_file() {
                 text.push_str(&format_setting(key, Some(path.as_str())));
@@ -223,8 +231,15 @@ fn harmless_value(key: &str) -> Option<&'static str> {
         _ if is_setting(key, "remote.", &["uploadpack", "receivepack"]) => Some("false"),
         _ if is_setting(key, "remote.", &["vcs"]) => Some(""),
         _ if is_setting(key, "trailer.", &["cmd", "command"]) => Some("true"),
+        "core.sshcommand" => Some("ssh"),
+        "core.gitproxy" => Some(""),
         _ => None,
     }
+}
+
+/// Returns true for a key whose values are programs that git runs one after the other.
+fn is_list_of_programs(key: &str) -> bool {
+    key == "credential.helper" || is_setting(key, "credential.", &["helper"])
 }
 
 /// Returns true for a key such as `filter.lfs.clean`: a section, any subsection, and one of the
@@ -251,7 +266,11 @@ mod tests {
             ("local", "filter.lfs.clean", "evil"),
             ("worktree", "filter.x=y.process", "evil"),
             ("local", "merge.m.driver", "evil %A"),
-            ("local", "user.name", "Somebody"),
+            ("local", "user.name", "A"),
+            ("global", "credential.helper", "store"),
+            ("global", "credential.helper", "cache"),
+            ("local", "credential.helper", "evil"),
+            ("local", "core.sshcommand", "evil"),
         ]);
         let replaced = found.replaced_programs();
         let value = |key: &str| {
@@ -261,6 +280,13 @@ mod tests {
         assert_eq!(value("filter.x=y.process"), Some(""));
         assert_eq!(value("merge.m.driver"), Some("git merge-file --quiet %A %O %B"));
         assert_eq!(value("user.name"), None);
+        assert_eq!(value("core.sshcommand"), Some("ssh"));
+        let helpers: Vec<&str> = replaced
+            .iter()
+            .filter(|(key, _)| key == "credential.helper")
+            .map(|(_, value)| value.as_str())
+            .collect();
+        assert_eq!(helpers, ["", "store", "cache"], "the list is emptied first");
     }
 
     #[test]
@@ -286,7 +312,7 @@ mod tests {
     fn the_value_in_force_is_the_last_one() {
         let found = surroundings(&[("global", "user.name", "a"), ("local", "user.name", "b")]);
         assert_eq!(
-            (found.effective_value("user.name"), found.trusted_value("user.name")),
+            (found.effective_value("user.name"), found.trusted_values("user.name").last()),
             (Some("b"), Some("a"))
         );
     }

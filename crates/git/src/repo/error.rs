@@ -29,6 +29,15 @@ pub enum GitError {
         /// The root of the work tree.
         top: Utf8PathBuf,
     },
+    #[error(
+        "the `.git` of {top} leads to the git folder of another work tree, which does not name this one; a moved worktree is \
+         repaired by `git worktree repair`, and if you made the link yourself, run \
+         `git config --global --add safe.directory {top}`"
+    )]
+    OtherWorkTree {
+        /// The root of the work tree.
+        top: Utf8PathBuf,
+    },
     #[error("git could not be started in the sandbox: {said}")]
     NoWalls { said: String },
     #[error("the repository at {dir} has no commit yet; commit something first")]

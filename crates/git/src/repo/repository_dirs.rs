@@ -36,9 +36,11 @@ impl GitClient {
             RepositorySearch::Refused { top, reason: RepositoryRefusal::OtherOwner } => {
                 Err(GitError::OtherOwner { top })
             }
-            RepositorySearch::Refused { .. } | RepositorySearch::NotFound => {
-                Err(GitError::NotARepository { dir: self.dir.clone() })
+            RepositorySearch::Refused { top, reason: RepositoryRefusal::OtherWorkTree } => {
+                Err(GitError::OtherWorkTree { top })
             }
+            RepositorySearch::Refused { reason: RepositoryRefusal::BrokenLink, .. }
+            | RepositorySearch::NotFound => Err(GitError::NotARepository { dir: self.dir.clone() }),
         }
     }
 

@@ -24,6 +24,10 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         ),
         once("an agent without `delegate` starts no other agent", no_agent_without_delegate),
         once(
+            "without a sandbox the `git` tool runs no program of a repository",
+            git_tool_without_sandbox,
+        ),
+        once(
             "agents that promise to change nothing are offered no tool that can",
             nothing_offered_that_changes,
         ),
@@ -91,6 +95,8 @@ fn tried_by_agent_and_sub_agent(scene: &Scene, lists: &str, calls: &[(&str, Valu
 const ESCAPE: &str = "echo escaped > escaped";
 
 fn no_command_without_bash(scene: &Scene) {
+    scene.write("project/second", "x\n");
+    scene.commit("Second");
     tried_by_agent_and_sub_agent(
         scene,
         "disallowed_tools: [bash]",
@@ -98,9 +104,58 @@ fn no_command_without_bash(scene: &Scene) {
             ("run_tests", json!({"command": ESCAPE})),
             ("bash", json!({"command": ESCAPE})),
             ("Bash", json!({"command": ESCAPE})),
+            // Letters that are flags here and take a value elsewhere, and a `--` that is a value.
+            ("git", json!({"args": ["rebase", "-mx", ESCAPE, "HEAD~1"]})),
+            ("git", json!({"args": ["rebase", "-nx", ESCAPE, "HEAD~1"]})),
+            (
+                "git",
+                json!({"args": ["clone", "-nu", "echo x > escaped; git-upload-pack", ".", "y"]}),
+            ),
+            (
+                "git",
+                json!({"args": ["fetch", "-o", "--", "--upload-pack=echo x > escaped; git-upload-pack", "."]}),
+            ),
         ],
     );
     assert!(!scene.exists("project/escaped"));
+}
+
+/// Without a sandbox, nothing of a repository runs because an agent looks at it or changes it with git.
+fn git_tool_without_sandbox(scene: &Scene) {
+    scene.write("project/second", "x\n");
+    scene.commit("Second");
+    let trap = |name: &str| format!("sh -c 'echo ran > {}; cat'", scene.path("outside").join(name));
+    for key in ["filter.x.clean", "filter.x.smudge", "diff.x.textconv", "merge.x.driver"] {
+        scene.git("project", &["config", key, &trap(key)]);
+    }
+    for key in ["core.fsmonitor", "core.sshCommand", "diff.external", "credential.helper"] {
+        scene.git("project", &["config", key, &trap(key)]);
+    }
+    scene.write("project/.gitattributes", "* filter=x diff=x merge=x\n");
+    scene.write("project/README.md", "# Changed\n");
+    let escape = format!("echo ran > {}", scene.path("outside/rebase"));
+    let calls = [
+        json!(["status", "-v"]),
+        json!(["diff"]),
+        json!(["log", "-p"]),
+        json!(["stash", "show", "-p"]),
+        json!(["add", "."]),
+        json!(["commit", "-qm", "x"]),
+        json!(["checkout", "HEAD~1"]),
+        json!(["rebase", "-mx", escape, "HEAD~1"]),
+        json!(["fetch", "ssh://127.0.0.1:1/x"]),
+    ];
+    let script = calls.iter().fold(ModelScript::new(), |script, args| {
+        script.turn(ScriptedTurn::tool("git", json!({"args": args, "timeout_ms": 5000})))
+    });
+    let model = AnsweringModel::start(script.turn(ScriptedTurn::text("Done.")));
+    let mut command = scene.rep_command(&["run", "--no-auto", "--full-access", "Do it."]);
+    command.env("ANTHROPIC_BASE_URL", model.server.url()).env("ANTHROPIC_API_KEY", "sk-test");
+    let ran = ran(&command.env("REPERTOIRE_SANDBOX", "off").output().unwrap());
+    assert_eq!(model.requests().len(), calls.len() + 1, "{ran:?}");
+    let planted = scene.path("outside").read_dir_utf8().unwrap().flatten();
+    let planted: Vec<String> = planted.map(|entry| entry.file_name().to_owned()).collect();
+    assert_eq!(planted, [""; 0], "{ran:?}");
 }
 
 fn no_change_without_write(scene: &Scene) {

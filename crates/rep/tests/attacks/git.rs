@@ -41,6 +41,7 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
         ),
         ("the ssh command of a repository reaches nothing outside", ssh_command),
         ("`core.worktree` leads git nowhere else", other_work_tree),
+        ("a repository passes off no other repository of the user as its own", borrowed_repository),
         ("a filter changes no hooks, protected files or submodules", filter_that_plants),
         ("all programs of a repository at once reach nothing outside in a whole run", everything),
         (
@@ -362,6 +363,30 @@ fn other_work_tree(scene: &Scene) {
     let ran = look(scene);
     nothing_ran(scene, &ran);
     assert!(ran[1].stdout.contains("in 1 file"), "{ran:?}");
+}
+
+/// An unpacked archive with a `.git` that leads into a private repository, and a file of the name of a secret one there.
+fn borrowed_repository(scene: &Scene) {
+    scene.folder("private");
+    scene.git("private", &["init", "--quiet", "--initial-branch=main"]);
+    scene.write("private/secret.txt", "TOP-SECRET-WORD\n");
+    scene.git("private", &["add", "--all"]);
+    let commit = ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "--quiet", "-m", "x"];
+    scene.git("private", &commit);
+    let target = scene.path("private/.git");
+    scene.write("file/.git", format!("gitdir: {target}\n"));
+    scene.write("common/.git/HEAD", "ref: refs/heads/main\n");
+    scene.write("common/.git/commondir", format!("{target}\n"));
+    for name in ["objects", "refs"] {
+        scene.folder(&format!("common/.git/{name}"));
+    }
+    for folder in ["file", "common"] {
+        scene.write(&format!("{folder}/secret.txt"), "nothing\n");
+        let mut rep = scene.rep_command(&["review", "--dry-run"]);
+        let ran = crate::scene::ran(&rep.current_dir(scene.path(folder)).output().unwrap());
+        assert!(!format!("{ran:?}").contains("TOP-SECRET-WORD"), "{folder}: {ran:?}");
+        assert!(ran.stderr.contains("another work tree"), "{folder}: {ran:?}");
+    }
 }
 
 const AGENT: &str = "\

@@ -33,17 +33,17 @@ impl RepositoryOwners {
         RepositoryOwners { user_ids: user_ids(), configurations, home: home.to_owned() }
     }
 
-    /// Returns true if the repository belongs to an accepted owner. The configuration is read only if it does not.
-    pub(super) fn accept(&self, repository: &GitRepository) -> bool {
+    /// Returns true if every part of the repository belongs to an accepted owner.
+    pub(super) fn own_all_of(&self, repository: &GitRepository) -> bool {
         let GitRepository { top, git_dir, common_dir } = repository;
         let paths = [top.join(".git"), top.clone(), git_dir.clone(), common_dir.clone()];
         let owned =
             |path: &Utf8PathBuf| owner_of(path).is_none_or(|id| self.user_ids.contains(&id));
-        paths.iter().all(owned) || self.lists_as_safe(top)
+        paths.iter().all(owned)
     }
 
     /// Returns true if a configuration lists the root of a work tree as safe.
-    fn lists_as_safe(&self, top: &Utf8Path) -> bool {
+    pub(super) fn lists_as_safe(&self, top: &Utf8Path) -> bool {
         let real = top.canonicalize_utf8().unwrap_or_else(|_| top.to_owned());
         let mut safe = Vec::new();
         // As in git, the most general configuration comes first.

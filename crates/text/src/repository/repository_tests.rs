@@ -71,6 +71,7 @@ fn a_linked_work_tree_leads_to_its_repository() {
     place.repository("main/.git");
     place.file("main/.git/worktrees/w/HEAD", &"0".repeat(40));
     place.file("main/.git/worktrees/w/commondir", "../..\n");
+    place.file("main/.git/worktrees/w/gitdir", "../../../../w/.git\n");
     place.file("w/.git", "gitdir: ../main/.git/worktrees/w\n");
     let RepositorySearch::Found(found) = search_repository(&place.folder("w/src"), &place.dir)
     else {
@@ -114,4 +115,63 @@ fn a_repository_of_another_user_is_refused_unless_it_is_listed_as_safe() {
     assert_eq!(search_repository_with(&here, &nobody_here), refused);
     place.file("config", &format!("[safe]\n\tdirectory = {}\n", place.dir.join("a")));
     assert!(matches!(search_repository_with(&here, &nobody_here), RepositorySearch::Found(_)));
+}
+
+/// An unpacked archive whose `.git` leads to another repository of the user, and a legitimate one beside it.
+#[test]
+#[cfg(unix)]
+fn a_git_folder_of_another_work_tree_is_refused_unless_it_is_listed_as_safe() {
+    let place = place();
+    place.repository("private/.git");
+    place.file("private/.git/config", "[core]\n\tbare = false\n");
+    place.file("file/.git", "gitdir: ../private/.git\n");
+    place.folder("link");
+    std::os::unix::fs::symlink("../private/.git", place.dir.join("link/.git")).unwrap();
+    place.repository("common/.git");
+    place.file("common/.git/commondir", "../../private/.git\n");
+    // A worktree of the private repository belongs to another folder.
+    place.file("private/.git/worktrees/w/HEAD", &"0".repeat(40));
+    place.file("private/.git/worktrees/w/commondir", "../..\n");
+    place.file("private/.git/worktrees/w/gitdir", "../../../../w/.git\n");
+    place.file("worktree/.git", "gitdir: ../private/.git/worktrees/w\n");
+    // Submodules name their work tree, bare repositories have none.
+    place.repository("private/.git/modules/sub");
+    place.file("private/.git/modules/sub/config", "[core]\n\tworktree = ../../../sub\n");
+    place.file("module/.git", "gitdir: ../private/.git/modules/sub\n");
+    place.repository("bare.git");
+    place.file("bare.git/config", "[core]\n\tbare = true\n");
+    place.file("bare/.git", "gitdir: ../bare.git\n");
+    let owners = RepositoryOwners {
+        configurations: vec![place.dir.join("home/config")],
+        ..RepositoryOwners::of_process(&place.dir)
+    };
+    for name in ["file", "link", "common", "worktree", "module", "bare"] {
+        let here = place.folder(&format!("{name}/inner"));
+        let top = place.dir.join(name);
+        let refused = RepositorySearch::Refused {
+            top: top.clone(),
+            reason: RepositoryRefusal::OtherWorkTree,
+        };
+        assert_eq!(search_repository_with(&here, &owners), refused, "{name}");
+        place.file("home/config", &format!("[safe]\n\tdirectory = {top}\n"));
+        assert!(
+            matches!(search_repository_with(&here, &owners), RepositorySearch::Found(_)),
+            "{name}"
+        );
+        place.file("home/config", "");
+    }
+}
+
+#[test]
+fn a_submodule_and_a_git_folder_kept_apart_are_found() {
+    let place = place();
+    place.repository("super/.git/modules/sub");
+    place.file("super/.git/modules/sub/config", "[core]\n\tworktree = ../../../sub\n");
+    place.file("super/sub/.git", "gitdir: ../.git/modules/sub\n");
+    place.repository("apart.git");
+    place.file("apart.git/config", "[core]\n\tbare = false\n");
+    place.file("apart/.git", "gitdir: ../apart.git\n");
+    for name in ["super/sub", "apart"] {
+        assert_eq!(place.top(name), Some(name.to_owned()));
+    }
 }

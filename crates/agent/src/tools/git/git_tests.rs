@@ -120,6 +120,13 @@ async fn what_runs_programs_or_leaves_the_folder_is_refused() {
         "worktree add ../elsewhere",
         "worktree add /tmp/elsewhere",
         "add ../x",
+        // Letters behind a flag that takes a value elsewhere, and a `--` that is a value.
+        "rebase -mx true HEAD",
+        "rebase -nx true HEAD",
+        "clone -nu x . y",
+        "fetch -o -- --upload-pack=x .",
+        "stash show -S -- --output=x",
+        "clone file:///etc/x y",
         "",
     ] {
         bench.fails(&GitTool, args(refused)).await;
