@@ -11,7 +11,7 @@ use super::tx::{candidate_statement, duration_millis, to_signed};
 use super::{CheckedTable, JournalStore, StoreFault};
 use crate::error::JournalError;
 use crate::event::{EVENT_VERSION, Event, Payload};
-use crate::journal::{EventCursor, Filter, JournalPage};
+use crate::journal::{EventCursor, EventPage, Filter, JournalPage};
 use crate::lease::LeaseRow;
 use crate::limits::{LEASE_AHEAD_MAX, LEASES_MAX};
 use crate::queue::QueueOrder;
@@ -153,7 +153,6 @@ impl RunCells {
 
 /// An event as stored.
 pub(crate) struct EventRow {
-    place: EventCursor,
     run: String,
     pub(crate) seq: i64,
     v: i64,
@@ -164,11 +163,45 @@ pub(crate) struct EventRow {
     pub(crate) row_digest: RowDigest,
 }
 
-impl FromSqlRow for EventRow {
+/// An event of the stream of all runs. The event is an error if one of its values cannot be read.
+struct StreamRow {
+    place: EventCursor,
+    run: String,
+    event: Result<EventRow, sqlx::Error>,
+}
+
+impl FromSqlRow for StreamRow {
     fn from_row(mut row: SqlRow) -> Result<Self, sqlx::Error> {
+        let place = EventCursor { xact: to_unsigned(row.take()?), id: to_unsigned(row.take()?) };
+        let run: String = row.take()?;
+        Ok(StreamRow { event: EventRow::from_cells(run.clone(), row), place, run })
+    }
+}
+
+impl StreamRow {
+    /// Verifies the event without the event before it, and decodes it.
+    fn decode(self) -> Result<Event, StoreFault> {
+        let run = RunId::known(self.run);
+        let event = self.event.map_err(|error| StoreFault::from(error).of_run(run.as_str()))?;
+        if event.fits_digest() {
+            return Ok(event.decode());
+        }
+        let broken = ChainBreak { seq: to_unsigned(event.seq), problem: OTHER_DIGEST };
+        Err(chain_fault(&run, &broken))
+    }
+}
+
+impl FromSqlRow for EventRow {
+    fn from_row(row: SqlRow) -> Result<Self, sqlx::Error> {
+        let StreamRow { event, .. } = StreamRow::from_row(row)?;
+        event
+    }
+}
+
+impl EventRow {
+    fn from_cells(run: String, mut row: SqlRow) -> Result<Self, sqlx::Error> {
         Ok(EventRow {
-            place: EventCursor { xact: to_unsigned(row.take()?), id: to_unsigned(row.take()?) },
-            run: row.take()?,
+            run,
             seq: row.take()?,
             v: row.take()?,
             at_ms: row.take()?,
@@ -225,6 +258,7 @@ pub(crate) struct ChainBreak {
     pub(crate) problem: &'static str,
 }
 
+const OTHER_DIGEST: &str = "does not fit its digest";
 pub(crate) const MISSING_EVENT: &str = "is missing";
 pub(crate) const OTHER_LAST_EVENT: &str = "is not the last one that the run has recorded";
 
@@ -241,7 +275,7 @@ pub(crate) fn find_chain_break(
             return Some(ChainBreak { seq, problem: MISSING_EVENT });
         }
         if !row.fits_digest() {
-            return Some(ChainBreak { seq, problem: "does not fit its digest" });
+            return Some(ChainBreak { seq, problem: OTHER_DIGEST });
         }
         if before.is_some_and(|before| before != row.prev) {
             return Some(ChainBreak { seq, problem: "does not follow the event before it" });
@@ -498,13 +532,13 @@ impl JournalStore {
         Ok(row.map_or(0, |(seq,)| to_unsigned(seq)))
     }
 
-    /// Returns events of all runs. On PostgreSQL, transactions commit in a different order than
-    /// they began, so only events are returned that no later commit can precede.
+    /// Returns events of all runs, and names the damaged ones. On PostgreSQL, transactions commit in a
+    /// different order than they began, so only events are returned that no later commit can precede.
     pub(crate) async fn tail_events(
         &self,
         after: EventCursor,
         limit: u32,
-    ) -> Result<Vec<(EventCursor, Event)>, StoreFault> {
+    ) -> Result<EventPage, StoreFault> {
         self.require_complete(CheckedTable::Event).await?;
         let dialect = self.dialect();
         let sql = format!(
@@ -516,19 +550,20 @@ impl JournalStore {
             .bind(to_signed(after.xact))
             .bind(to_signed(after.id))
             .bind(i64::from(limit));
-        let rows: Vec<EventRow> = self.fetch_all(statement).await?;
+        let rows: Vec<StreamRow> = self.fetch_all(statement).await?;
         if !is_ascending(after, rows.iter().map(|row| row.place)) {
             return Err(StoreFault::damaged_row("the events of all runs are out of order"));
         }
-        if let Some(row) = rows.iter().find(|row| !row.fits_digest()) {
-            let broken =
-                ChainBreak { seq: to_unsigned(row.seq), problem: "does not fit its digest" };
-            return Err(chain_fault(&RunId::known(&row.run), &broken));
-        }
-        Ok(rows.into_iter().map(|row| (row.place, row.decode())).collect())
+        let next = rows.last().map_or(after, |row| row.place);
+        let rows = rows.into_iter().map(|row| {
+            let (run, place) = (row.run.clone(), row.place);
+            (run, row.decode().map(|event| (place, event)))
+        });
+        let JournalPage { items, damaged, .. } = self.collect_page(rows, None).await?;
+        Ok(EventPage { events: items, damaged, next })
     }
 
-    /// Returns the cursor after the last event that [`Store::tail`] would currently return.
+    /// Returns the cursor after the last event that [`JournalStore::tail_events`] would currently return.
     pub(crate) async fn tail_end(&self) -> Result<EventCursor, StoreFault> {
         let statement = SqlStatement::new(self.dialect().last_event);
         let (xact, id): (i64, i64) = self.fetch_one(statement).await?;

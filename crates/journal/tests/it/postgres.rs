@@ -65,9 +65,10 @@ async fn open(url: &str) -> Result<Journal, JournalError> {
 /// So many events of the tail. Transactions of other tests hold it up a little.
 async fn tail(journal: &Journal, from: EventCursor, count: usize) -> (Vec<Event>, EventCursor) {
     loop {
-        let (events, at) = journal.list_all_events(from, 10).await.unwrap();
-        if events.len() >= count {
-            return (events, at);
+        let page = journal.list_all_events(from, 10).await.unwrap();
+        if page.events.len() >= count {
+            let events = page.events.into_iter().map(|(_, event)| event);
+            return (events.collect(), page.next);
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -134,7 +135,7 @@ async fn a_copy_that_was_restored_on_another_server_is_shown_whole() {
     // The first event has a number that this server has reached, too.
     let far = "UPDATE event SET xact = CASE seq WHEN 1 THEN 5 ELSE 4000000000000 END";
     tamper(&Target::Url(url.clone()), far).await;
-    assert_eq!(journal.list_all_events(Default::default(), 10).await.unwrap().0.len(), 1);
+    assert_eq!(journal.list_all_events(Default::default(), 10).await.unwrap().events.len(), 1);
     let restored = open(&url).await.unwrap();
     let second = restored.create(new_run("second")).await.unwrap().id;
     let (events, _) = tail(&restored, EventCursor::default(), 3).await;
@@ -161,8 +162,8 @@ async fn what_commits_late_is_not_missed_by_a_tail() {
     sqlx::raw_sql(late).execute(&mut *open).await.unwrap();
     let second = journal.create(new_run("second")).await.unwrap().id;
     assert_eq!(journal.events(&second, 0, 0).await.unwrap().len(), 1);
-    let (early, at) = journal.list_all_events(start, 10).await.unwrap();
-    assert_eq!((early, at), (Vec::new(), start));
+    let early = journal.list_all_events(start, 10).await.unwrap();
+    assert_eq!((early.is_end(), early.next), (true, start));
     // Whoever begins now sees what is still to come.
     let now = journal.last_cursor().await.unwrap();
     open.commit().await.unwrap();

@@ -227,26 +227,26 @@ macro_rules! snapshot {
 fn an_empty_journal_says_how_to_begin_and_is_not_made() {
     let ws = Workspace::new();
     snapshot!(ws.rep("runs"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     assert_eq!(ws.json("--json runs", "runs.json")["runs"], json!([]));
     snapshot!(ws.rep("runs show last"), @"
     [stderr]
-    error: there are no runs yet
+    error: there are no runs
     hint: `rep plan run` begins one.
     [exit 1]
     ");
     snapshot!(ws.rep("events"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     snapshot!(ws.rep("replay --all"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     snapshot!(ws.rep("runs prune"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     assert!(ws.rep("metrics").stdout.contains("rep_runs{status=\"queued\"} 0\n"));
