@@ -206,6 +206,39 @@ async fn a_lost_answer_to_a_commit_doubles_nothing_and_loses_nothing() {
     }
 }
 
+/// Every attempt fails, and the caller tries again later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_whose_answer_was_lost_is_recognised_when_it_is_tried_again() {
+    let Some(url) = database().await else { return };
+    let socket = server().unwrap().socket_folder().join(".s.PGSQL.5432");
+    let name = url.rsplit('/').next().unwrap();
+    for (loss, is_stored) in [(Loss::Answer, true), (Loss::Request, false)] {
+        let proxy = Proxy::start(&socket).await;
+        let journal = open(&proxy.url(name)).await.unwrap();
+        let run = journal.create_attended(new_run("r"), vec![started(1)]).await.unwrap();
+        let data = serde_json::json!({ "ratio": 0.1, "large": 1e300, "text": "a\0b \u{1b}[31m" });
+        let note = Payload::KindEvent { name: "SAID".into(), data };
+        let batch = vec![finished(1), note];
+        proxy.lose_and_stay_down(loss);
+        let failed = journal.append_attended(&run.id, run.seq, batch.clone()).await;
+        assert!(matches!(failed, Err(JournalError::Unreachable { .. })), "{failed:?}");
+        proxy.end_outage();
+        let found = journal.is_batch_stored(&run.id, run.seq, &batch).await.unwrap();
+        assert_eq!(found, is_stored, "{loss:?}");
+        let again = journal.append_attended(&run.id, run.seq, batch.clone()).await;
+        match again {
+            Ok(run) => assert!(!is_stored && run.seq == 4, "{run:?}"),
+            Err(JournalError::Conflict { found, .. }) => assert!(is_stored && found == 4),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(journal.is_batch_stored(&run.id, run.seq, &batch).await.unwrap());
+        let other = [batch[0].clone(), started(2)];
+        assert!(!journal.is_batch_stored(&run.id, run.seq, &other).await.unwrap());
+        agrees(&journal, &run.id).await;
+        journal.close().await;
+    }
+}
+
 /// The second attempt comes while the server still carries out the first commit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_is_not_refused_because_of_its_own_first_attempt() {
