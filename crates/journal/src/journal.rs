@@ -17,7 +17,7 @@ use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, RunKind, RunStatus, Step};
 use crate::sanitise;
-use crate::store::read::to_unsigned;
+use crate::store::rows::to_unsigned;
 use crate::store::{self, JournalClock, JournalStore, StoreFault};
 
 /// The location of a journal.

@@ -6,10 +6,9 @@ use crate::limits::{PAGE_MAX, REPLAY_ATTEMPTS_MAX};
 use crate::run::RunId;
 use crate::sanitise;
 use crate::store::StoreFault;
-use crate::store::read::{
-    ChainBreak, MISSING_EVENT, OTHER_LAST_EVENT, RunRow, decode_step, find_chain_break, to_unsigned,
-};
+use crate::store::events::{ChainBreak, MISSING_EVENT, OTHER_LAST_EVENT, find_chain_break};
 use crate::store::row_digest::NO_PREDECESSOR;
+use crate::store::rows::{RunRow, decode_step, to_unsigned};
 
 /// The result of verifying the digests of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
