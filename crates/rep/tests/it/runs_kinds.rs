@@ -140,7 +140,9 @@ fn runs_of_every_kind_are_listed_and_can_be_told_apart() {
 
 #[test]
 fn a_run_of_any_kind_is_shown_with_what_happened() {
-    let (bench, _lock) = Bench::filled();
+    let (mut bench, _lock) = Bench::filled();
+    // Wide enough for the path of any temporary folder.
+    bench.ws.set("COLUMNS", "400");
     snapshot!(bench.ws.rep("runs show ta1k"), @r#"
     Why is the sky blue?  0199e5b2-0000-7000-8000-00000000ta1k
       completed: answered
