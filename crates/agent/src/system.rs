@@ -1,5 +1,5 @@
 //! The state shared by all runs: agents, skills, tools, models, limits. This is the entry point of
-//! the library.
+//! the library. `execution` carries a run out, and `conversations` keeps those in memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,34 +9,34 @@ use camino::Utf8PathBuf;
 use repertoire_model::breaker::CircuitBreakers;
 use repertoire_model::prices::ModelPrices;
 use repertoire_model::{ModelMessage, ModelName, ModelProvider, ToolSpec};
-use repertoire_select::{SkillSelector, Task};
+use repertoire_select::SkillSelector;
 use repertoire_skill::catalog::Catalog;
 use repertoire_skill::library::SkillLibrary;
 use repertoire_skill::render::catalog::is_offered;
-use repertoire_skill::skill::ContentDigest;
-use repertoire_text::invisible::{self, InvisibleSummary};
-use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::config::AgentConfig;
 use crate::conversation::Conversation;
 use crate::definition::{AgentDefinition, DEFAULT_AGENT};
 use crate::effect::EffectLimit;
-use crate::event::{AgentEvent, AgentRunStatus, EventEmitter, EventKind, EventSink};
-use crate::limits::CONVERSATIONS_MAX;
-use crate::middleware::{AgentTurn, MiddlewareNext, TurnError, TurnMiddleware, TurnOutcome};
+use crate::event::{EventEmitter, EventSink};
+use crate::middleware::TurnMiddleware;
 use crate::run::{AgentRun, lock_unpoisoned};
-use crate::spending::{LimitReached, RunBudget};
+use crate::spending::RunBudget;
 use crate::tool::Tool;
-use crate::tools;
 use repertoire_sandbox::confinement::LazySandbox;
 use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::clock::Clock;
 
 mod backend_run;
 mod builder;
+mod conversations;
+mod execution;
 mod options;
 
 pub use builder::{SelectorFactory, SystemBuildError, SystemBuilder};
+use conversations::StoredConversation;
+use execution::RunStart;
 pub use options::{AgentRunError, RunOptions, RunReport};
 
 /// Agents, skills, tools and models, ready to run. Cheap to clone.
@@ -77,12 +77,6 @@ struct SystemInner {
     places_at_work: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
 }
 
-/// A conversation in memory; the list is ordered by last use, oldest first.
-struct StoredConversation {
-    id: String,
-    conversation: Arc<tokio::sync::Mutex<Conversation>>,
-}
-
 impl std::fmt::Debug for System {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("System").field("work_dir", &self.inner.work_dir).finish_non_exhaustive()
@@ -100,23 +94,6 @@ pub struct RunPreview {
     pub tokens: u64,
     /// The exact body of the request.
     pub body: serde_json::Value,
-}
-
-/// The inputs of a run, top-level or delegated.
-struct RunStart<'a> {
-    agent: &'a str,
-    task: String,
-    options: RunOptions,
-    events: EventEmitter,
-    depth: u32,
-    spending: Arc<RunBudget>,
-    /// The chain of agents that delegated this run.
-    above: Vec<String>,
-    /// The model for agents that don't specify one.
-    model: Option<ModelName>,
-    asked: AgentOrigin,
-    /// The effect limit of the delegating agent.
-    limit: EffectLimit,
 }
 
 /// The origin of a request for an agent.
@@ -318,258 +295,6 @@ impl System {
         report
     }
 
-    async fn execute(&self, start: RunStart<'_>) -> RunReport {
-        let begun = tokio::time::Instant::now();
-        let id = start.options.conversation.clone();
-        let id = id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-        let (_place, guard) = match self.acquire_run(&start, &id).await {
-            Ok(begun) => begun,
-            Err(error) => return report_not_started(&start, id, error),
-        };
-        let mut turn = self.build_turn(&start, guard);
-        let backend = start.options.backend.clone();
-        let name = backend.as_ref().map(|backend| backend.name());
-        // A backend's session only knows the turns that took place there. If another backend takes
-        // over, drop the session, so that the whole conversation is sent.
-        if turn.conversation.session_at.as_deref().or(name) != name || name.is_none() {
-            turn.conversation.session = None;
-        }
-        start.events.emit(EventKind::RunStarted {
-            conversation: id.clone(),
-            backend: name.unwrap_or("api").to_owned(),
-            model: start.options.model.as_ref().map(ToString::to_string),
-            session: turn.conversation.session.clone(),
-        });
-        if let Some(warning) = warning_of_invisible_characters(&start.task) {
-            start.events.emit(warning);
-        }
-        let mut report = empty_report(&start, id);
-        match backend {
-            None => {
-                let (outcome, answered) = self.run_turns(&mut turn).await;
-                report.iterations = answered;
-                report.status = outcome.status;
-                report.text = outcome.text;
-                report.structured = outcome.structured;
-                report.error = outcome.error.map(AgentRunError::from);
-                let spent = start.spending.spent();
-                report.usage = spent.usage;
-                report.cost_usd = spent.known_cost_usd();
-            }
-            Some(backend) => self.run_backend(&mut turn, &*backend, &mut report).await,
-        }
-        report.denials.extend(turn.run.denials());
-        report.duration = begun.elapsed();
-        let ledger = std::mem::take(&mut *lock_unpoisoned(&turn.run.ledger));
-        report.skills = ledger.held().iter().map(|held| held.activation.id.clone()).collect();
-        turn.conversation.ledger = ledger;
-        turn.conversation.todos = turn.run.state.todos();
-        turn.run.workplace.clean_up();
-        start.events.emit(run_finished_event(&report));
-        report
-    }
-
-    /// Waits for a concurrency permit and for the conversation, at most until the deadline of the
-    /// run.
-    async fn acquire_run(
-        &self,
-        start: &RunStart<'_>,
-        id: &str,
-    ) -> Result<(Option<OwnedSemaphorePermit>, OwnedMutexGuard<Conversation>), TurnError> {
-        let ready = async {
-            let place = match self.agent_semaphore(start) {
-                Some(places) => places.acquire_owned().await.ok(),
-                None => None,
-            };
-            (place, self.lock_conversation(id, start.depth).await)
-        };
-        let max_s = start.spending.limits().duration_max.as_secs();
-        tokio::select! {
-            biased;
-            ready = tokio::time::timeout_at(start.spending.deadline(), ready) => {
-                ready.map_err(|_| LimitReached::Duration { max_s }.into())
-            }
-            () = start.options.cancel.cancelled() => Err(TurnError::Cancelled),
-        }
-    }
-
-    /// Runs turns until there is an outcome. Also returns the number of turns that the model
-    /// answered.
-    async fn run_turns(&self, turn: &mut AgentTurn) -> (TurnOutcome, u32) {
-        let mut answered = 0;
-        loop {
-            turn.iteration += 1;
-            turn.response = None;
-            self.run_turn(turn).await;
-            answered += u32::from(turn.response.is_some());
-            if let Some(outcome) = turn.outcome.take() {
-                return (outcome, answered);
-            }
-        }
-    }
-
-    #[tracing::instrument(name = "agent_turn", skip_all, fields(iteration = turn.iteration.max(1)))]
-    async fn run_turn(&self, turn: &mut AgentTurn) {
-        turn.iteration = turn.iteration.max(1);
-        // The error boundary is the first link, so errors are always in `turn.outcome`.
-        let _ = MiddlewareNext::from_chain(&self.inner.chain).run(turn).await;
-    }
-
-    fn build_turn(
-        &self,
-        start: &RunStart<'_>,
-        conversation: OwnedMutexGuard<Conversation>,
-    ) -> AgentTurn {
-        let options = &start.options;
-        let config = &self.inner.config;
-        let task = Task {
-            hints: options.skills.clone(),
-            paths: options.paths.clone(),
-            event: options.event.clone(),
-            usage: config.usage.clone(),
-            ..Task::new(invisible::removed(&start.task).0)
-        };
-        let permissions = options.permissions.clone().unwrap_or(config.permissions.clone());
-        let permissions = permissions.in_dir(&self.inner.work_dir);
-        let run = AgentRun {
-            conversation: conversation.id.clone(),
-            depth: start.depth,
-            cancel: options.cancel.clone(),
-            spending: start.spending.clone(),
-            asker: options.asker.clone(),
-            state: tools::ToolState::hiding_paths(permissions.hidden_paths()),
-            ledger: Mutex::new(conversation.ledger.clone()),
-            permissions: Mutex::new(permissions),
-            limit: Mutex::new(start.limit.clone()),
-            is_strangers: start.options.ignore_project_rules,
-            at_work: start.above.iter().cloned().chain([start.agent.to_owned()]).collect(),
-            model: options.model.clone().or(start.model.clone()),
-            ..AgentRun::new(
-                self.clone(),
-                self.conversation_workplace(&conversation.id),
-                start.events.clone(),
-            )
-        };
-        run.state.set_todos(conversation.todos.clone());
-        for held in conversation.ledger.held() {
-            if held.activation.origin.is_folder() {
-                run.workplace.add_readable(held.activation.origin.dir());
-            }
-        }
-        AgentTurn {
-            run: Arc::new(run),
-            agent_name: start.agent.to_owned(),
-            asked: start.asked,
-            agent: Arc::default(),
-            task,
-            options: Arc::new(options.clone()),
-            conversation,
-            iteration: 0,
-            attempt: 1,
-            tools: Vec::new(),
-            specs: Vec::new(),
-            specs_of: None,
-            specs_tokens: 0,
-            injections: Vec::new(),
-            model: None,
-            preview: false,
-            response: None,
-            reshaped: 0,
-            outcome: None,
-        }
-    }
-
-    /// Creates the workplace of a conversation, with its own folder for large output and for
-    /// private files of programs.
-    fn conversation_workplace(&self, conversation: &str) -> RunWorkplace {
-        let inner = &self.inner;
-        let spill_dir = inner.spill_dir.join(conversation_folder(conversation));
-        let mut place = RunWorkplace::new(&inner.work_dir, spill_dir, inner.sandbox.clone());
-        place.environment = inner.environment.clone();
-        place.limits = inner.config.tools;
-        for dir in &inner.readable {
-            place.readable.add(dir);
-        }
-        let catalog = self.catalog();
-        // Skills that are trusted because of their location must not be modified by the agents that
-        // follow them.
-        for root in catalog.roots() {
-            let dir = inner.work_dir.join(&root.root.dir);
-            let holds_more = inner.work_dir.starts_with(&dir) || inner.spill_dir.starts_with(&dir);
-            if dir.starts_with(&inner.work_dir) && !holds_more && dir.is_dir() {
-                place.protected.push(dir);
-            }
-        }
-        place
-    }
-
-    fn event_sink(&self, options: &RunOptions) -> EventSink {
-        let (all, own) = (self.inner.sink.clone(), options.on_event.clone());
-        Arc::new(move |event: &AgentEvent| {
-            for sink in [&all, &own].into_iter().flatten() {
-                sink(event);
-            }
-        })
-    }
-
-    /// Returns the semaphore that limits runs of an agent. `None` if a delegating agent has the
-    /// same name: it already holds a permit, and waiting for another could deadlock.
-    fn agent_semaphore(&self, start: &RunStart<'_>) -> Option<Arc<Semaphore>> {
-        let agent = start.agent;
-        if start.above.iter().any(|above| above == agent) {
-            return None;
-        }
-        let catalog = self.catalog();
-        let places = catalog.get_agent(agent)?.skill.execution.max_concurrent?.max(1);
-        let mut known = lock_unpoisoned(&self.inner.places_at_work);
-        let semaphore = known
-            .entry(agent.to_owned())
-            .or_insert_with(|| Arc::new(Semaphore::new(places as usize)));
-        Some(semaphore.clone())
-    }
-
-    /// Locks a conversation, or starts it. Conversations of sub-agents are not stored.
-    async fn lock_conversation(&self, id: &str, depth: u32) -> OwnedMutexGuard<Conversation> {
-        let begin = || Arc::new(tokio::sync::Mutex::new(Conversation::new(id)));
-        let conversation = if depth > 0 {
-            begin()
-        } else {
-            let mut kept = lock_unpoisoned(&self.inner.conversations);
-            let found = kept.iter().position(|kept| kept.id == id);
-            let known = found.map(|at| kept.remove(at).conversation);
-            let conversation = known.unwrap_or_else(begin);
-            kept.push(StoredConversation { id: id.to_owned(), conversation: conversation.clone() });
-            if kept.len() > CONVERSATIONS_MAX {
-                kept.remove(0);
-            }
-            conversation
-        };
-        conversation.lock_owned().await
-    }
-
-    /// Returns a copy of a conversation, for saving it to disk.
-    pub async fn conversation(&self, id: &str) -> Option<Conversation> {
-        let known = {
-            let kept = lock_unpoisoned(&self.inner.conversations);
-            kept.iter().find(|kept| kept.id == id).map(|kept| kept.conversation.clone())
-        };
-        match known {
-            Some(conversation) => Some(conversation.lock().await.clone()),
-            None => None,
-        }
-    }
-
-    /// Restores a conversation that was saved to disk.
-    pub fn restore_conversation(&self, conversation: Conversation) {
-        let mut kept = lock_unpoisoned(&self.inner.conversations);
-        kept.retain(|kept| kept.id != conversation.id);
-        let id = conversation.id.clone();
-        kept.push(StoredConversation {
-            id,
-            conversation: Arc::new(tokio::sync::Mutex::new(conversation)),
-        });
-    }
-
     /// Reloads changed files from disk. Every run does this at its start, so edits apply
     /// immediately.
     pub fn refresh(&self) {
@@ -643,67 +368,5 @@ impl System {
     pub(crate) fn random_jitter(&self) -> f64 {
         let bits = uuid::Uuid::now_v7().as_u128() as u32;
         f64::from(bits) / f64::from(u32::MAX)
-    }
-}
-
-/// The name of a conversation's folder. Ids are chosen by callers and may not be valid file names.
-fn conversation_folder(conversation: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    if !conversation.is_empty() && conversation.len() <= 64 && conversation.chars().all(is_plain) {
-        return conversation.to_owned();
-    }
-    ContentDigest::hash_bytes(conversation.as_bytes()).to_string().replace(':', "-")
-}
-
-/// A report without results yet.
-fn empty_report(start: &RunStart<'_>, conversation: String) -> RunReport {
-    RunReport {
-        run: start.events.run().to_owned(),
-        conversation,
-        status: AgentRunStatus::Failed,
-        text: String::new(),
-        structured: None,
-        error: None,
-        usage: Default::default(),
-        cost_usd: None,
-        iterations: 0,
-        duration: Default::default(),
-        denials: Vec::new(),
-        session: None,
-        skills: Vec::new(),
-    }
-}
-
-/// Returns a warning if the task contains invisible characters. Tasks often quote untrusted text,
-/// so these are removed.
-fn warning_of_invisible_characters(task: &str) -> Option<EventKind> {
-    let summary = InvisibleSummary::count_in(task);
-    (!summary.is_empty()).then(|| {
-        let message = format!("invisible characters were removed from the task: {summary}");
-        EventKind::Warning { message }
-    })
-}
-
-/// The report of a run that could not start before its deadline or was cancelled.
-fn report_not_started(start: &RunStart<'_>, conversation: String, error: TurnError) -> RunReport {
-    let (status, error) = (error.status(), Some(error.into()));
-    let duration = start.spending.elapsed();
-    let report = RunReport { status, error, duration, ..empty_report(start, conversation) };
-    start.events.emit(run_finished_event(&report));
-    report
-}
-
-fn run_finished_event(report: &RunReport) -> EventKind {
-    EventKind::RunFinished {
-        status: report.status,
-        text: report.text.clone(),
-        structured: report.structured.clone(),
-        error: report.error.as_ref().map(ToString::to_string),
-        usage: report.usage,
-        cost_usd: report.cost_usd,
-        iterations: report.iterations,
-        duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-        denials: report.denials.clone(),
-        session: report.session.clone(),
     }
 }

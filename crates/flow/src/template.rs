@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
+use repertoire_text::template::block_line_syntax;
 
 use crate::limits::{STEP_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATE_FUEL};
 use crate::state::WorkflowRunState;
@@ -171,12 +171,7 @@ fn shared_environment() -> &'static Environment<'static> {
     SHARED.get_or_init(|| {
         let mut env = Environment::empty();
         env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-        let syntax = SyntaxConfig::builder()
-            .keep_trailing_newline(true)
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build();
-        env.set_syntax(syntax.expect("the usual delimiters are valid"));
+        env.set_syntax(block_line_syntax());
         env.set_fuel(Some(TEMPLATE_FUEL));
         env.add_test("defined", |value: &Value| !value.is_undefined());
         env.add_test("none", |value: &Value| value.is_none());

@@ -134,7 +134,11 @@ fn refuse_needed(run: &Run, expected: u64) -> Result<(), JournalError> {
     }
     // Nothing but its files shows whether an attended run is in progress; the caller knows those.
     if !run.status.is_over() && !run.attended {
-        let why = format!("it is {}, so it is still needed; cancel it first", run.status);
+        let short = run.id.short();
+        let why = format!(
+            "it is {}, so it is still needed; cancel it first with `rep runs cancel {short}`",
+            run.status
+        );
         return Err(JournalError::refused(&run.id, why));
     }
     match &run.worktree {

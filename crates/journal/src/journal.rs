@@ -17,7 +17,7 @@ use crate::limits::{AMBIGUOUS_MAX, ID_PART_CHARS_MIN, PAGE_MAX};
 use crate::queue::QueueOrder;
 use crate::run::{Run, RunId, RunKind, RunStatus, Step};
 use crate::sanitise;
-use crate::store::read::to_unsigned;
+use crate::store::rows::to_unsigned;
 use crate::store::{self, JournalClock, JournalStore, StoreFault};
 
 /// The location of a journal.
@@ -94,6 +94,24 @@ pub struct DamagedRow {
     pub id: String,
     /// The problem, as a sentence.
     pub what: String,
+}
+
+/// One page of the events of all runs.
+#[derive(Clone, Debug)]
+pub struct EventPage {
+    /// The events that can be read, each with the cursor after it.
+    pub events: Vec<(EventCursor, Event)>,
+    /// The damaged events of the page, named by their runs.
+    pub damaged: Vec<DamagedRow>,
+    /// The cursor to continue from.
+    pub next: EventCursor,
+}
+
+impl EventPage {
+    /// Returns true if no events follow the cursor that the page was read from.
+    pub fn is_end(&self) -> bool {
+        self.events.is_empty() && self.damaged.is_empty()
+    }
 }
 
 /// A position in the event stream of all runs, written as `xact-id`.
@@ -279,7 +297,7 @@ impl Journal {
         };
         if text == "last" {
             let id = self.perform_read(|| self.store().last_id(kind)).await?;
-            return id.ok_or_else(|| not_found("this journal has no runs yet"));
+            return id.ok_or_else(|| not_found("this journal has no runs"));
         }
         if sanitise::is_id(text) && self.perform_read(|| self.store().has_run(text, kind)).await? {
             return Ok(text.to_owned());
@@ -401,7 +419,7 @@ impl Journal {
     }
 
     /// Returns events of all runs after a cursor, and the cursor to continue from. Continuing from
-    /// there misses no event.
+    /// there misses no event. A damaged event hides no other: it is listed by its run.
     ///
     /// On PostgreSQL an event becomes visible only when all transactions that began before it have
     /// ended, so a long transaction of any program on that server delays the stream. The events of
@@ -414,22 +432,7 @@ impl Journal {
         &self,
         after: EventCursor,
         limit: u32,
-    ) -> Result<(Vec<Event>, EventCursor), JournalError> {
-        let tail = self.tail_events(after, limit).await?;
-        let last = tail.last().map_or(after, |(cursor, _)| *cursor);
-        Ok((tail.into_iter().map(|(_, event)| event).collect(), last))
-    }
-
-    /// Like [`Journal::list_all_events`], with the cursor after each event.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be used.
-    pub async fn tail_events(
-        &self,
-        after: EventCursor,
-        limit: u32,
-    ) -> Result<Vec<(EventCursor, Event)>, JournalError> {
+    ) -> Result<EventPage, JournalError> {
         self.perform_read(|| self.store().tail_events(after, page(limit))).await
     }
 

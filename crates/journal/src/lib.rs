@@ -85,7 +85,7 @@ pub use delete_run::RunRemovalError;
 pub use error::JournalError;
 pub use event::{Event, Payload};
 pub use journal::{
-    CursorParseError, DamagedRow, EventCursor, Filter, Journal, JournalPage, Target,
+    CursorParseError, DamagedRow, EventCursor, EventPage, Filter, Journal, JournalPage, Target,
 };
 pub use letter::{DeadLetter, LetterFilter, LetterStatus, NewLetter};
 pub use memory::{FailureFix, FixOutcome, FixRemedy, KnownFailure, KnownFix};

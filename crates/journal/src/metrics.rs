@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 
 use crate::error::JournalError;
 use crate::event::{Event, Payload, StepOutcome};
-use crate::journal::{EventCursor, Filter, Journal};
+use crate::journal::{DamagedRow, EventCursor, Filter, Journal};
 use crate::limits::{METRIC_STEPS_MAX, METRIC_WORD_CHARS_MAX, METRIC_WORDS_MAX};
 use crate::run::{RunId, RunStatus, RunUsage};
 
@@ -37,6 +37,7 @@ pub struct JournalMetrics {
     tokens: Family<MetricLabelSet, Counter>,
     cost_usd: Counter<f64, AtomicU64>,
     runs: Family<MetricLabelSet, Gauge>,
+    runs_damaged: Gauge,
     words: Mutex<BTreeSet<String>>,
     /// The kinds of the open steps, because the event that ends a step does not contain its kind.
     open: Mutex<BTreeMap<RunId, String>>,
@@ -65,6 +66,7 @@ impl JournalMetrics {
             tokens: Family::default(),
             cost_usd: Counter::default(),
             runs: Family::default(),
+            runs_damaged: Gauge::default(),
             words: Mutex::default(),
             open: Mutex::default(),
         };
@@ -107,6 +109,11 @@ impl JournalMetrics {
             let labels = vec![("status", status.to_string())];
             self.runs.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+    }
+
+    /// Sets the current number of runs in which something damaged was found.
+    pub fn set_damaged_runs(&self, count: usize) {
+        self.runs_damaged.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Encodes the metrics in the Prometheus text format.
@@ -175,6 +182,8 @@ impl JournalMetrics {
         add("rep_tokens", "Tokens that steps used, by direction", &self.tokens);
         to.register("rep_cost_usd", "Dollars that steps cost", self.cost_usd.clone());
         to.register("rep_runs", "Runs that there are now, by status", self.runs.clone());
+        let damaged = "Runs with damaged entries in the journal";
+        to.register("rep_runs_damaged", damaged, self.runs_damaged.clone());
     }
 }
 
@@ -191,6 +200,8 @@ fn outcome_label(outcome: StepOutcome) -> &'static str {
 pub struct MetricsCollector {
     metrics: JournalMetrics,
     at: EventCursor,
+    /// The damaged runs found so far.
+    damaged: BTreeSet<String>,
 }
 
 impl MetricsCollector {
@@ -198,22 +209,29 @@ impl MetricsCollector {
     pub fn new() -> Self {
         let metrics = JournalMetrics::new();
         metrics.set_runs(&BTreeMap::new());
-        MetricsCollector { metrics, at: EventCursor::default() }
+        MetricsCollector { metrics, at: EventCursor::default(), damaged: BTreeSet::new() }
     }
 
-    /// Counts the events since the last call.
+    /// Counts the events since the last call. Returns the damaged runs that earlier calls have not
+    /// returned, each once; their damaged entries are not counted.
     ///
     /// # Errors
     ///
     /// If the store cannot be used.
-    pub async fn collect_new_events(&mut self, journal: &Journal) -> Result<(), JournalError> {
+    pub async fn collect_new_events(
+        &mut self,
+        journal: &Journal,
+    ) -> Result<Vec<DamagedRow>, JournalError> {
+        self.forget_removed_runs(journal).await?;
+        let mut found = Vec::new();
         loop {
-            let (events, next) = journal.list_all_events(self.at, 0).await?;
-            if events.is_empty() {
+            let page = journal.list_all_events(self.at, 0).await?;
+            if page.is_end() {
                 break;
             }
-            self.at = next;
-            events.iter().for_each(|event| self.metrics.count_event(event));
+            self.at = page.next;
+            page.events.iter().for_each(|(_, event)| self.metrics.count_event(event));
+            found.extend(page.damaged);
         }
         let mut by_status = BTreeMap::new();
         let mut filter = Filter::default();
@@ -222,12 +240,26 @@ impl MetricsCollector {
             for run in &page.items {
                 *by_status.entry(run.status).or_insert(0) += 1;
             }
+            found.extend(page.damaged);
             match page.next {
                 Some(next) => filter.before = Some(next),
                 None => break,
             }
         }
         self.metrics.set_runs(&by_status);
+        found.retain(|row| self.damaged.insert(row.id.clone()));
+        self.metrics.set_damaged_runs(self.damaged.len());
+        Ok(found)
+    }
+
+    /// Forgets damaged runs that were removed from the journal.
+    async fn forget_removed_runs(&mut self, journal: &Journal) -> Result<(), JournalError> {
+        if self.damaged.is_empty() {
+            return Ok(());
+        }
+        let existing = journal.list_run_ids().await?;
+        let existing: BTreeSet<&str> = existing.iter().map(RunId::as_str).collect();
+        self.damaged.retain(|id| existing.contains(id.as_str()));
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::lease::{LeaseRow, LeaseState};
 use crate::limits::{LABELS_MAX, LEASE_MAX, LEASE_WAIT_POLL};
 use crate::run::{Run, RunId, RunStopRequest};
 use crate::sanitise;
-use crate::store::read::{RunRow, StoredRun};
+use crate::store::rows::{RunRow, StoredRun};
 use crate::store::{ClaimConditions, LeaseChange, StoreFault, StoreTx};
 use crate::transaction::{EventDraft, OperationContext, OperationResult, StoreOperation};
 

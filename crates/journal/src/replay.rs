@@ -8,7 +8,7 @@ use crate::fold::FoldedRun;
 use crate::journal::Journal;
 use crate::limits::{PAGE_MAX, REPLAY_ATTEMPTS_MAX};
 use crate::run::{Run, RunId};
-use crate::store::read::UNKNOWN;
+use crate::store::events::UNKNOWN;
 
 /// The result of replaying a run.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,12 +17,14 @@ use crate::limits::{ATTEMPT_WAIT, ATTEMPT_WAIT_MAX, ATTEMPTS_MAX};
 use crate::run::RunId;
 use crate::sanitise;
 
+pub(crate) mod events;
 pub(crate) mod letters;
 pub(crate) mod memory;
 mod migrate;
 mod postgres;
 pub(crate) mod read;
 pub(crate) mod row_digest;
+pub(crate) mod rows;
 mod seal;
 mod sql;
 mod sqlite;

@@ -13,8 +13,8 @@ use crate::limits::{ANSWER_MAX, ATTEMPTS_MAX, BATCH_BYTES_MAX};
 use crate::memory_operations::event_entry;
 use crate::run::{Run, RunId, RunStatus, RunStopRequest, Step};
 use crate::sanitise;
-use crate::store::read::StoredRun;
 use crate::store::row_digest::{EventColumns, NO_PREDECESSOR, RowDigest, event_digest};
+use crate::store::rows::StoredRun;
 use crate::store::tx::{SerialisedEvent, duration_millis, to_signed};
 use crate::store::{JournalClock, LeaseChange, LeaseTerm, StoreFault, StoreTx, retry_delay};
 

@@ -1,15 +1,14 @@
 //! Verifying the digests of a run. Reading a damaged run fails; this names the first bad event.
 
 use crate::error::JournalError;
-use crate::journal::Journal;
+use crate::journal::{DamagedRow, Journal};
 use crate::limits::{PAGE_MAX, REPLAY_ATTEMPTS_MAX};
 use crate::run::RunId;
 use crate::sanitise;
 use crate::store::StoreFault;
-use crate::store::read::{
-    ChainBreak, MISSING_EVENT, OTHER_LAST_EVENT, RunRow, decode_step, find_chain_break, to_unsigned,
-};
+use crate::store::events::{ChainBreak, MISSING_EVENT, OTHER_LAST_EVENT, find_chain_break};
 use crate::store::row_digest::NO_PREDECESSOR;
+use crate::store::rows::{RunRow, decode_step, to_unsigned};
 
 /// The result of verifying the digests of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +51,27 @@ impl Journal {
             }
         }
         Err(JournalError::refused(id, "it goes on too fast to be verified; pause it first"))
+    }
+
+    /// Verifies the digests of all runs, and returns the damaged ones. This reads the whole journal.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be used.
+    pub async fn list_damaged_runs(&self) -> Result<Vec<DamagedRow>, JournalError> {
+        let mut damaged = Vec::new();
+        for id in self.list_run_ids().await? {
+            match self.verify_run(&id).await {
+                Ok(DigestReport { problem: None, .. }) => {}
+                Ok(DigestReport { problem: Some(problem), .. }) => {
+                    damaged.push(DamagedRow { id: id.to_string(), what: problem.what });
+                }
+                // The run was removed meanwhile, or a worker adds events to it all the time.
+                Err(JournalError::NotFound { .. } | JournalError::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(damaged)
     }
 
     async fn require_run_row(&self, id: &RunId) -> Result<RunRow, JournalError> {

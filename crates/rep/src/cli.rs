@@ -499,7 +499,8 @@ fn wants_colour(env: &CliEnvironment, is_terminal: bool) -> bool {
         || (is_terminal && env.var("TERM") != Some("dumb"))
 }
 
-fn print_failure(err: &mut dyn Write, failure: &CliFailure, colour: bool) {
+/// Prints a failure with its hints.
+pub(crate) fn print_failure(err: &mut dyn Write, failure: &CliFailure, colour: bool) {
     // If writing to standard error fails, the exit code is all that is left to report with.
     let label = paint_if(colour, ui::BAD, "error:");
     let _ = writeln!(err, "{label} {}", printable_line(&failure.message));

@@ -371,10 +371,11 @@ pub struct JournalJson {
     pub problem: Option<String>,
     /// Number of runs that wait for a person.
     pub waiting: usize,
-    /// Number of runs leased by workers.
+    /// Number of running runs: a worker has them, or the process that began them is still there, or
+    /// they are workflows that can go on.
     pub running: usize,
-    /// Runs that cannot be read. `rep runs replay --verify` names what is damaged, and
-    /// `rep runs rm --force` removes such a run.
+    /// Runs with damaged entries, among them events and steps. `rep runs replay --verify` names what
+    /// is damaged, and `rep runs rm --force` removes such a run.
     pub damaged: Vec<repertoire_journal::DamagedRow>,
 }
 

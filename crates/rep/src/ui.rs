@@ -68,6 +68,29 @@ impl TerminalUi<'_> {
         writeln!(self.err, "{text}")
     }
 
+    /// Asks a question at the terminal, and returns true if the answer is yes.
+    pub fn ask_yes_or_no(&mut self, question: &str) -> std::io::Result<bool> {
+        let question = self.paint_err(STRONG, printable_line(question));
+        let answer = self.read_answer(&format!("{question} [y]es / [n]o "))?;
+        Ok(matches!(answer.as_str(), "y" | "yes"))
+    }
+
+    /// Asks a question at the terminal, and returns the answer in lower case.
+    pub fn read_answer(&mut self, question: &str) -> std::io::Result<String> {
+        self.out.flush()?;
+        write!(self.err, "{question}")?;
+        self.err.flush()?;
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line)?;
+        Ok(line.trim().to_lowercase())
+    }
+
+    /// Prints a warning to `err`, after flushing the data so far.
+    pub fn print_warning(&mut self, text: &str) -> std::io::Result<()> {
+        let head = self.paint_err(WARN, "warning:");
+        self.print_note(&format!("{head} {}", printable_line(text)))
+    }
+
     /// Warns that invisible characters were removed from a text.
     pub fn note_removed(&mut self, whose: &str, summary: &InvisibleSummary) -> std::io::Result<()> {
         self.warn_of_invisible(&format!("removed invisible characters from {whose}"), summary)
@@ -81,12 +104,7 @@ impl TerminalUi<'_> {
     }
 
     fn warn_of_invisible(&mut self, what: &str, summary: &InvisibleSummary) -> std::io::Result<()> {
-        if summary.is_empty() {
-            Ok(())
-        } else {
-            let head = self.paint_err(WARN, "warning:");
-            self.print_note(&format!("{head} {}: {summary}", printable_line(what)))
-        }
+        if summary.is_empty() { Ok(()) } else { self.print_warning(&format!("{what}: {summary}")) }
     }
 
     /// Prints a value as indented JSON.

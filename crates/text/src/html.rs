@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use sha2::{Digest, Sha256};
 
 use crate::invisible::shown_in_report;
+use crate::template::block_line_syntax;
 
 /// The quotes that an escape replaces beside `&`, `<` and `>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +65,7 @@ pub fn page_environment(templates: &[(&'static str, &'static str)]) -> Environme
     let mut env = Environment::new();
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_auto_escape_callback(|_| AutoEscape::Html);
-    let syntax = SyntaxConfig::builder()
-        .keep_trailing_newline(true)
-        .trim_blocks(true)
-        .lstrip_blocks(true)
-        .build();
-    env.set_syntax(syntax.expect("the usual delimiters are valid"));
+    env.set_syntax(block_line_syntax());
     env.set_formatter(|out, _, value| {
         let text = value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed);
         if value.is_safe() {

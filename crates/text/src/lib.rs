@@ -31,6 +31,7 @@ pub mod sarif;
 pub mod secrets;
 pub mod source;
 pub mod styles;
+pub mod template;
 pub mod terminal;
 pub mod yaml;
 

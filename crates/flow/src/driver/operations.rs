@@ -299,7 +299,7 @@ impl WorkflowOperations {
             let at = at.unwrap_or(run.turn());
             run = self
                 .run_staged(&folder, cancel, async |stage| {
-                    self.runs.step_script(&run.run, Some(at), report, stage).await
+                    self.runs.step_script(&run.run, at, report, stage).await
                 })
                 .await?;
         }
@@ -407,9 +407,10 @@ impl WorkflowOperations {
         if decision == ScriptDecision::Continue {
             self.expect_trusted(&run)?;
         }
+        // The decision is about the turn that was read, also if another process leaves it first.
         let run = self
             .run_staged(&run.head.folder, cancel, async |stage| {
-                self.runs.decide_script(&run.run, decision, stage).await
+                self.runs.decide_script(&run.run, run.turn(), decision, stage).await
             })
             .await?;
         Ok(AnyWorkflowRun::Script(Box::new(run)))

@@ -158,8 +158,8 @@ impl WorkflowRunStore {
         Ok(run)
     }
 
-    /// Leaves a step of a script, and shows the next one. The current script is run: the caller
-    /// must have checked that it is still trusted.
+    /// Leaves the step of a script at turn `at`, and shows the next one. The current script is run: the
+    /// caller must have checked that it is still trusted.
     ///
     /// # Errors
     ///
@@ -167,27 +167,24 @@ impl WorkflowRunStore {
     pub async fn step_script(
         &self,
         id: &WorkflowRunId,
-        at: Option<u32>,
+        at: u32,
         report: ScriptReport,
         stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
         // A script must not run twice for one report, so the lock is held while it runs.
         let _held = self.lock_run(id.as_str()).await?;
         let run = self.open_script(id.as_str()).await?;
-        let now = run.state.progress.turn;
-        let report = TurnReport { turn: at.unwrap_or(now), report };
+        let report = TurnReport { turn: at, report };
         if run.state.last.as_ref() == Some(&report) {
             return Ok(run);
         }
-        if report.turn != now {
-            return Err(ScriptError::OtherTurn { at: report.turn, now });
-        }
+        run.require_turn(at)?;
         let progress = run.progress_after(&report)?;
         let shown = run.show_next_step(&progress, stage).await?;
         self.record_script(run, WorkflowRunEvent::ScriptStep { report, shown }).await
     }
 
-    /// Applies a person's decision about a run.
+    /// Applies a person's decision about a run at turn `at`.
     ///
     /// # Errors
     ///
@@ -195,14 +192,17 @@ impl WorkflowRunStore {
     pub async fn decide_script(
         &self,
         id: &WorkflowRunId,
+        at: u32,
         decision: ScriptDecision,
         stage: ScriptEnvironment<'_>,
     ) -> Result<ScriptRun, ScriptError> {
         let _held = self.lock_run(id.as_str()).await?;
         let run = self.open_script(id.as_str()).await?;
+        if run.has_decision(at, decision) {
+            return Ok(run);
+        }
+        run.require_turn(at)?;
         match decision {
-            // Repeating the decision changes nothing.
-            ScriptDecision::Abort if run.state.aborted => Ok(run),
             ScriptDecision::Abort => {
                 self.record_script(run, WorkflowRunEvent::ScriptAbort {}).await
             }
@@ -268,9 +268,7 @@ impl ScriptRun {
             }
             WorkflowRunEvent::ScriptResume { shown } => {
                 let progress = self.progress_resumed()?;
-                let turn = self.state.progress.turn;
-                let report = TurnReport { turn, report: ScriptReport::default() };
-                self.state_showing(progress, shown.as_ref(), report)
+                self.state_showing(progress, shown.as_ref(), resume_report(self.turn()))
             }
             WorkflowRunEvent::ScriptAbort {} => {
                 if self.is_over() {
@@ -308,6 +306,24 @@ impl ScriptRun {
             external::advance_script(&self.state.progress, &self.state.shown, outcome)?;
         replace_arguments(&mut progress.call.arguments, &report.report.set)?;
         Ok(progress)
+    }
+
+    /// Fails if a report or decision about turn `at` is about another turn than the current one.
+    fn require_turn(&self, at: u32) -> Result<(), ScriptError> {
+        let now = self.turn();
+        if at == now { Ok(()) } else { Err(ScriptError::OtherTurn { at, now }) }
+    }
+
+    /// Returns true if the decision was applied already, so that a repetition changes nothing.
+    fn has_decision(&self, at: u32, decision: ScriptDecision) -> bool {
+        match decision {
+            ScriptDecision::Abort => self.state.aborted && at == self.turn(),
+            // A step that was left without an outcome is recorded in the same way, but may wait now.
+            ScriptDecision::Continue => {
+                let is_waiting = matches!(self.phase(), WorkflowRunPhase::Waiting { .. });
+                self.state.last == Some(resume_report(at)) && !(is_waiting && at == self.turn())
+            }
+        }
     }
 
     /// Returns the progress after a person has let the run continue.
@@ -476,6 +492,11 @@ impl ScriptRun {
         let words = ["rep", "workflow", "step", self.run.as_str(), "--at", &turn];
         ShellCommand::new(words.into_iter().chain(more.iter().copied()))
     }
+}
+
+/// Returns the report that a decision to continue at this turn is recorded as.
+fn resume_report(turn: u32) -> TurnReport {
+    TurnReport { turn, report: ScriptReport::default() }
 }
 
 fn waiting_phase(reason: String) -> WorkflowRunPhase {

@@ -120,6 +120,9 @@ impl From<JournalError> for WorkflowRunError {
             JournalError::TooLarge { size, limit, .. } => {
                 WorkflowRunError::TooLarge { bytes: size, limit }
             }
+            JournalError::Altered { run: Some(run), what } => {
+                WorkflowRunError::Damaged { id: run.to_string(), message: what }
+            }
             error => WorkflowRunError::Journal(error),
         }
     }
@@ -229,7 +232,7 @@ impl WorkflowRunStore {
         if !engine::is_id(wanted) {
             return Err(not_found());
         }
-        // The whole id is the usual case, and needs one query.
+        // The whole id is the usual case.
         if let Some(run) = self.read_run(wanted).await? {
             return Ok(run);
         }
@@ -416,6 +419,10 @@ impl WorkflowRunStore {
     /// Reads the run with this id; `None` if there is none, or it is of another kind.
     async fn read_run(&self, id: &str) -> Result<Option<AnyWorkflowRun>, WorkflowRunError> {
         let run = RunId::known(id);
+        // The row is read only to be verified: nothing can be added to a run whose row is damaged.
+        if self.journal.run(&run).await?.is_none() {
+            return Ok(None);
+        }
         let mut events = self.journal.events(&run, 0, PAGE_MAX).await?;
         while events.len() % PAGE_MAX as usize == 0
             && let Some(last) = events.last()

@@ -1,7 +1,7 @@
 //! The table of dead letters.
 
-use super::read::{decode_json, require_fit};
 use super::row_digest::{RowDigest, RowHasher};
+use super::rows::{decode_json, require_fit};
 use super::sql::{IdentifiedRow, SqlStatement};
 use super::tx::to_signed;
 use super::{CheckedTable, JournalStore, StoreFault, StoreTx};

@@ -1,7 +1,7 @@
 //! The tables of the memory: observations, failures and fixes.
 
-use super::read::{decode_json, require_fit, to_unsigned};
 use super::row_digest::{RowDigest, RowHasher};
+use super::rows::{decode_json, require_fit, to_unsigned};
 use super::sql::SqlStatement;
 use super::tx::to_signed;
 use super::{CheckedTable, JournalStore, StoreFault, StoreTx};

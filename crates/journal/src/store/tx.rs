@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::read::{RunRow, SELECT_RUNS, StepRow, StoredRun, WITH_REQUEST, decode_step};
 use super::row_digest::{RowDigest, request_digest, run_digest, step_digest};
+use super::rows::{RunRow, SELECT_RUNS, StepRow, StoredRun, WITH_REQUEST, decode_step};
 use super::sql::{FromSqlRow, SqlConnection, SqlDialect, SqlStatement, SqlValue, fetch_all};
 use super::{DamagedRuns, JournalClock, SqlTransaction, StoreFault};
 use crate::event::Event;

@@ -62,6 +62,7 @@ macro_rules! every_test {
             read: a_change_is_heard_of,
             read: what_does_not_exist_is_not_found,
             digests: a_changed_event_is_an_error_that_names_it,
+            digests: a_damaged_event_hides_no_other_event_of_the_stream,
             digests: an_event_that_does_not_follow_the_one_before_it_is_an_error,
             damage: one_damaged_run_keeps_no_other_from_being_used,
             damage: nothing_is_added_to_a_run_with_a_damaged_event,

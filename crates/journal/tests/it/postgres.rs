@@ -65,9 +65,10 @@ async fn open(url: &str) -> Result<Journal, JournalError> {
 /// So many events of the tail. Transactions of other tests hold it up a little.
 async fn tail(journal: &Journal, from: EventCursor, count: usize) -> (Vec<Event>, EventCursor) {
     loop {
-        let (events, at) = journal.list_all_events(from, 10).await.unwrap();
-        if events.len() >= count {
-            return (events, at);
+        let page = journal.list_all_events(from, 10).await.unwrap();
+        if page.events.len() >= count {
+            let events = page.events.into_iter().map(|(_, event)| event);
+            return (events.collect(), page.next);
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -134,7 +135,7 @@ async fn a_copy_that_was_restored_on_another_server_is_shown_whole() {
     // The first event has a number that this server has reached, too.
     let far = "UPDATE event SET xact = CASE seq WHEN 1 THEN 5 ELSE 4000000000000 END";
     tamper(&Target::Url(url.clone()), far).await;
-    assert_eq!(journal.list_all_events(Default::default(), 10).await.unwrap().0.len(), 1);
+    assert_eq!(journal.list_all_events(Default::default(), 10).await.unwrap().events.len(), 1);
     let restored = open(&url).await.unwrap();
     let second = restored.create(new_run("second")).await.unwrap().id;
     let (events, _) = tail(&restored, EventCursor::default(), 3).await;
@@ -161,8 +162,8 @@ async fn what_commits_late_is_not_missed_by_a_tail() {
     sqlx::raw_sql(late).execute(&mut *open).await.unwrap();
     let second = journal.create(new_run("second")).await.unwrap().id;
     assert_eq!(journal.events(&second, 0, 0).await.unwrap().len(), 1);
-    let (early, at) = journal.list_all_events(start, 10).await.unwrap();
-    assert_eq!((early, at), (Vec::new(), start));
+    let early = journal.list_all_events(start, 10).await.unwrap();
+    assert_eq!((early.is_end(), early.next), (true, start));
     // Whoever begins now sees what is still to come.
     let now = journal.last_cursor().await.unwrap();
     open.commit().await.unwrap();
@@ -200,6 +201,39 @@ async fn a_lost_answer_to_a_commit_doubles_nothing_and_loses_nothing() {
         assert_eq!(proxy.lost(), 8, "{loss:?}");
         let run = journal.run(&run.id).await.unwrap().unwrap();
         assert_eq!((run.status, run.steps, run.seq), (RunStatus::Cancelled, 3, 11), "{loss:?}");
+        agrees(&journal, &run.id).await;
+        journal.close().await;
+    }
+}
+
+/// Every attempt fails, and the caller tries again later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_whose_answer_was_lost_is_recognised_when_it_is_tried_again() {
+    let Some(url) = database().await else { return };
+    let socket = server().unwrap().socket_folder().join(".s.PGSQL.5432");
+    let name = url.rsplit('/').next().unwrap();
+    for (loss, is_stored) in [(Loss::Answer, true), (Loss::Request, false)] {
+        let proxy = Proxy::start(&socket).await;
+        let journal = open(&proxy.url(name)).await.unwrap();
+        let run = journal.create_attended(new_run("r"), vec![started(1)]).await.unwrap();
+        let data = serde_json::json!({ "ratio": 0.1, "large": 1e300, "text": "a\0b \u{1b}[31m" });
+        let note = Payload::KindEvent { name: "SAID".into(), data };
+        let batch = vec![finished(1), note];
+        proxy.lose_and_stay_down(loss);
+        let failed = journal.append_attended(&run.id, run.seq, batch.clone()).await;
+        assert!(matches!(failed, Err(JournalError::Unreachable { .. })), "{failed:?}");
+        proxy.end_outage();
+        let found = journal.is_batch_stored(&run.id, run.seq, &batch).await.unwrap();
+        assert_eq!(found, is_stored, "{loss:?}");
+        let again = journal.append_attended(&run.id, run.seq, batch.clone()).await;
+        match again {
+            Ok(run) => assert!(!is_stored && run.seq == 4, "{run:?}"),
+            Err(JournalError::Conflict { found, .. }) => assert!(is_stored && found == 4),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(journal.is_batch_stored(&run.id, run.seq, &batch).await.unwrap());
+        let other = [batch[0].clone(), started(2)];
+        assert!(!journal.is_batch_stored(&run.id, run.seq, &other).await.unwrap());
         agrees(&journal, &run.id).await;
         journal.close().await;
     }

@@ -66,7 +66,7 @@ pub(crate) fn run(
         return Ok(CliExit::Done);
     }
     if all.is_empty() {
-        writeln!(ui.out, "There are no conversations yet. `rep run \"…\"` begins one.")?;
+        writeln!(ui.out, "There are no conversations. `rep run \"…\"` begins one.")?;
         return Ok(CliExit::Done);
     }
     let now_ms = now_ms();

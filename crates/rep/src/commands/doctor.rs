@@ -1,9 +1,11 @@
 //! `rep doctor`: explains which skills an agent would see, which it would not, and why.
 
-use repertoire_journal::{DamagedRow, Filter, Journal, RunStatus, Target};
+use camino::Utf8Path;
+use repertoire::runs::is_interrupted;
+use repertoire_journal::{Filter, Journal, RunId, RunStatus, Target};
 use repertoire_model::ModelService;
 use repertoire_skill::budget::{CLIENTS, ClientListing};
-use repertoire_skill::catalog::{Catalog, CatalogEntry};
+use repertoire_skill::catalog::{Catalog, CatalogEntry, RootReport};
 use repertoire_skill::discover::RootState;
 use repertoire_skill::profile::CollisionRule;
 use repertoire_skill::trust::TrustLevel;
@@ -46,7 +48,8 @@ pub(crate) fn run(
     let report = DoctorJson { running, journal, problems, ..examine_catalog(catalog) };
     let sick = catalog.diagnostics().iter().any(|found| found.severity == Severity::Error)
         || found.iter().any(|problem| problem.is_error)
-        || has_broken_journal(&report);
+        || has_broken_journal(&report)
+        || has_damaged_runs(&report);
     if ui.json {
         ui.print_json(&report)?;
     } else {
@@ -58,6 +61,10 @@ pub(crate) fn run(
 /// Returns true if a journal exists but cannot be used.
 fn has_broken_journal(report: &DoctorJson) -> bool {
     report.journal.as_ref().is_some_and(|journal| journal.problem.is_some())
+}
+
+fn has_damaged_runs(report: &DoctorJson) -> bool {
+    report.journal.as_ref().is_some_and(|journal| !journal.damaged.is_empty())
 }
 
 fn examine_catalog(catalog: &Catalog) -> DoctorJson {
@@ -140,9 +147,9 @@ fn journal_report(ctx: &CliContext<'_>) -> Option<JournalJson> {
         runtime.block_on(async {
             let journal = ctx.journal(None).await?;
             journal.check_damage().await.map_err(journal_failure)?;
-            let leased = journal.list_leased_runs().await.map_err(journal_failure)?;
-            let (waiting, damaged) = read_runs(&journal).await?;
-            Ok((waiting, leased.len(), damaged))
+            let (waiting, running) = count_runs(&journal, &ctx.run_places().runs).await?;
+            let damaged = journal.list_damaged_runs().await.map_err(journal_failure)?;
+            Ok((waiting, running, damaged))
         })
     });
     let problem = looked.as_ref().err().map(|failure| failure.message.clone());
@@ -150,17 +157,24 @@ fn journal_report(ctx: &CliContext<'_>) -> Option<JournalJson> {
     Some(JournalJson { store: store.to_owned(), place, problem, waiting, running, damaged })
 }
 
-/// Reads all runs. Returns how many wait for a person, and those that cannot be read.
-async fn read_runs(journal: &Journal) -> Result<(usize, Vec<DamagedRow>), CliFailure> {
-    let (mut waiting, mut damaged) = (0, Vec::new());
+/// Counts the runs that wait for a person, and those that are running: a worker has them, or the
+/// process that began them is still there, or they are workflows that can go on. `runs` is the folder
+/// of all runs.
+async fn count_runs(journal: &Journal, runs: &Utf8Path) -> Result<(usize, usize), CliFailure> {
+    let (mut waiting, mut running) = (0, 0);
     let mut filter = Filter::default();
     loop {
         let page = journal.runs(&filter).await.map_err(journal_failure)?;
-        waiting += page.items.iter().filter(|run| run.status == RunStatus::Waiting).count();
-        damaged.extend(page.damaged);
+        for run in &page.items {
+            match run.status {
+                RunStatus::Waiting => waiting += 1,
+                RunStatus::Running if !is_interrupted(run, runs) => running += 1,
+                _ => {}
+            }
+        }
         filter.before = page.next;
         if filter.before.is_none() {
-            return Ok((waiting, damaged));
+            return Ok((waiting, running));
         }
     }
 }
@@ -229,6 +243,9 @@ fn print_report(
     }
     if has_broken_journal(report) {
         obstacles.push(format!("{bad} runs need a journal that can be used: see above"));
+    }
+    if has_damaged_runs(report) {
+        obstacles.push(format!("{bad} damaged runs cannot go on: see above"));
     }
     print_problems(problems, ui)?;
     if problems.is_empty() {
@@ -307,7 +324,8 @@ fn print_journal(journal: &JournalJson, ui: &mut TerminalUi<'_>) -> std::io::Res
     let text = match (&journal.problem, journal.waiting) {
         (Some(problem), _) => format!("journal: {place}: {problem}"),
         (None, 0) => {
-            format!("journal: {place}; {} under way", ui::format_count(journal.running, "run"))
+            let running = ui::format_count(journal.running, "run");
+            format!("journal: {place}; {running} running, see `rep runs --status running`")
         }
         (None, 1) => {
             format!("journal: {place}; 1 run waits for a person, see `rep runs --status waiting`")
@@ -324,7 +342,8 @@ fn print_journal(journal: &JournalJson, ui: &mut TerminalUi<'_>) -> std::io::Res
     for row in &journal.damaged {
         let text = format!(
             "run {0} is damaged: {1}; `rep runs replay --verify {0}` says more, `rep runs rm --force {0}` removes it",
-            row.id, row.what
+            RunId::known(&row.id).short(),
+            row.what
         );
         let text = ui::wrap_words(&text, ui.columns.saturating_sub(4).max(20), "    ");
         writeln!(ui.out, "  {} {text}", ui.paint(ui::BAD, "✗"))?;
@@ -347,9 +366,7 @@ fn print_roots(
     for report in catalog.roots() {
         let dir = catalog.places().shorten_path(&report.root.dir);
         let (mark, word) = match report.state {
-            RootState::Searched => {
-                (ui.paint(ui::GOOD, "✓"), ui::format_count(report.found, "file"))
-            }
+            RootState::Searched => (ui.paint(ui::GOOD, "✓"), describe_found(catalog, report)),
             RootState::Missing => ("·".to_owned(), "not there".to_owned()),
             RootState::Duplicate => ("·".to_owned(), "another name for a root above".to_owned()),
             RootState::Refused => (ui.paint(ui::BAD, "✗"), "refused".to_owned()),
@@ -370,6 +387,18 @@ fn print_roots(
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
     writeln!(ui.out)
+}
+
+/// Returns the number of files in a root that can be skills, and how many of them are.
+fn describe_found(catalog: &Catalog, report: &RootReport) -> String {
+    let lost = catalog.shadowed().iter().map(|lost| &lost.entry);
+    let entries = catalog.entries().iter().chain(lost);
+    let skills = entries.filter(|entry| entry.skill.origin.root == report.root.dir).count();
+    let files = ui::format_count(report.found, "file");
+    if skills == report.found {
+        return files;
+    }
+    format!("{files}, {skills} of them skills or agents")
 }
 
 fn print_names(

@@ -1,12 +1,12 @@
 //! `rep events`: prints the events of one run or of all runs, one per line.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use repertoire_journal::{Event, EventCursor, Journal, Payload, Run, RunId};
+use repertoire_journal::{DamagedRow, Event, EventCursor, Journal, Payload, Run, RunId};
 
-use super::runs::{NO_RUNS, RunArg, journal_failure, now_ms};
+use super::runs::{NO_RUNS, RunArg, describe_left_out, journal_failure, now_ms};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -282,14 +282,17 @@ async fn print_all_events(
     let most = args.limit.map_or(usual, |limit| limit as usize);
     let mut kept = RecentEventBuffer::new(most, after.is_some());
     let mut at = after.unwrap_or_default();
+    let mut damaged = DamagedRunReport::default();
     loop {
         let size = u32::try_from(kept.remaining()).unwrap_or(u32::MAX).min(1_000);
-        let (events, next) = journal.list_all_events(at, size).await.map_err(journal_failure)?;
-        if events.is_empty() {
+        let page = journal.list_all_events(at, size).await.map_err(journal_failure)?;
+        if page.is_end() {
             break;
         }
-        at = next;
-        if kept.push_events(events.into_iter().filter(|event| lines.is_wanted(event))) {
+        at = page.next;
+        damaged.add(page.damaged);
+        let events = page.events.into_iter().map(|(_, event)| event);
+        if kept.push_events(events.filter(|event| lines.is_wanted(event))) {
             break;
         }
     }
@@ -298,37 +301,65 @@ async fn print_all_events(
         lines.print_event(&event, ui)?;
     }
     ui.out.flush()?;
+    damaged.print_new(ui)?;
     if args.follow {
-        return follow_all(&journal, &lines, at, ui).await;
+        return follow_all(&journal, &lines, at, damaged, ui).await;
     }
     match (after.is_some(), is_part) {
         (true, true) => ui.print_note(&format!("there may be more: `--after {at}` goes on"))?,
         (false, true) => ui.print_note("there are earlier ones: `--limit N` shows more")?,
         _ => {}
     }
-    Ok(CliExit::Done)
+    // The output lacks events.
+    Ok(if damaged.is_empty() { CliExit::Done } else { CliExit::No })
 }
 
 async fn follow_all(
     journal: &Journal,
     lines: &EventLinePrinter<'_>,
     mut at: EventCursor,
+    mut damaged: DamagedRunReport,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     let mut changes = journal.subscribe_changes();
     loop {
         loop {
-            let (events, next) = journal.list_all_events(at, 0).await.map_err(journal_failure)?;
-            if events.is_empty() {
+            let page = journal.list_all_events(at, 0).await.map_err(journal_failure)?;
+            if page.is_end() {
                 break;
             }
-            at = next;
-            for event in events.iter().filter(|event| lines.is_wanted(event)) {
+            at = page.next;
+            for (_, event) in page.events.iter().filter(|(_, event)| lines.is_wanted(event)) {
                 lines.print_event(event, ui)?;
             }
             ui.out.flush()?;
+            damaged.add(page.damaged);
+            damaged.print_new(ui)?;
         }
         changes.next(LOOK).await;
+    }
+}
+
+/// The damaged runs among those that events are printed of. Each is reported once.
+#[derive(Default)]
+struct DamagedRunReport {
+    known: BTreeSet<String>,
+    /// Runs that were not reported yet.
+    new: Vec<DamagedRow>,
+}
+
+impl DamagedRunReport {
+    fn add(&mut self, rows: Vec<DamagedRow>) {
+        let new = rows.into_iter().filter(|row| self.known.insert(row.id.clone()));
+        self.new.extend(new);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    fn print_new(&mut self, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+        self.new.drain(..).try_for_each(|row| ui.print_warning(&describe_left_out(&row)))
     }
 }
 

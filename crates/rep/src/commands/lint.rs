@@ -337,7 +337,7 @@ fn summary_line(report: &LintReport, hidden: usize, ui: &TerminalUi<'_>) -> Stri
     if summary.files == 0 {
         return "No skills to check.".to_owned();
     }
-    let files = ui::format_count(summary.files, "file");
+    let files = describe_files(report);
     let mut parts = Vec::new();
     if summary.errors > 0 {
         parts.push(ui.paint(ui::BAD, ui::format_count(summary.errors, "error")));
@@ -357,6 +357,20 @@ fn summary_line(report: &LintReport, hidden: usize, ui: &TerminalUi<'_>) -> Stri
         line.push_str(&ui.paint(ui::FAINT, format!("; {notes} not shown, see --verbose")));
     }
     line
+}
+
+/// Returns the number of checked files, which is larger than the number of skills if some have
+/// workflows.
+fn describe_files(report: &LintReport) -> String {
+    let files = ui::format_count(report.files.len(), "file");
+    let is_workflow = |file: &&FileReport| matches!(file.path.extension(), Some("yaml" | "yml"));
+    match report.files.iter().filter(is_workflow).count() {
+        0 => files,
+        workflows => {
+            let skills = report.files.len() - workflows;
+            format!("{files} ({skills} of skills and agents, {workflows} of workflows)")
+        }
+    }
 }
 
 /// Reproduces the output of skills-ref: valid skills to stdout, problems to stderr.

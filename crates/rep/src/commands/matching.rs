@@ -287,12 +287,12 @@ fn print_selection(
             print_stages(why, ui)?;
         }
     }
+    let skills = ui::format_count(answer.skills, "skill");
     let picked = match answer.picks.len() {
-        0 => "Nothing picked".to_owned(),
-        number => format!("{} picked", ui::format_count(number, "skill")),
+        0 => format!("None of {skills} picked"),
+        number => format!("{number} of {skills} picked"),
     };
-    let took =
-        format!("{picked} of {} in {:.2} ms.", answer.skills, answer.took_us as f64 / 1000.0);
+    let took = format!("{picked} in {:.2} ms.", answer.took_us as f64 / 1000.0);
     writeln!(ui.out, "\n{}", ui.paint(ui::FAINT, took))
 }
 

@@ -9,7 +9,7 @@ use repertoire_journal::metrics::MetricsCollector;
 use repertoire_text::fs;
 use tokio_util::sync::CancellationToken;
 
-use super::runs::journal_failure;
+use super::runs::{describe_left_out, journal_failure};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliResult};
@@ -23,19 +23,23 @@ const WRITE_EVERY: Duration = Duration::from_secs(15);
 pub(crate) struct MetricsArgs {}
 
 pub(crate) fn run(ctx: &CliContext<'_>, _args: &MetricsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
-    let text = build_runtime()?.block_on(async {
+    let (text, damaged) = build_runtime()?.block_on(async {
         let mut counted = MetricsCollector::new();
-        if let Some(journal) = ctx.open_existing_journal().await? {
-            counted.collect_new_events(&journal).await.map_err(journal_failure)?;
-        }
-        Ok::<_, crate::failure::CliFailure>(counted.encode_prometheus())
+        let damaged = match ctx.open_existing_journal().await? {
+            Some(journal) => counted.collect_new_events(&journal).await.map_err(journal_failure)?,
+            None => Vec::new(),
+        };
+        Ok::<_, crate::failure::CliFailure>((counted.encode_prometheus(), damaged))
     })?;
     write!(ui.out, "{text}")?;
+    for row in &damaged {
+        ui.print_warning(&describe_left_out(row))?;
+    }
     Ok(CliExit::Done)
 }
 
 /// Keeps a metrics file up to date until `shutdown`, for a text-file collector. Of consecutive
-/// errors only the first is passed to `complain`.
+/// errors only the first is passed to `complain`, and every damaged run once.
 pub(crate) async fn maintain_metrics_file(
     journal: Journal,
     path: Utf8PathBuf,
@@ -46,8 +50,11 @@ pub(crate) async fn maintain_metrics_file(
     let mut went_well = true;
     loop {
         let written = match counted.collect_new_events(&journal).await {
-            Ok(()) => fs::write_atomic(&path, counted.encode_prometheus().as_bytes())
-                .map_err(|error| format!("{path} cannot be written: {error}")),
+            Ok(damaged) => {
+                damaged.iter().for_each(|row| complain(describe_left_out(row)));
+                fs::write_atomic(&path, counted.encode_prometheus().as_bytes())
+                    .map_err(|error| format!("{path} cannot be written: {error}"))
+            }
             Err(error) => Err(format!("figures cannot be counted: {error}")),
         };
         if let (Err(error), true) = (&written, went_well) {

@@ -1,6 +1,6 @@
 //! `rep runs`: lists, shows and controls runs.
 
-use repertoire_journal::{Event, Journal, JournalError, Run, Target};
+use repertoire_journal::{DamagedRow, Event, Journal, JournalError, Run, RunId, Target};
 
 use super::replay;
 use crate::cli::CliContext;
@@ -12,7 +12,7 @@ pub(crate) mod diff;
 pub(crate) mod list;
 pub(crate) mod merge;
 mod prune;
-mod remove;
+pub(crate) mod remove;
 pub(crate) mod show;
 mod started_settings;
 mod suggestions;
@@ -83,7 +83,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsArgs, ui: &mut TerminalUi<'_>
 }
 
 /// The message for an empty journal.
-pub(crate) const NO_RUNS: &str = "There are no runs yet. `rep plan run` begins one.";
+pub(crate) const NO_RUNS: &str = "There are no runs. `rep plan run` begins one.";
 
 impl CliContext<'_> {
     /// Opens the journal if it exists. Commands that only read don't create one.
@@ -122,7 +122,7 @@ impl RunArg {
 }
 
 pub(crate) fn no_runs_failure() -> CliFailure {
-    CliFailure::negative_answer("there are no runs yet").hint("`rep plan run` begins one.")
+    CliFailure::negative_answer("there are no runs").hint("`rep plan run` begins one.")
 }
 
 /// Converts a journal error to a failure: a negative answer, or a journal that cannot be used.
@@ -148,6 +148,17 @@ pub(crate) fn journal_failure(error: JournalError) -> CliFailure {
         | JournalError::TooLarge { .. } => CliFailure::negative_answer(error.to_string()),
         _ => CliFailure::cannot_run(error.to_string()),
     }
+}
+
+/// Describes a damaged run whose other entries are used, and what to do about it.
+pub(crate) fn describe_left_out(row: &DamagedRow) -> String {
+    let id = RunId::known(&row.id);
+    format!(
+        "run {0} is damaged ({1}); what cannot be read is left out. `rep runs show {0}` says what can be done, \
+         `rep runs rm --force {0}` removes the run",
+        id.short(),
+        row.what
+    )
 }
 
 pub(crate) async fn events_of(journal: &Journal, run: &Run) -> Result<Vec<Event>, CliFailure> {

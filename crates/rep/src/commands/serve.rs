@@ -30,9 +30,15 @@ const PORT: u16 = 7757;
 /// disk or a lock.
 const SERVING_THREADS: usize = 16;
 
+const AFTER_HELP: &str = "\
+The token of the API is in the file `serve/token` of the data folder, which is ~/.local/share/repertoire
+(XDG_DATA_HOME) or REPERTOIRE_DATA_DIR. Programs send it as `Authorization: Bearer TOKEN`; only you can
+read it. Delete the file and start `rep serve` again to replace it. `rep --json serve` prints the path
+of the file (`token_file`).";
+
 /// Arguments of `rep serve`
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
     command: Option<ServeAction>,

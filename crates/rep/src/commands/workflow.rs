@@ -354,9 +354,9 @@ fn workflow_run_failure_for(run: &str, error: WorkflowRunError) -> CliFailure {
         | WorkflowRunError::OfScript { .. }
         | WorkflowRunError::NotOfScript { .. } => CliFailure::negative_answer(message),
         WorkflowRunError::InUse { .. } => CliFailure::cannot_run(message).hint("Try again in a moment."),
-        WorkflowRunError::Damaged { .. } => CliFailure::cannot_run(message).hint(
-            "Nothing was changed. Put the journal back from a backup, or start a new run; `rep workflow runs rm` removes this one.",
-        ),
+        WorkflowRunError::Damaged { id, .. } => CliFailure::cannot_run(message).hint(format!(
+            "Nothing was changed. Put the journal back from a backup, or start a new run; `rep runs rm --force {id}` removes this one."
+        )),
         WorkflowRunError::Newer { .. } => CliFailure::cannot_run(message).hint("Use the later version."),
         WorkflowRunError::OtherVersion { .. } => CliFailure::cannot_run(message)
             .hint("Nothing was changed. Go on with the version that has started the run."),
@@ -369,7 +369,9 @@ fn workflow_run_failure_for(run: &str, error: WorkflowRunError) -> CliFailure {
 fn refusal_failure(run: &str, refusal: &EngineRefusal) -> CliFailure {
     let failure = CliFailure::negative_answer(refusal.to_string());
     match refusal {
-        EngineRefusal::MissingParameter { name, .. } => failure.hint(format!("Give `--param {name}=…`.")),
+        EngineRefusal::MissingParameter { name, .. } => {
+            CliFailure::wrong_usage(refusal.to_string()).hint(format!("Give `--param {name}=…`."))
+        }
         EngineRefusal::WaitsForPerson { .. } => {
             failure.hint(format!("`rep workflow resume {run}` shows what can be chosen."))
         }
@@ -387,6 +389,7 @@ fn refusal_failure(run: &str, refusal: &EngineRefusal) -> CliFailure {
         }
         EngineRefusal::Computed { .. } => failure.hint("Leave `--outcome` out: `--at TURN` alone goes on."),
         EngineRefusal::UnknownParameter { name, known } => {
+            let failure = CliFailure::wrong_usage(refusal.to_string());
             match nearest_name(name, known.iter().map(String::as_str)) {
                 Some(near) => failure.hint(format!("Did you mean `{near}`?")),
                 None => failure,

@@ -58,7 +58,7 @@ pub(crate) fn show_settings(
 /// Asks for consent and waits for the answer.
 pub(super) fn ask_for_consent(ui: &mut TerminalUi<'_>) -> std::io::Result<ConsentAnswer> {
     let question = ui.paint_err(ui::STRONG, "Agree to these settings?");
-    let answer = read_answer(&format!("{question} [y]es, and remember it / [o]nce / [n]o "), ui)?;
+    let answer = ui.read_answer(&format!("{question} [y]es, and remember it / [o]nce / [n]o "))?;
     Ok(match answer.as_str() {
         "y" | "yes" => ConsentAnswer::Always,
         "o" | "once" => ConsentAnswer::Once,
@@ -68,17 +68,7 @@ pub(super) fn ask_for_consent(ui: &mut TerminalUi<'_>) -> std::io::Result<Consen
 
 /// Asks whether to trust the settings from now on, and waits for the answer.
 pub(super) fn ask_to_remember(ui: &mut TerminalUi<'_>) -> std::io::Result<bool> {
-    let question = ui.paint_err(ui::STRONG, "Trust these settings?");
-    let answer = read_answer(&format!("{question} [y]es / [n]o "), ui)?;
-    Ok(matches!(answer.as_str(), "y" | "yes"))
-}
-
-fn read_answer(question: &str, ui: &mut TerminalUi<'_>) -> std::io::Result<String> {
-    write!(ui.err, "{question}")?;
-    ui.err.flush()?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(line.trim().to_lowercase())
+    ui.ask_yes_or_no("Trust these settings?")
 }
 
 fn mark_unchanged(settings: &ActingSettings) -> BTreeMap<&str, SettingChange<'_>> {

@@ -47,6 +47,17 @@ pub struct RunsRemovedJson {
     pub runs: Vec<RemovedRunJson>,
     /// The ids of runs that could not be read and were removed.
     pub damaged: Vec<RunId>,
+    /// Runs that were not removed.
+    pub failed: Vec<RunNotRemovedJson>,
+}
+
+/// A run that was not removed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunNotRemovedJson {
+    /// The run as it was named.
+    pub run: String,
+    /// The reason.
+    pub reason: String,
 }
 
 /// A run that was removed.

@@ -1,8 +1,5 @@
 //! Consent to the settings of a project that start programs: what is shown and asked, and what follows from the answer.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
 use insta::assert_snapshot;
 
 use crate::workspace::{Workspace, keys};
@@ -29,22 +26,6 @@ fn fresh_clone() -> Workspace {
     // A check that leaves files which git does not ignore is not believed.
     ws.write("project/.gitignore", "/ran\n");
     ws
-}
-
-/// What a person at a terminal sees, and the exit code, with these keys pressed.
-fn at_a_terminal(ws: &Workspace, line: &str, typed: &str) -> (String, i32) {
-    let rep = ws.command(&[]);
-    let mut script = Command::new("script");
-    let command = format!("{} {line}", rep.get_program().to_str().unwrap());
-    script.args(["--quiet", "--return", "--echo", "never", "--command", &command, "/dev/null"]);
-    script.env_clear().envs(rep.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    script.env("SHELL", "/bin/sh").current_dir(ws.path("project"));
-    script.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = script.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let seen = String::from_utf8(output.stdout).unwrap().replace('\r', "");
-    (ws.hide(&seen), output.status.code().unwrap())
 }
 
 #[test]
@@ -82,7 +63,7 @@ fn without_a_terminal_nothing_runs_and_the_command_that_agrees_is_named() {
 #[test]
 fn at_a_terminal_the_settings_are_shown_and_no_is_the_usual_answer() {
     let ws = fresh_clone();
-    let (seen, code) = at_a_terminal(&ws, "verify", "\n");
+    let (seen, code) = ws.at_a_terminal("verify", "\n");
     assert_snapshot!(seen, @"
     repertoire.toml wants to start programs on this machine:
 
@@ -107,11 +88,11 @@ fn at_a_terminal_the_settings_are_shown_and_no_is_the_usual_answer() {
 #[test]
 fn yes_is_remembered_until_a_setting_changes_and_once_is_not() {
     let ws = fresh_clone();
-    let (seen, code) = at_a_terminal(&ws, "verify", "o\n");
+    let (seen, code) = ws.at_a_terminal("verify", "o\n");
     assert_eq!(code, 0, "{seen}");
     assert!(ws.path("project/ran").exists());
     assert_eq!(ws.rep("verify").code, 3);
-    let (seen, code) = at_a_terminal(&ws, "verify", "y\n");
+    let (seen, code) = ws.at_a_terminal("verify", "y\n");
     assert_eq!(code, 0, "{seen}");
     assert!(seen.contains("Remembered in ~/.config/repertoire/repertoire.lock"), "{seen}");
     assert_eq!(ws.rep("verify").code, 0);
@@ -253,7 +234,7 @@ fn a_variable_that_is_not_on_the_list_is_an_error_with_its_line() {
 fn trust_of_the_project_is_lasting_or_refused() {
     let ws = fresh_clone();
     for typed in ["o\n", "n\n"] {
-        let (seen, code) = at_a_terminal(&ws, "trust --project", typed);
+        let (seen, code) = ws.at_a_terminal("trust --project", typed);
         assert!(seen.contains("Trust these settings? [y]es / [n]o "), "{seen}");
         assert!(seen.contains("error: not trusted: you did not agree"), "{seen}");
         assert_eq!(code, 3, "{seen}");
@@ -262,7 +243,7 @@ fn trust_of_the_project_is_lasting_or_refused() {
     assert!(refused.code == 3 && refused.stderr.contains("error: not trusted: "), "{refused}");
     assert!(!refused.stderr.contains("nothing was run"), "{refused}");
     assert_eq!(ws.rep("verify").code, 3);
-    let (seen, code) = at_a_terminal(&ws, "trust --project", "y\n");
+    let (seen, code) = ws.at_a_terminal("trust --project", "y\n");
     assert!(code == 0 && seen.contains("trusted the settings of"), "{seen}");
     assert_eq!(ws.rep("verify").code, 0);
 }

@@ -47,7 +47,7 @@ fn a_healthy_place_is_ok() {
 fn what_is_wrong_is_listed_with_what_to_do() {
     assert_snapshot!(mixed().rep("doctor"), @"
     Roots (profile repertoire: the first that is trusted wins)
-      ✓ .claude/skills  3 files
+      ✓ .claude/skills  3 files, 2 of them skills or agents
       ✓ ~/.claude/skills  1 file
       ✓ [TMP]/pack  1 file
       · 16 more roots not there, see --verbose
@@ -87,7 +87,7 @@ fn verbose_names_every_root_that_is_not_there() {
     Roots (profile openskills: the first wins)
       · .agent/skills  not there
       · ~/.agent/skills  not there
-      ✓ .claude/skills  3 files
+      ✓ .claude/skills  3 files, 2 of them skills or agents
       ✓ ~/.claude/skills  1 file
 
     Skills

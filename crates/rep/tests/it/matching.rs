@@ -51,7 +51,7 @@ fn picks_come_with_reasons_and_with_what_they_need() {
     ██████████  0.98  ledger (need)
                       needed by `invoices`
 
-    2 skills picked of 5 in TIME.
+    2 of 5 skills picked in TIME.
     [exit 0]
     "#);
 }
@@ -61,7 +61,7 @@ fn silence_when_nothing_fits() {
     assert_snapshot!(without_time(office().rep("match how tall is a giraffe?")), @"
     No skill fits: the best, first-aid, reaches 0.00, and 0.60 is asked.
 
-    Nothing picked of 5 in TIME.
+    None of 5 skills picked in TIME.
     [exit 0]
     ");
 }
@@ -93,7 +93,7 @@ fn a_hint_is_taken_whatever_the_task_says() {
     assert_snapshot!(without_time(ran), @"
     No skill fits: the best, first-aid, reaches 0.03, and 0.60 is asked.
 
-    Nothing picked of 5 in TIME.
+    None of 5 skills picked in TIME.
     [stderr]
     warning: there is no skill `ledgr`; did you mean `ledger`?
     [exit 0]

@@ -20,6 +20,8 @@ const FORMS: &str = "0199e5b2-0000-7000-8000-0000000000a1";
 const PARSER: &str = "0199e5b2-0000-7000-8000-0000000000b2";
 const DOCS: &str = "0199e5b2-0000-7000-8000-0000000000c3";
 const MAIL: &str = "0199e5b2-0000-7000-8000-0000000000d4";
+/// Wide enough for the path of any temporary folder.
+const WIDE: &str = "400";
 const HOUR_MS: u64 = 3_600_000;
 
 /// A project with a journal, and a hand on it.
@@ -227,26 +229,26 @@ macro_rules! snapshot {
 fn an_empty_journal_says_how_to_begin_and_is_not_made() {
     let ws = Workspace::new();
     snapshot!(ws.rep("runs"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     assert_eq!(ws.json("--json runs", "runs.json")["runs"], json!([]));
     snapshot!(ws.rep("runs show last"), @"
     [stderr]
-    error: there are no runs yet
+    error: there are no runs
     hint: `rep plan run` begins one.
     [exit 1]
     ");
     snapshot!(ws.rep("events"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     snapshot!(ws.rep("replay --all"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     snapshot!(ws.rep("runs prune"), @"
-    There are no runs yet. `rep plan run` begins one.
+    There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
     assert!(ws.rep("metrics").stdout.contains("rep_runs{status=\"queued\"} 0\n"));
@@ -312,6 +314,7 @@ fn a_list_is_read_in_pages() {
 #[test]
 fn a_run_is_shown_on_one_screen() {
     let mut bench = Bench::filled();
+    bench.ws.set("COLUMNS", WIDE);
     bench.ws.write(&format!("data/runs/{FORMS}/report.md"), "# Forms\n");
     bench.ws.write(&format!("data/runs/{FORMS}/changes.diff"), "x".repeat(12_345));
     bench.ws.write(&format!("data/runs/{FORMS}/001-implementation.prompt.md"), "Do it.\n");
@@ -895,7 +898,7 @@ fn the_doctor_says_what_waits_for_a_person() {
     bench
         .ws
         .write("data/journal.sqlite", "this is no database, but it is long enough to be looked at");
-    let text = bench.ws.rep("doctor").stdout;
+    let text = bench.ws.rep("doctor").stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("✗ journal: ") && text.contains("is damaged"), "{text}");
 }
 

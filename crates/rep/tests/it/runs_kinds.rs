@@ -94,15 +94,6 @@ impl Bench {
     }
 }
 
-/// Changes the journal with another program.
-fn tamper(bench: &Bench, sql: &'static str) {
-    bench.runtime.block_on(async {
-        let url = format!("sqlite://{}", bench.ws.path("data/journal.sqlite"));
-        let db = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await;
-        sqlx::raw_sql(sql).execute(&mut db.unwrap()).await.unwrap();
-    });
-}
-
 /// The text in one line, however it was wrapped.
 fn unwrap_text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -149,7 +140,9 @@ fn runs_of_every_kind_are_listed_and_can_be_told_apart() {
 
 #[test]
 fn a_run_of_any_kind_is_shown_with_what_happened() {
-    let (bench, _lock) = Bench::filled();
+    let (mut bench, _lock) = Bench::filled();
+    // Wide enough for the path of any temporary folder.
+    bench.ws.set("COLUMNS", "400");
     snapshot!(bench.ws.rep("runs show ta1k"), @r#"
     Why is the sky blue?  0199e5b2-0000-7000-8000-00000000ta1k
       completed: answered
@@ -200,22 +193,119 @@ fn a_run_of_any_kind_is_shown_with_what_happened() {
 #[test]
 fn a_run_is_removed_with_its_files_unless_it_is_in_use() {
     let (bench, lock) = Bench::filled();
-    let refused = bench.ws.rep(&format!("runs rm {FLOW}"));
+    let refused = bench.ws.rep(&format!("runs rm --force {FLOW}"));
     assert_eq!(refused.code, 1, "{refused}");
     assert!(refused.stderr.contains("is in use by another process"), "{refused}");
-    let typo = bench.ws.rep(&format!("runs rm {GONE} nothing-like-it"));
-    assert_eq!(typo.code, 1, "{typo}");
-    assert_eq!(bench.ids("--json runs").len(), 3, "a typo removes nothing");
     let removed = bench.ws.json(&format!("--json runs rm {GONE} {TALK}"), "runs-rm.json");
     assert_eq!(removed["runs"].as_array().unwrap().len(), 2);
     assert_eq!(bench.ids("--json runs"), [FLOW]);
     assert_eq!([GONE, TALK, FLOW].map(|id| bench.has_folder(id)), [false, false, true]);
     drop(lock);
-    snapshot!(bench.ws.rep(&format!("runs rm {FLOW}")), @"
+    snapshot!(bench.ws.rep(&format!("runs rm --force {FLOW}")), @"
     removed workflow fix-the-login: bugfix
     [exit 0]
     ");
     assert!(!bench.has_folder(FLOW));
+    assert_eq!(bench.ws.rep("runs").stdout, "There are no runs. `rep plan run` begins one.\n");
+}
+
+#[test]
+fn a_workflow_that_is_not_over_is_removed_only_by_force_or_after_a_confirmation() {
+    let (bench, lock) = Bench::filled();
+    drop(lock);
+    let waiting = || Payload::RunWaiting { reason: "which one?".into(), choices: vec![] };
+    drop(bench.create("waits", RunKind::Workflow, "bugfix", vec![said("asked"), waiting()]));
+    snapshot!(bench.ws.rep("runs rm last"), @"
+    [stderr]
+    error: workflow waits (bugfix) waits for a person
+    hint: Cancel it with `rep workflow resume waits --choice abort`, or remove it with `rep runs rm --force waits`.
+    [exit 1]
+    ");
+    let running = "\
+        error: workflow fix-the-login (bugfix) is not over\n\
+        hint: Cancel it with `rep workflow resume fix-the-login --choice abort`, or remove it with \
+        `rep runs rm --force fix-the-login`.\n";
+    for line in ["runs rm", "workflow runs rm"] {
+        let refused = bench.ws.rep(&format!("{line} {FLOW}"));
+        assert_eq!((refused.code, refused.stderr.as_str()), (1, running));
+    }
+    let (seen, code) = bench.ws.at_a_terminal("runs rm waits", "n\n");
+    assert_eq!(code, 1, "{seen}");
+    assert!(seen.contains("Workflow waits (bugfix) waits for a person. Remove it?"), "{seen}");
+    let (seen, code) = bench.ws.at_a_terminal("runs rm waits", "y\n");
+    assert!(code == 0 && seen.contains("removed workflow waits: bugfix"), "{seen}");
+    assert_eq!(bench.ws.rep(&format!("workflow runs rm --force {FLOW}")).code, 0);
+    assert_eq!(bench.ids("--json runs"), [GONE, TALK]);
+}
+
+#[test]
+fn a_run_that_is_not_removed_stops_no_other_removal() {
+    let (bench, lock) = Bench::filled();
+    drop(lock);
+    snapshot!(bench.ws.rep(&format!("runs rm nothing-like-it {GONE} {FLOW} ta1k")), @"
+    removed review 0199e5b2aaaa-90ne: uncommitted changes
+    removed conversation 0199e5b2-0000-7000-8000-00000000ta1k: Why is the sky blue?
+    [stderr]
+    error: there is no run `nothing-like-it`: no run has this id or name; list them to see which there are
+    hint: `rep runs` lists them; `last` is the newest.
+    error: workflow fix-the-login (bugfix) is not over
+    hint: Cancel it with `rep workflow resume fix-the-login --choice abort`, or remove it with `rep runs rm --force fix-the-login`.
+    [exit 1]
+    ");
+    assert_eq!(bench.ids("--json runs"), [FLOW]);
+    let ran = bench.ws.rep(&format!("--json runs rm --force nothing-like-it {FLOW}"));
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, &report["failed"][0]["run"]), (1, &json!("nothing-like-it")));
+    assert_eq!(bench.ids("--json runs"), [""; 0]);
+}
+
+#[test]
+fn last_twice_removes_one_run() {
+    let (bench, _lock) = Bench::filled();
+    assert_eq!(bench.ws.rep("runs rm last last").code, 0);
+    assert_eq!(bench.ids("--json runs"), [FLOW, TALK]);
+}
+
+#[test]
+fn damaged_events_of_one_run_hide_no_event_of_another() {
+    let (bench, _lock) = Bench::filled();
+    bench.ws.tamper("UPDATE event SET at_ms = at_ms + 1 WHERE seq > 1 AND run LIKE '%ta1k'");
+    let events = bench.ws.rep("events");
+    assert_eq!(events.code, 1, "{events}");
+    let shown = |id: &str| events.stdout.lines().filter(|line| line.contains(id)).count();
+    assert_eq!(["0000ta1k", "he-login", "aaa-90ne"].map(shown), [1, 2, 2], "{events}");
+    let warning = format!(
+        "warning: run 0000ta1k is damaged (event 2 of run {TALK} does not fit its digest); what cannot be read is \
+         left out. `rep runs show 0000ta1k` says what can be done, `rep runs rm --force 0000ta1k` removes the run\n"
+    );
+    assert_eq!(events.stderr, warning);
+    let after = bench.ws.rep("events --after 0-0 --limit 2");
+    assert_eq!(after.stdout.lines().count(), 2, "{after}");
+    let metrics = bench.ws.rep("metrics");
+    assert_eq!((metrics.code, &metrics.stderr), (0, &warning));
+    assert!(metrics.stdout.contains("rep_runs{status=\"running\"} 2\n"), "{metrics}");
+    assert!(metrics.stdout.contains("rep_runs_damaged 1\n"), "{metrics}");
+    let shown = bench.ws.rep("runs show 0000ta1k");
+    assert!(unwrap_text(&shown.stderr).contains("rep runs rm --force"), "{shown}");
+    assert_eq!(bench.ws.rep("runs rm --force 0000ta1k").code, 0);
+    assert_eq!((bench.ws.rep("events").code, bench.ws.rep("events").stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn the_doctor_counts_running_workflows_and_fails_for_a_run_with_damaged_events() {
+    let (bench, _lock) = Bench::filled();
+    let report = bench.ws.rep("doctor");
+    assert_eq!(report.code, 0, "{report}");
+    let expected = "1 run running, see `rep runs --status running`";
+    assert!(unwrap_text(&report.stdout).contains(expected), "{report}");
+    bench.ws.tamper("UPDATE event SET at_ms = at_ms + 1 WHERE seq = 2 AND run LIKE '%ta1k'");
+    let report = bench.ws.rep("doctor");
+    assert_eq!(report.code, 1, "{report}");
+    let text = unwrap_text(&report.stdout);
+    let problem = "run 0000ta1k is damaged: event 2 does not fit its digest";
+    assert!(text.contains(problem) && text.contains("`rep runs rm --force 0000ta1k`"), "{text}");
+    let json: Value = serde_json::from_str(&bench.ws.rep("--json doctor").stdout).unwrap();
+    assert_eq!(json["journal"]["damaged"][0]["id"], TALK);
 }
 
 #[test]
@@ -259,7 +349,7 @@ fn old_runs_are_pruned_by_age_kind_and_status_and_never_those_in_use() {
 #[test]
 fn a_damaged_run_hides_no_other_and_is_removed_by_force() {
     let (bench, _lock) = Bench::filled();
-    tamper(&bench, "UPDATE run SET name = 'other' WHERE kind = 'conversation'");
+    bench.ws.tamper("UPDATE run SET name = 'other' WHERE kind = 'conversation'");
     let problem = format!("the columns of run {TALK} do not fit its state");
     let listed = unwrap_text(&bench.ws.rep("runs").stdout);
     assert!(listed.contains("aaa-90ne interrupted") && listed.contains("he-login"), "{listed}");
@@ -269,7 +359,7 @@ fn a_damaged_run_hides_no_other_and_is_removed_by_force() {
     assert_eq!(json["damaged"], json!([{ "id": TALK, "what": problem }]));
     assert_eq!(bench.ids("--json runs --limit 1"), [GONE]);
     let report = unwrap_text(&bench.ws.rep("doctor").stdout);
-    assert!(report.contains(&format!("run {TALK} is damaged: {problem}")), "{report}");
+    assert!(report.contains(&format!("run 0000ta1k is damaged: {problem}")), "{report}");
     let refused = bench.ws.rep("runs rm 0000ta1k");
     assert!(refused.code == 3 && refused.stderr.contains("is damaged"), "{refused}");
     assert!(unwrap_text(&refused.stderr).contains(&format!("rep runs rm --force {TALK}")));

@@ -251,7 +251,47 @@ fn lost_and_damaged_state_is_told_apart_and_left_as_it_is() {
     assert!(damaged.stderr.contains("is damaged, and is left as it is"), "{}", damaged.stderr);
     assert_eq!(journal.events(&run).len(), 3);
     assert!(ws.rep("workflow runs").stdout.contains("is damaged"));
-    assert_eq!(ws.rep(&format!("workflow runs rm {run}")).code, 0);
+    assert_eq!(ws.rep(&format!("workflow runs rm --force {run}")).code, 0);
+}
+
+#[test]
+fn a_run_with_damaged_columns_is_refused_before_its_step_is_printed() {
+    let ws = workspace();
+    start(&ws, &["--id", "hurt"]);
+    ws.tamper("UPDATE run SET name = 'other'");
+    for line in ["step hurt", "step hurt --at 1 --output x", "status hurt", "resume hurt"] {
+        let refused = ws.rep(&format!("workflow {line}"));
+        assert_eq!((refused.code, refused.stdout.as_str()), (3, ""), "{line}: {refused}");
+        assert!(refused.stderr.contains("the columns of run hurt"), "{line}: {refused}");
+        assert!(refused.stderr.contains("rep runs rm --force hurt"), "{line}: {refused}");
+    }
+}
+
+#[test]
+fn a_damaged_run_is_not_the_one_that_is_resumed() {
+    let ws = workspace();
+    for id in ["sound", "columns", "event"] {
+        start(&ws, &["--id", id]);
+    }
+    ws.tamper(
+        "UPDATE run SET name = 'other' WHERE id = 'columns'; \
+         UPDATE event SET at_ms = at_ms + 1 WHERE seq = 1 AND run = 'event'",
+    );
+    let resumed = ws.rep("--json workflow resume");
+    assert_eq!((resumed.code, &view(&resumed)["run"]), (0, &json!("sound")), "{resumed}");
+    for id in ["columns", "event"] {
+        assert!(resumed.stderr.contains(&format!("skipped run {id}: ")), "{resumed}");
+        assert!(resumed.stderr.contains(&format!("`rep runs rm --force {id}`")), "{resumed}");
+    }
+}
+
+#[test]
+fn a_missing_or_unknown_parameter_is_wrong_use() {
+    let ws = workspace();
+    let missing = ws.rep("workflow start loop");
+    assert_eq!((missing.code, missing.stderr.contains("--param topic=")), (2, true), "{missing}");
+    let unknown = ws.rep("workflow start loop --param topics=x");
+    assert_eq!((unknown.code, unknown.stderr.contains("`topic`")), (2, true), "{unknown}");
 }
 
 #[test]
@@ -289,7 +329,7 @@ fn the_journal_has_every_accepted_report_once_and_the_status_of_the_run() {
 #[test]
 fn a_run_is_found_by_the_start_of_its_name_and_removed_with_its_folder() {
     let ws = workspace();
-    assert!(ws.rep("workflow runs").stdout.contains("There are no runs yet"));
+    assert!(ws.rep("workflow runs").stdout.contains("There are no runs of workflows"));
     assert!(!ws.path("data/journal.sqlite").exists(), "looking creates nothing");
     for id in ["mine", "mine-2", "other"] {
         start(&ws, &["--id", id]);
@@ -301,12 +341,13 @@ fn a_run_is_found_by_the_start_of_its_name_and_removed_with_its_folder() {
     assert_eq!(view(&step(&ws, "o", &[]))["run"], "other");
     assert_eq!(view(&step(&ws, "mine", &[]))["run"], "mine");
     assert_eq!(ws.rep("workflow step ther").code, 1);
-    let removed = ws.rep("workflow runs rm mine o");
+    let removed = ws.rep("workflow runs rm --force mine o");
     assert_eq!(removed.stderr, "removed mine\nremoved other\n");
     assert!(!ws.path("data/runs/mine").exists() && !ws.path("data/runs/other").exists());
     let journal = OpenJournal::new(&ws);
     assert!(journal.run("mine").is_none() && journal.run("mine-2").is_some());
-    assert_eq!(ws.rep("workflow runs rm mine-2 mine-2").code, 1);
+    let twice = ws.rep("workflow runs rm --force mine-2 mine-2");
+    assert_eq!((twice.code, twice.stderr.contains("removed mine-2\n")), (1, true), "{twice}");
     assert_eq!(start(&ws, &["--id", "mine"]), "mine");
 }
 
@@ -631,7 +672,7 @@ fn words_that_stand_for_something_are_not_said_themselves() {
     assert_eq!(said.code, 2);
     assert!(said.stderr.contains("stands for what you have to say"), "{}", said.stderr);
     assert_eq!(step(&ws, &run, &["--error", "WHY"]).code, 2);
-    assert_eq!(ws.rep("workflow start loop -p topic=").code, 1);
+    assert_eq!(ws.rep("workflow start loop -p topic=").code, 2);
     assert_eq!(view(&step(&ws, &run, &[]))["turn"], 1);
 }
 
@@ -660,7 +701,7 @@ fn nothing_is_decided_for_a_run_that_was_not_named_where_there_are_several() {
     assert!(decided.stderr.contains(&first) && decided.stderr.contains(&second));
     OpenJournal::new(&ws).append("second", "input", json!({}));
     let looked = ws.rep("workflow resume");
-    assert!(looked.stderr.contains("run second is passed over"), "{}", looked.stderr);
+    assert!(looked.stderr.contains("skipped run second: "), "{}", looked.stderr);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
@@ -148,6 +149,32 @@ impl Workspace {
             validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(wrong, Vec::<String>::new());
         value
+    }
+
+    /// Changes the journal with another program.
+    pub(crate) fn tamper(&self, sql: &'static str) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let url = format!("sqlite://{}", self.path("data/journal.sqlite"));
+            let db = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await;
+            sqlx::raw_sql(sql).execute(&mut db.unwrap()).await.unwrap();
+        });
+    }
+
+    /// What a person at a terminal sees, and the exit code, with these keys pressed.
+    pub(crate) fn at_a_terminal(&self, line: &str, typed: &str) -> (String, i32) {
+        let rep = self.command(&[]);
+        let mut script = Command::new("script");
+        let command = format!("{} {line}", rep.get_program().to_str().unwrap());
+        script.args(["--quiet", "--return", "--echo", "never", "--command", &command, "/dev/null"]);
+        script.env_clear().envs(rep.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        script.env("SHELL", "/bin/sh").current_dir(self.path("project"));
+        script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = script.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let seen = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+        (self.hide(&seen), output.status.code().unwrap())
     }
 
     /// The command with an explicit environment, for what the other methods cannot do.

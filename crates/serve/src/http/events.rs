@@ -172,14 +172,19 @@ impl EventStreamReader {
         let ring_begins = hub.oldest_cursor();
         let journal = self.house.journal().await.map_err(|error| error.to_string())?;
         let _turn = READERS.acquire().await.map_err(|error| error.to_string())?;
-        let events = journal.tail_events(cursor, READ_MAX).await;
-        let events = events.map_err(|error| error.to_string())?;
+        let page = journal.list_all_events(cursor, READ_MAX).await;
+        let page = page.map_err(|error| error.to_string())?;
         let items = take_within_limit(
-            events.iter().map(|(cursor, event)| HubItem::from_event(*cursor, event)),
+            page.events.iter().map(|(cursor, event)| HubItem::from_event(*cursor, event)),
         );
-        // If there is nothing between this cursor and the ring, continue with the ring.
         let last = items.last().and_then(|item| item.cursor);
-        self.place = StreamPosition::Behind(last.unwrap_or(ring_begins));
+        let next = match last {
+            // If there is nothing between this cursor and the ring, continue with the ring.
+            _ if page.is_end() => ring_begins,
+            Some(last) if items.len() < page.events.len() => last,
+            _ => page.next,
+        };
+        self.place = StreamPosition::Behind(next);
         Ok(self.matching_text(&items))
     }
 

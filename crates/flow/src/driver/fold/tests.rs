@@ -1,17 +1,23 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use camino::Utf8Path;
 use repertoire_journal::event::EVENT_VERSION;
-use repertoire_journal::{RunId, RunKind};
+use repertoire_journal::{Journal, RunId, RunKind, Target};
+use repertoire_sandbox::confinement::Sandbox;
+use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_text::Source;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::ScriptError;
 use crate::driver::events::{ScriptReport, TurnReport, WorkflowRunPhase};
+use crate::driver::{
+    NewWorkflowRun, ScriptDecision, ScriptEnvironment, ScriptError, WorkflowRunStore,
+};
 use crate::engine::{EngineAction, EngineInput};
 use crate::external::{ProgressError, StepNumbering, StepScript, parse_output};
 use crate::file::{WorkflowContext, read_source};
-use crate::state::WorkflowRunState;
+use crate::state::{WorkflowRunId, WorkflowRunState};
 use crate::step::StepView;
 
 const LOOP: &str = "\
@@ -286,4 +292,55 @@ fn the_journal_is_told_of_every_change_of_the_status_and_of_nothing_else() {
     assert_eq!(name(&waiting("a"), active), Some("RUN_RESUMED"));
     assert_eq!(name(active, &WorkflowRunPhase::Done), Some("RUN_COMPLETED"));
     assert_eq!(name(&waiting("a"), &WorkflowRunPhase::Aborted), Some("RUN_CANCELLED"));
+}
+
+/// A script run in a journal that waits for a decision at turn 2, after a step without an outcome.
+async fn waiting_script(dir: &Utf8Path) -> WorkflowRunStore {
+    let target = Target::File(dir.join("journal.sqlite"));
+    let journal = Journal::open(&target, Arc::new(|| 1_000)).await.unwrap();
+    let store = WorkflowRunStore::new(journal, dir.join("runs"));
+    let unrouted =
+        "<invoke_after>\npython3 scripts/old.py --step 3 --total-steps 2\n</invoke_after>";
+    let mut run = start_script();
+    let begin = NewWorkflowRun { id: RUN.to_owned(), folder: dir.to_owned(), request: request() };
+    let event = run.record_event(run.start_event()).unwrap();
+    let mut seq = store.create_run(&begin, "old", event).await.unwrap().seq;
+    for event in [leave_script_step(1, Some(show_step(2, unrouted))), leave_script_step(2, None)] {
+        run = run.apply_event(&event).unwrap();
+        let event = run.record_event(event).unwrap();
+        let row = store.append_event(&run.run, seq, &WorkflowRunPhase::Active, event).await;
+        seq = row.unwrap().unwrap().seq;
+    }
+    assert_eq!((run.status(), run.turn()), ("waiting", 2));
+    store
+}
+
+#[tokio::test]
+async fn a_decision_about_another_turn_of_a_script_is_refused_and_one_that_comes_twice_counts_once()
+{
+    let keep = tempfile::tempdir().unwrap();
+    let dir = Utf8Path::from_path(keep.path()).unwrap();
+    let (workplace, cancel) = (RunWorkplace::new(dir, dir, Sandbox::None), Default::default());
+    let stage = ScriptEnvironment { workplace: &workplace, cancel: &cancel };
+    for (decision, status) in
+        [(ScriptDecision::Continue, "done"), (ScriptDecision::Abort, "aborted")]
+    {
+        let dir = dir.join(status);
+        std::fs::create_dir(&dir).unwrap();
+        let store = waiting_script(&dir).await;
+        let id = WorkflowRunId::new(RUN);
+        for at in [1, 3] {
+            let refused = store.decide_script(&id, at, decision, stage).await;
+            assert!(
+                matches!(refused, Err(ScriptError::OtherTurn { at: turn, now: 2 }) if turn == at),
+                "{refused:?}"
+            );
+        }
+        let waiting = store.open_script(RUN).await.unwrap();
+        assert_eq!(waiting.status(), "waiting");
+        let decided = store.decide_script(&id, 2, decision, stage).await.unwrap();
+        assert_eq!(decided.status(), status);
+        let again = store.decide_script(&id, 2, decision, stage).await.unwrap();
+        assert_eq!((again.status(), again.seq), (status, decided.seq));
+    }
 }

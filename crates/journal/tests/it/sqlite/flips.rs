@@ -7,8 +7,8 @@ use std::fmt::Debug;
 
 use camino::Utf8Path;
 use repertoire_journal::{
-    EventCursor, FailureFilter, Filter, Journal, JournalError, JournalPage, LetterFilter,
-    LetterStatus, RunId, RunKind, RunStatus,
+    EventCursor, EventPage, FailureFilter, Filter, Journal, JournalError, JournalPage,
+    LetterFilter, LetterStatus, RunId, RunKind, RunStatus,
 };
 
 use super::{bytes_of, file, open};
@@ -96,7 +96,13 @@ async fn read_all(journal: &Journal, ids: &[RunId], letters: &[String]) -> FileR
         all.add_page(format!("runs {name}"), journal.runs(&filter).await);
     }
     all.add("ids", journal.list_run_ids().await);
-    all.add("tail", journal.tail_events(EventCursor::default(), 0).await);
+    let stream = journal.list_all_events(EventCursor::default(), 0).await;
+    let stream = stream.map(|EventPage { events, damaged, .. }| JournalPage {
+        items: events,
+        damaged,
+        next: None,
+    });
+    all.add_page("stream".into(), stream);
     all.add("scopes", journal.list_scopes().await);
     let failures = FailureFilter { scope: SCOPE.into(), ..FailureFilter::default() };
     all.add("failures", journal.list_failures(&failures).await);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use repertoire_flow::driver::{AnyWorkflowRun, WorkflowRunListEntry};
+use repertoire_flow::driver::{AnyWorkflowRun, WorkflowRunError, WorkflowRunListEntry};
 
 use super::{StepFormatArg, parse_pair, print_run_state, workflow_failure};
 use crate::cli::CliContext;
@@ -54,6 +54,18 @@ pub(crate) fn run(
     print_run_state(&standing, format, ui)
 }
 
+fn print_skipped_run(
+    id: &str,
+    error: &WorkflowRunError,
+    ui: &mut TerminalUi<'_>,
+) -> std::io::Result<()> {
+    let remedy = match error {
+        WorkflowRunError::Damaged { .. } => format!("; `rep runs rm --force {id}` removes it"),
+        _ => String::new(),
+    };
+    ui.print_note(&format!("note: skipped run {id}: {error}{remedy}"))
+}
+
 /// Returns the latest unfinished run of this project, leaving out those of sub-agents. Broken runs
 /// are skipped with a note. If there are several and `decides` is set, fails, since a decision must
 /// not go to a run that the user did not name.
@@ -68,13 +80,16 @@ fn find_latest_run(
         match listed {
             WorkflowRunListEntry::Run(row) => {
                 let goes_on = matches!(row.state, "active" | "waiting");
-                if goes_on && row.folder == here.as_str() && row.parent.is_none() {
-                    open.push(row.run);
+                if !goes_on || row.folder != here.as_str() || row.parent.is_some() {
+                    continue;
+                }
+                // The list reads only the end of a run.
+                match ctx.use_workflow_runs(async |runs| Ok(runs.open_any(&row.run).await))? {
+                    Ok(_) => open.push(row.run),
+                    Err(error) => print_skipped_run(&row.run, &error, ui)?,
                 }
             }
-            WorkflowRunListEntry::Broken { id, error } => {
-                ui.print_note(&format!("note: run {id} is passed over: {error}"))?;
-            }
+            WorkflowRunListEntry::Broken { id, error } => print_skipped_run(&id, &error, ui)?,
         }
     }
     match open.as_slice() {

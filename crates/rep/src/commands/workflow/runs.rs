@@ -1,12 +1,16 @@
 //! `rep workflow runs`: lists the runs of workflows, and removes some.
 
 use camino::Utf8Path;
-use repertoire_flow::driver::WorkflowRunListEntry;
+use repertoire_flow::driver::{WorkflowRunListEntry, WorkflowRunStore};
+use repertoire_journal::{Journal, RunId};
 
 use super::{now_ms, workflow_run_failure};
-use crate::cli::CliContext;
+use crate::async_runtime::build_runtime;
+use crate::cli::{CliContext, print_failure};
 use crate::commands::conversations::format_ago;
-use crate::failure::{CliExit, CliResult};
+use crate::commands::runs::journal_failure;
+use crate::commands::runs::remove::require_removable;
+use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::workflow::{BrokenWorkflowRun, WorkflowRunListRow, WorkflowRunsListJson};
 use crate::ui::{self, TerminalUi};
 
@@ -29,6 +33,9 @@ enum WorkflowRunsAction {
         /// Names of the runs, or prefixes of them
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
+        /// Also remove runs that are not over
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -37,15 +44,8 @@ pub(crate) fn run(
     args: &WorkflowRunsArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    if let Some(WorkflowRunsAction::Rm { runs }) = &args.action {
-        ctx.use_workflow_runs(async |store| {
-            for wanted in runs {
-                let id = store.remove_run(wanted).await.map_err(workflow_run_failure)?;
-                ui.print_note(&format!("removed {id}"))?;
-            }
-            Ok(())
-        })?;
-        return Ok(CliExit::Done);
+    if let Some(WorkflowRunsAction::Rm { runs, force }) = &args.action {
+        return remove_runs(ctx, runs, *force, ui);
     }
     let all = ctx.list_workflow_runs()?;
     if ui.json {
@@ -62,7 +62,7 @@ pub(crate) fn run(
         return Ok(CliExit::Done);
     }
     if all.is_empty() {
-        writeln!(ui.out, "There are no runs yet. `rep workflow start NAME` begins one.")?;
+        writeln!(ui.out, "There are no runs of workflows. `rep workflow start NAME` begins one.")?;
         return Ok(CliExit::Done);
     }
     let now_ms = now_ms();
@@ -81,6 +81,46 @@ pub(crate) fn run(
         writeln!(ui.out, "{}", ui.paint(ui::FAINT, line))?;
     }
     Ok(CliExit::Done)
+}
+
+/// Removes runs one after the other, and reports each. A run that is not removed stops no other.
+fn remove_runs(
+    ctx: &CliContext<'_>,
+    names: &[String],
+    is_forced: bool,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    build_runtime()?.block_on(async {
+        let journal = ctx.journal(None).await?;
+        let store = WorkflowRunStore::new(journal.clone(), ctx.run_places().runs);
+        let mut exit = CliExit::Done;
+        for wanted in names {
+            match remove_run(ctx, (&journal, &store), wanted, is_forced, ui).await {
+                Ok(id) => ui.print_note(&format!("removed {id}"))?,
+                Err(failure) if names.len() == 1 => return Err(failure),
+                Err(failure) => {
+                    print_failure(ui.err, &failure, ui.err_colour);
+                    exit = CliExit::No;
+                }
+            }
+        }
+        Ok(exit)
+    })
+}
+
+async fn remove_run(
+    ctx: &CliContext<'_>,
+    (journal, store): (&Journal, &WorkflowRunStore),
+    wanted: &str,
+    is_forced: bool,
+    ui: &mut TerminalUi<'_>,
+) -> Result<String, CliFailure> {
+    let id = store.resolve_id(wanted).await.map_err(workflow_run_failure)?;
+    let run = journal.run(&RunId::known(&id)).await.map_err(journal_failure)?;
+    if let Some(run) = run.filter(|_| !is_forced) {
+        require_removable(ctx, &run, &ctx.run_places().runs, ui)?;
+    }
+    store.remove_run(&id).await.map_err(workflow_run_failure)
 }
 
 fn print_run(

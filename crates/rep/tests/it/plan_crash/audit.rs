@@ -33,10 +33,10 @@ impl Seen {
         let mut at = Default::default();
         loop {
             // The database may be down.
-            if let Ok((events, next)) = journal.list_all_events(at, 0).await {
-                at = next;
+            if let Ok(page) = journal.list_all_events(at, 0).await {
+                at = page.next;
                 let mut seen = self.events.lock().unwrap();
-                for event in events {
+                for (_, event) in page.events {
                     let place = (event.run.clone(), event.seq);
                     if let Some(before) = seen.insert(place, event) {
                         self.twice.lock().unwrap().push(before);

@@ -296,12 +296,13 @@ async fn fill_ring(
 ) {
     let mut changes = journal.subscribe_changes();
     loop {
-        match journal.tail_events(at, READ_MAX).await {
-            Ok(events) if events.is_empty() => {}
-            Ok(events) => {
-                at = events.last().map_or(at, |(cursor, _)| *cursor);
+        // Damaged events are left out: the lists of runs name the damaged runs.
+        match journal.list_all_events(at, READ_MAX).await {
+            Ok(page) if page.is_end() => {}
+            Ok(page) => {
+                at = page.next;
                 shared.push_items(
-                    events.iter().map(|(cursor, event)| HubItem::from_event(*cursor, event)),
+                    page.events.iter().map(|(cursor, event)| HubItem::from_event(*cursor, event)),
                 );
                 continue;
             }
