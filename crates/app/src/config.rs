@@ -114,8 +114,11 @@ impl RepConfig {
 
     /// Loads the configuration of a checkout of the base branch, with all settings in force: anyone
     /// who can write to that branch can also change the workflow that runs this program.
-    pub fn of_base_branch(env: &AppEnvironment, house: &BaseCheckout) -> Result<Self, AppError> {
-        let config = RepConfig::load(env, house.dir(), &ConfigFlags::default())?;
+    pub fn of_base_branch(
+        env: &AppEnvironment,
+        base_checkout: &BaseCheckout,
+    ) -> Result<Self, AppError> {
+        let config = RepConfig::load(env, base_checkout.dir(), &ConfigFlags::default())?;
         Ok(config.with_proposal_in_force())
     }
 

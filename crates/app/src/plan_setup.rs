@@ -155,8 +155,8 @@ impl AppContext<'_> {
 
     /// Returns the driver of plan runs.
     pub fn plan_runner(&self, journal: Journal, on_agent_event: Option<EventSink>) -> PlanRunner {
-        let crew = Arc::new(PlanAgentBuilder::new(self.env));
-        PlanRunner { journal, crew, places: self.run_places(), on_agent_event }
+        let agent_provider = Arc::new(PlanAgentBuilder::new(self.env));
+        PlanRunner { journal, agent_provider, places: self.run_places(), on_agent_event }
     }
 
     /// Returns the order of the queue and the maximum number of concurrent runs.
@@ -450,7 +450,7 @@ pub struct PlanAgentBuilder {
 
 /// A checkout of the base branch, with its configuration.
 struct TrustedBaseConfig {
-    house: base::BaseCheckout,
+    base_checkout: base::BaseCheckout,
     config: RepConfig,
 }
 
@@ -468,8 +468,12 @@ impl PlanAgentBuilder {
 
     /// Trusts the skills of a checkout of the base branch, and uses its configuration for every
     /// workspace, so that files of a pull request have no influence.
-    pub fn with_trusted_checkout(self, house: base::BaseCheckout, config: RepConfig) -> Self {
-        PlanAgentBuilder { vouched: Some(TrustedBaseConfig { house, config }), ..self }
+    pub fn with_trusted_checkout(
+        self,
+        base_checkout: base::BaseCheckout,
+        config: RepConfig,
+    ) -> Self {
+        PlanAgentBuilder { vouched: Some(TrustedBaseConfig { base_checkout, config }), ..self }
     }
 
     /// Assembles agents for previewing a prompt, which needs no API key and no program.
@@ -498,7 +502,8 @@ impl PlanAgentBuilder {
         request: &PlanRequest,
         reach: ReachCheck,
     ) -> Result<PlanAgentSetup, AppError> {
-        let workspace = self.vouched.as_ref().map_or(workspace, |vouched| vouched.house.dir());
+        let workspace =
+            self.vouched.as_ref().map_or(workspace, |vouched| vouched.base_checkout.dir());
         let env = self.env.in_folder(workspace);
         let config = match &self.vouched {
             Some(vouched) => vouched.config.clone(),
@@ -513,7 +518,8 @@ impl PlanAgentBuilder {
             None => {
                 let mut builder = ctx.system_builder(&implementer)?;
                 if let Some(vouched) = &self.vouched {
-                    let request = vouched.house.trust_skills(ctx.config.discovery_request()?);
+                    let request =
+                        vouched.base_checkout.trust_skills(ctx.config.discovery_request()?);
                     let cannot = |error: base::BaseError| AppError::cannot_run(error.to_string());
                     builder = builder.discover(request.map_err(cannot)?);
                 }
@@ -523,21 +529,22 @@ impl PlanAgentBuilder {
                 system
             }
         };
-        for hand in [&request.implementer, &request.reviewer] {
+        for step_agent in [&request.implementer, &request.reviewer] {
             if reach == ReachCheck::Unchecked {
                 break;
             }
-            let agent = hand.agent.as_deref().unwrap_or("default");
-            ctx.check_reach(&system, agent, &agent_run_options(hand)?, None)?;
+            let agent = step_agent.agent.as_deref().unwrap_or("default");
+            ctx.check_reach(&system, agent, &agent_run_options(step_agent)?, None)?;
         }
-        let run_options =
-            |hand: &PlanStepAgent, options: &AgentRunOptions| -> Result<RunOptions, AppError> {
-                Ok(RunOptions {
-                    definition: definition_of(hand),
-                    ignore_project_rules: hand.ignore_project_rules,
-                    ..ctx.run_options(options)?
-                })
-            };
+        let run_options = |step_agent: &PlanStepAgent,
+                           options: &AgentRunOptions|
+         -> Result<RunOptions, AppError> {
+            Ok(RunOptions {
+                definition: definition_of(step_agent),
+                ignore_project_rules: step_agent.ignore_project_rules,
+                ..ctx.run_options(options)?
+            })
+        };
         Ok(PlanAgentSetup {
             system,
             implementer: run_options(&request.implementer, &implementer)?,
@@ -562,29 +569,33 @@ impl PlanAgentProvider for PlanAgentBuilder {
 
 /// Returns an agent definition for a request with its own system prompt or tools. `None` if it has
 /// neither.
-fn definition_of(hand: &PlanStepAgent) -> Option<AgentDefinition> {
-    if hand.system.is_none() && hand.tools.is_none() {
+fn definition_of(step_agent: &PlanStepAgent) -> Option<AgentDefinition> {
+    if step_agent.system.is_none() && step_agent.tools.is_none() {
         return None;
     }
     let usual = AgentDefinition::default();
-    let tools = ToolFilter { allowed: hand.tools.clone(), ..ToolFilter::default() };
-    Some(AgentDefinition { prompt: hand.system.clone().unwrap_or(usual.prompt), tools, ..usual })
+    let tools = ToolFilter { allowed: step_agent.tools.clone(), ..ToolFilter::default() };
+    Some(AgentDefinition {
+        prompt: step_agent.system.clone().unwrap_or(usual.prompt),
+        tools,
+        ..usual
+    })
 }
 
 /// Converts the settings of an implementer or reviewer to options of a run.
-fn agent_run_options(hand: &PlanStepAgent) -> Result<AgentRunOptions, AppError> {
-    let model = hand.model.as_deref().map(str::parse).transpose();
+fn agent_run_options(step_agent: &PlanStepAgent) -> Result<AgentRunOptions, AppError> {
+    let model = step_agent.model.as_deref().map(str::parse).transpose();
     let model = model.map_err(|error| AppError::wrong_usage(format!("the model: {error}")))?;
     Ok(AgentRunOptions {
         model,
-        backend: hand.backend.clone(),
-        mode: Some(match hand.mode.as_deref() {
+        backend: step_agent.backend.clone(),
+        mode: Some(match step_agent.mode.as_deref() {
             Some("read-only") => PermissionMode::ReadOnly,
             Some("full") => PermissionMode::Full,
             _ => PermissionMode::AcceptEdits,
         }),
-        allow: hand.allow.clone(),
-        deny: hand.deny.clone(),
+        allow: step_agent.allow.clone(),
+        deny: step_agent.deny.clone(),
         ..AgentRunOptions::default()
     })
 }

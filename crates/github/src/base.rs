@@ -38,7 +38,7 @@ pub enum BaseError {
     },
 }
 
-/// A checkout of the base commit. Only [`house`] creates one, so no other folder can be mistaken
+/// A checkout of the base commit. Only [`checkout_base`] creates one, so no other folder can be mistaken
 /// for it.
 #[derive(Clone, Debug)]
 pub struct BaseCheckout {
@@ -56,7 +56,7 @@ pub struct BaseOverlay {
 }
 
 /// Checks out the base commit into a folder that does not exist yet.
-pub async fn house(
+pub async fn checkout_base(
     git: &GitClient,
     base: &GitObjectId,
     dir: &Utf8Path,

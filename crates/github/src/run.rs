@@ -100,7 +100,7 @@ pub struct GitHubRunContext<'a> {
     /// The identity of this process in the journal.
     pub worker: &'a QueueWorker,
     /// A checkout of the base branch, from which configuration, skills and modes are read.
-    pub house: &'a GitClient,
+    pub checkout: &'a GitClient,
     /// The commits that the run is based on.
     pub ground: &'a RunCommits,
     pub settings: &'a GitHubRunSettings,
@@ -224,8 +224,8 @@ impl GitHubRunContext<'_> {
     /// `None` if they can. An external agent without a sandbox can read every file of the machine,
     /// even if it is not asked to change anything.
     fn missing_sandbox_reason(&self, admission: &RunAdmission) -> Option<String> {
-        let hands = [&self.request.implementer, &self.request.reviewer];
-        let words = hands.iter().filter_map(|hand| hand.backend.as_deref());
+        let step_agents = [&self.request.implementer, &self.request.reviewer];
+        let words = step_agents.iter().filter_map(|step_agent| step_agent.backend.as_deref());
         let kinds =
             words.filter_map(|word| BackendKind::from_name(word.split(':').next().unwrap_or(word)));
         let loose = kinds.into_iter().find(|kind| !kind.is_confined())?;
@@ -381,9 +381,9 @@ impl GitHubRunContext<'_> {
     async fn pull_diff(&self, number: u64) -> Result<String, ClientError> {
         let from_git = async {
             let (base, head) = (&self.ground.base, self.ground.head.as_ref()?);
-            let from = self.house.merge_base(base, head).await.ok()??;
+            let from = self.checkout.merge_base(base, head).await.ok()??;
             let of = DiffTarget::Commits { from, to: head.clone() };
-            self.house.diff(&of, PROMPT_DIFF_BYTES_MAX + 1).await.ok()
+            self.checkout.diff(&of, PROMPT_DIFF_BYTES_MAX + 1).await.ok()
         };
         match from_git.await {
             Some(diff) => Ok(diff.text),

@@ -89,7 +89,7 @@ pub struct RunFolders {
 #[derive(Clone)]
 pub struct PlanRunner {
     pub journal: Journal,
-    pub crew: Arc<dyn PlanAgentProvider>,
+    pub agent_provider: Arc<dyn PlanAgentProvider>,
     pub places: RunFolders,
     /// An additional listener for agent events.
     pub on_agent_event: Option<repertoire_agent::event::EventSink>,
@@ -163,9 +163,9 @@ impl PlanRunner {
     ) -> Result<Run, DriveError> {
         let ClaimedRun { run, lease } = claimed;
         let work = shutdown.child_token();
-        let pulse = LeaseHeartbeat::start(self.journal.clone(), lease.clone(), work.clone());
+        let heartbeat = LeaseHeartbeat::start(self.journal.clone(), lease.clone(), work.clone());
         // On the heap: a run's future holds those of its steps, which are too large for a stack.
-        let driven = Box::pin(self.resume_run(&run, &lease, &work, shutdown, &pulse)).await;
+        let driven = Box::pin(self.resume_run(&run, &lease, &work, shutdown, &heartbeat)).await;
         let stopped = match driven {
             Err(DriveError::Stopped(reason)) => reason,
             Err(error) => return Err(error),
@@ -199,34 +199,35 @@ impl PlanRunner {
         lease: &RunLease,
         work: &CancellationToken,
         shutdown: &CancellationToken,
-        pulse: &LeaseHeartbeat,
+        heartbeat: &LeaseHeartbeat,
     ) -> Result<(), DriveError> {
         let request: PlanRequest =
             serde_json::from_value(run.request.clone()).map_err(|error| {
                 DriveError::Stopped(format!("what the run was asked for cannot be read: {error}"))
             })?;
         let workspace = Utf8Path::new(&run.workspace);
-        let station = self.crew.agent_setup(workspace, &request).map_err(DriveError::Stopped)?;
-        let repository = station.git_in(workspace);
+        let agent_setup =
+            self.agent_provider.agent_setup(workspace, &request).map_err(DriveError::Stopped)?;
+        let repository = agent_setup.git_in(workspace);
         let worktrees = RunWorktrees::new(repository, self.places.worktrees.clone());
         cleanup::kill_left_processes(lease).await;
         let worktree = worktrees.prepare_worktree(&worktree_request(run, lease, &request)).await?;
         let events = all_events(&self.journal, run).await?;
         let readable = vec![worktree.common_dir.clone()];
-        let system = station.system.in_dir(&worktree.dir, readable);
+        let system = agent_setup.system.in_dir(&worktree.dir, readable);
         let system = system.with_variable(cleanup::MARK, &cleanup::process_mark(lease));
         let mut session = PlanRunSession {
             runner: self,
             lease,
             work,
             shutdown,
-            pulse,
+            heartbeat,
             run: Run { seq: events.last().map_or(run.seq, |event| event.seq), ..run.clone() },
             state: PlanState::replay(&events),
             git: worktree.git.clone(),
             records: RunRecords::open(&self.places.runs, run.id.as_str())?,
             learnings: LearningsFile::new(&self.places.learnings, &run.workspace),
-            station: PlanAgentSetup { system, ..station },
+            agent_setup: PlanAgentSetup { system, ..agent_setup },
             plan_text: String::new(),
             red: None,
             tried: TriedFixes::default(),
@@ -327,11 +328,11 @@ struct PlanRunSession<'a> {
     work: &'a CancellationToken,
     /// Requests the release of the run.
     shutdown: &'a CancellationToken,
-    pulse: &'a LeaseHeartbeat,
+    heartbeat: &'a LeaseHeartbeat,
     run: Run,
     request: PlanRequest,
     state: PlanState,
-    station: PlanAgentSetup,
+    agent_setup: PlanAgentSetup,
     worktrees: RunWorktrees,
     worktree: PreparedWorktree,
     git: GitClient,
@@ -401,7 +402,7 @@ impl PlanRunSession<'_> {
             how: describe_preparation(&self.worktree.how),
         });
         if self.request.skills.enabled {
-            payloads.extend(skills::discovery_events(&self.station.system.catalog()));
+            payloads.extend(skills::discovery_events(&self.agent_setup.system.catalog()));
         }
         self.append(std::mem::take(&mut payloads)).await?;
         self.revert_interrupted_recovery().await?;
@@ -448,8 +449,8 @@ impl PlanRunSession<'_> {
 
     /// The workplace of checks. Does not contain variables that give an agent access to its model.
     fn check_workplace(&self) -> RunWorkplace {
-        let mut place = self.station.system.workplace_of(self.run.id.as_str());
-        place.environment = self.station.environment.clone();
+        let mut place = self.agent_setup.system.workplace_of(self.run.id.as_str());
+        place.environment = self.agent_setup.environment.clone();
         place.environment.push((cleanup::MARK.to_owned(), cleanup::process_mark(self.lease)));
         place
     }
@@ -461,7 +462,7 @@ impl PlanRunSession<'_> {
     /// Runs step after step until the run stops.
     async fn run_steps(&mut self) -> Result<(), DriveError> {
         loop {
-            match self.pulse.stop_reason() {
+            match self.heartbeat.stop_reason() {
                 Some(StepStopReason::Lost(reason)) => return Err(DriveError::Lost(reason)),
                 Some(StepStopReason::Cancel) => return self.end_cancelled().await,
                 None => {}
@@ -576,7 +577,7 @@ impl PlanRunSession<'_> {
         mut payloads: Vec<Payload>,
         finished: impl Fn(StepOutcome) -> Payload,
     ) -> Result<bool, DriveError> {
-        match self.pulse.stop_reason() {
+        match self.heartbeat.stop_reason() {
             Some(StepStopReason::Lost(reason)) => return Err(DriveError::Lost(reason)),
             None if !self.shutdown.is_cancelled() => return Ok(false),
             Some(StepStopReason::Cancel) | None => {}

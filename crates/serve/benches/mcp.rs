@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-#[path = "../tests/it/house.rs"]
-mod house;
+#[path = "../tests/it/serve_state.rs"]
+mod serve_state;
 #[path = "../tests/it/mcp/wire.rs"]
 mod wire;
 
-use house::Field;
+use serve_state::Field;
 use wire::Wire;
 
 const ROUNDS: usize = 200;
@@ -69,9 +69,9 @@ fn main() {
         let field = Field::new();
         write(&field, count);
         let start = Instant::now();
-        let house = field.house().await;
+        let serve_state = field.serve_state().await;
         println!("{count} skills, opened in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
-        let mut wire = Wire::to(house).await;
+        let mut wire = Wire::to(serve_state).await;
         wire.ok("tools/list", json!({})).await;
         let (first, page) = timed(&mut wire, "skills/list", json!({})).await;
         let next = page["result"]["nextCursor"].clone();

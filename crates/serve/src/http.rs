@@ -43,7 +43,7 @@ pub const HEALTH: &str = "/healthz";
 /// The configuration of the HTTP daemon.
 pub struct HttpDaemon {
     /// The state that is served.
-    pub house: ServeState,
+    pub serve_state: ServeState,
     /// The accepted tokens.
     pub keys: Arc<AccessKeys>,
     /// The address it listens on, with the actual port.
@@ -101,9 +101,9 @@ pub fn build_router(daemon: HttpDaemon, shutdown: &CancellationToken) -> Router 
     let guard = Arc::new(RequestGuard::new(&daemon));
     let limits = daemon.rules.limits;
     let envelope = Arc::new(RequestEnvelope::new(limits.answer_timeout));
-    let api = api::build_api(&daemon.house, &daemon.keys).into_router();
+    let api = api::build_api(&daemon.serve_state, &daemon.keys).into_router();
     let mcp = crate::mcp::http_service(
-        &daemon.house,
+        &daemon.serve_state,
         daemon.extension.clone(),
         limits.mcp_sessions_max,
         shutdown.child_token(),

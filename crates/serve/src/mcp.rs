@@ -53,13 +53,13 @@ pub enum McpError {
 ///
 /// Returns an error if the session could not start or broke off.
 pub async fn serve_stdio(
-    house: ServeState,
+    serve_state: ServeState,
     form: Option<AnswerForm>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     shutdown: CancellationToken,
 ) -> Result<(), McpError> {
-    let state = Arc::new(McpState::new(house, Vec::new()).with_form(form));
+    let state = Arc::new(McpState::new(serve_state, Vec::new()).with_form(form));
     state.warm_up();
     let handler = McpHandler::new(state, None);
     let session = handler
@@ -76,11 +76,11 @@ pub async fn serve_stdio(
 ///
 /// Returns the names of the existing tools if there is no such tool.
 pub async fn call_tool(
-    house: ServeState,
+    serve_state: ServeState,
     tool: &str,
     arguments: serde_json::Map<String, serde_json::Value>,
 ) -> Result<(String, bool), Vec<String>> {
-    let state = Arc::new(McpState::new(house, Vec::new()));
+    let state = Arc::new(McpState::new(serve_state, Vec::new()));
     let Some(result) = tools::call_tool(&state, tool, arguments, CancellationToken::new()).await
     else {
         return Err(tools::list_tools(&state)
@@ -95,13 +95,13 @@ pub async fn call_tool(
 
 /// The service for `/mcp`. Requests are authenticated before they reach it.
 pub(crate) fn http_service(
-    house: &ServeState,
+    serve_state: &ServeState,
     extension: Option<Arc<dyn McpExtension>>,
     sessions_max: usize,
     shutdown: CancellationToken,
 ) -> StreamableHttpService<McpHandler, CappedSessions> {
     let extra = extension.as_ref().map(|extension| extension.skills()).unwrap_or_default();
-    let state = Arc::new(McpState::new(house.clone(), extra));
+    let state = Arc::new(McpState::new(serve_state.clone(), extra));
     state.warm_up();
     // The guard checks hosts, since it also knows those that the user has allowed.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();

@@ -274,7 +274,7 @@ impl ServeState {
     /// # Errors
     ///
     /// Returns an error if the journal cannot be opened.
-    pub async fn workflow_desk(&self) -> Result<WorkflowOperations, WorkflowRunError> {
+    pub async fn workflow_operations(&self) -> Result<WorkflowOperations, WorkflowRunError> {
         let library = Arc::clone(&self.inner.parts.library);
         Ok(WorkflowOperations {
             runs: self.workflow_runs().await?,

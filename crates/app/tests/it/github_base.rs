@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use camino::Utf8Path;
 use repertoire_git::repo::GitObjectId;
 use repertoire_github::base::{
-    BaseError, BaseOverlay, fork_skip_reason, house, overlay_base_config, remove_overlay,
+    BaseError, BaseOverlay, checkout_base, fork_skip_reason, overlay_base_config, remove_overlay,
 };
 use repertoire_github::mode::load_modes;
 use repertoire_github::template::PromptTemplate;
@@ -273,19 +273,19 @@ async fn skills_of_the_base_are_vouched_for_and_those_of_the_pull_request_are_no
         repo.file(".agents/skills/tag-mode/SKILL.md", &evil);
     });
     let dir = repo.base.join("house");
-    let house = house(&repo.engine(), &base, &dir).await.unwrap();
-    assert_eq!((house.dir(), house.oid()), (dir.as_path(), &base));
-    let catalog = discover_catalog(&house.trust_skills(request(&repo, &dir)).unwrap());
+    let checkout = checkout_base(&repo.engine(), &base, &dir).await.unwrap();
+    assert_eq!((checkout.dir(), checkout.oid()), (dir.as_path(), &base));
+    let catalog = discover_catalog(&checkout.trust_skills(request(&repo, &dir)).unwrap());
     let entry = catalog.get("house").unwrap();
     assert_eq!(entry.trust, TrustLevel::Trusted);
     assert!(entry.skill.body().contains("ours"));
     let all = load_modes(Some(&catalog));
     assert_eq!(all.get("tag").unwrap().system, PromptTemplate::parse("The house speaks.\n"));
     // The same word does not reach the checkout of the pull request.
-    let theirs = discover_catalog(&house.trust_skills(request(&repo, &repo.dir)).unwrap());
+    let theirs = discover_catalog(&checkout.trust_skills(request(&repo, &repo.dir)).unwrap());
     assert_eq!(theirs.get("house").unwrap().trust, TrustLevel::Untrusted);
     assert!(repo.git(&["worktree", "list"]).contains("house"));
-    house.remove_checkout().await.unwrap();
+    checkout.remove_checkout().await.unwrap();
     assert!(!dir.exists() && !repo.git(&["worktree", "list"]).contains("house"));
 }
 

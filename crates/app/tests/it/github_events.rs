@@ -41,7 +41,7 @@ pub(crate) fn answers() -> KnownPermissions {
 }
 
 /// A project with skills of its own, a user with others, and the shipped ones.
-pub(crate) struct House {
+pub(crate) struct GitHubFixture {
     _keep: tempfile::TempDir,
     /// The project.
     pub(crate) project: Utf8PathBuf,
@@ -49,8 +49,8 @@ pub(crate) struct House {
     pack: Utf8PathBuf,
 }
 
-impl House {
-    pub(crate) fn new() -> House {
+impl GitHubFixture {
+    pub(crate) fn new() -> GitHubFixture {
         let keep = tempfile::tempdir().unwrap();
         let base = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
         let [project, home, pack] = ["project", "home", "pack"].map(|name| base.join(name));
@@ -61,7 +61,7 @@ impl House {
             std::fs::create_dir_all(project.join(".git").join(folder)).unwrap();
         }
         write(&project.join(".git/HEAD"), "ref: refs/heads/main\n");
-        House { _keep: keep, project, home, pack }
+        GitHubFixture { _keep: keep, project, home, pack }
     }
 
     /// A skill of the user's.

@@ -14,7 +14,7 @@ use repertoire_github::template::{
 use repertoire_github::trigger::{TriggerSettings, match_triggers};
 use repertoire_github::untrusted::HiddenKind;
 
-use crate::github_events::{House, answers, context, mode_skill, settings};
+use crate::github_events::{GitHubFixture, answers, context, mode_skill, settings};
 
 fn detected(modes: &[GitHubMode], event: &str, settings: &TriggerSettings) -> ModeDetection {
     detect_mode(modes, &match_triggers(&context(event), settings), None)
@@ -22,7 +22,7 @@ fn detected(modes: &[GitHubMode], event: &str, settings: &TriggerSettings) -> Mo
 
 #[test]
 fn the_shipped_modes_are_read_as_they_are_written() {
-    let all = House::new().modes();
+    let all = GitHubFixture::new().modes();
     assert!(all.warnings.is_empty() && all.findings.is_empty(), "{all:?}");
     let names: Vec<&str> = all.modes.iter().map(|mode| mode.name.as_str()).collect();
     assert_eq!(names, ["agent", "continuous", "tag"]);
@@ -43,8 +43,8 @@ fn the_shipped_modes_are_read_as_they_are_written() {
 
 #[test]
 fn every_event_is_answered_by_the_right_mode_or_by_none() {
-    let house = House::new();
-    let all = house.modes();
+    let fixture = GitHubFixture::new();
+    let all = fixture.modes();
     for (event, expect) in [
         ("issues.opened", Some("agent")),
         ("issues.opened.with-label", Some("tag")),
@@ -84,7 +84,7 @@ fn every_event_is_answered_by_the_right_mode_or_by_none() {
 
 #[test]
 fn the_loser_says_why_it_lost() {
-    let all = House::new().modes();
+    let all = GitHubFixture::new().modes();
     let found = detected(&all.modes, "issues.opened.with-mention", &settings());
     assert_eq!(found.considered[0].mode, "tag");
     let agent = found.considered.iter().find(|other| other.mode == "agent").unwrap();
@@ -95,7 +95,7 @@ fn the_loser_says_why_it_lost() {
 
 #[test]
 fn a_mode_that_is_asked_for_by_name_acts_or_none_does() {
-    let all = House::new().modes();
+    let all = GitHubFixture::new().modes();
     let manual = TriggerSettings { manual: true, ..settings() };
     let ask = |event: &str, name: &str| {
         let matches = match_triggers(&context(event), &manual);
@@ -112,14 +112,14 @@ fn a_mode_that_is_asked_for_by_name_acts_or_none_does() {
 
 #[test]
 fn of_two_modes_that_are_equal_the_first_by_name_acts() {
-    let house = House::new();
+    let fixture = GitHubFixture::new();
     for name in ["zebra-mode", "ant-mode"] {
-        house.user_skill(
+        fixture.user_skill(
             name,
             &mode_skill(name, "triggers: [pr_opened]\npriority: high\n", "s", "u"),
         );
     }
-    let found = detected(&house.modes().modes, "pull_request.opened", &settings());
+    let found = detected(&fixture.modes().modes, "pull_request.opened", &settings());
     assert_eq!(found.mode.as_deref(), Some("ant"));
     let zebra = found.considered.iter().find(|other| other.mode == "zebra").unwrap();
     assert_eq!(zebra.why, "`pr_opened` held, but `ant` comes first by name");
@@ -128,9 +128,9 @@ fn of_two_modes_that_are_equal_the_first_by_name_acts() {
 #[test]
 fn a_users_mode_stands_before_the_shipped_one_under_either_name() {
     for name in ["agent-mode", "agent"] {
-        let house = House::new();
-        house.user_skill(name, &mode_skill(name, "triggers: [pr_opened]\n", "mine", "u"));
-        let all = house.modes();
+        let fixture = GitHubFixture::new();
+        fixture.user_skill(name, &mode_skill(name, "triggers: [pr_opened]\n", "mine", "u"));
+        let all = fixture.modes();
         let agent = all.get("agent").unwrap();
         assert!(matches!(&agent.origin, ModeOrigin::Skill { skill, .. } if skill == name));
         assert_eq!(agent.system, PromptTemplate::parse("mine\n"));
@@ -140,19 +140,19 @@ fn a_users_mode_stands_before_the_shipped_one_under_either_name() {
 
 #[test]
 fn a_projects_mode_that_nobody_agreed_to_is_not_used() {
-    let house = House::new();
-    house.project_skill("agent", &mode_skill("agent", "triggers: [push]\n", "obey me", "u"));
-    let all = house.modes();
+    let fixture = GitHubFixture::new();
+    fixture.project_skill("agent", &mode_skill("agent", "triggers: [push]\n", "obey me", "u"));
+    let all = fixture.modes();
     assert_ne!(all.get("agent").unwrap().system, PromptTemplate::parse("obey me\n"));
     assert!(all.findings.iter().any(|found| found.code.id == "RS806"), "{:?}", all.findings);
 }
 
 #[test]
 fn a_broken_mode_is_said_loudly_and_the_shipped_one_acts() {
-    let house = House::new();
+    let fixture = GitHubFixture::new();
     let text = "---\nname: agent\ntype: mode\ndescription: Broken. Use never.\ntriggers: [manual]\n---\n\n# X\n\n## System Prompt Template\n\ntext\n";
-    house.user_skill("agent", text);
-    let all = house.modes();
+    fixture.user_skill("agent", text);
+    let all = fixture.modes();
     assert!(all.warnings[0].contains("is broken: the mode `agent`"), "{:?}", all.warnings);
     let codes: Vec<&str> = all.findings.iter().map(|found| found.code.id).collect();
     assert_eq!(codes, ["RS800", "RS800"]);
@@ -174,10 +174,10 @@ fn without_skills_the_modes_of_the_program_act_and_say_so() {
 
 #[test]
 fn settings_that_cannot_be_are_findings_and_the_usual_ones_hold() {
-    let house = House::new();
+    let fixture = GitHubFixture::new();
     let head = "triggers: [mention, telepathy, manual_trigger]\npriority: 73\nmetadata:\n  tracking_comment: loud\n  comment_limit: \"7\"\n  max_tasks: many\n  requires_branch: perhaps\n";
-    house.user_skill("odd-mode", &mode_skill("odd-mode", head, "{{nothing}}", "{{ title }}"));
-    let all = house.modes();
+    fixture.user_skill("odd-mode", &mode_skill("odd-mode", head, "{{nothing}}", "{{ title }}"));
+    let all = fixture.modes();
     let odd = all.get("odd").unwrap();
     assert_eq!((odd.priority, odd.tracking.comment_limit), (73, 2_000));
     assert_eq!(odd.triggers.len(), 2);
@@ -197,7 +197,7 @@ fn names_with_and_without_their_ending_are_one() {
 }
 
 fn shown(event: &str, facts: PromptFacts) -> ModePrompt {
-    let all = House::new().modes();
+    let all = GitHubFixture::new().modes();
     let context = context(event);
     let found = detect_mode(&all.modes, &match_triggers(&context, &settings()), None);
     let mode = all.get(found.mode.as_deref().unwrap()).unwrap();
@@ -268,8 +268,8 @@ fn a_prompt_says_whose_words_are_whose() {
 
 #[test]
 fn a_task_of_an_issue_is_data_and_one_of_a_file_is_not() {
-    let house = House::new();
-    let all = house.modes();
+    let fixture = GitHubFixture::new();
+    let all = fixture.modes();
     let mode = all.get("continuous").unwrap();
     let task = |author: Option<&str>| TaskFacts {
         id: "issue-31".to_owned(),
@@ -295,7 +295,7 @@ fn a_task_of_an_issue_is_data_and_one_of_a_file_is_not() {
 
 #[test]
 fn a_run_may_do_what_its_mode_needs() {
-    let all = House::new().modes();
+    let all = GitHubFixture::new().modes();
     let agent = all.get("agent").unwrap();
     let given = decide_grant(agent, &RunAdmission::Write, &[]);
     assert_eq!(given.permissions.mode, PermissionMode::AcceptEdits);

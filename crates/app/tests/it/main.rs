@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
-mod analyse;
 mod checks;
 mod conversations;
 mod git;
@@ -19,7 +18,6 @@ mod plan_improve;
 mod recover;
 mod repo;
 mod review;
-mod review_report;
 mod review_scope;
 #[path = "../../../journal/tests/it/server.rs"]
 #[allow(dead_code, reason = "the tests of the journal need more of it")]

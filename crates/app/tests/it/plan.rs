@@ -60,11 +60,11 @@ pub(crate) struct Bench {
     pub(crate) request: PlanRequest,
 }
 
-struct TestCrew {
+struct TestAgentProvider {
     base: Utf8PathBuf,
 }
 
-impl PlanAgentProvider for TestCrew {
+impl PlanAgentProvider for TestAgentProvider {
     fn agent_setup(&self, workspace: &Utf8Path, _: &PlanRequest) -> Result<PlanAgentSetup, String> {
         let environment = environment(&self.base);
         let system = System::builder()
@@ -114,8 +114,9 @@ impl Bench {
             runs: repo.base.join("data/runs"),
             learnings: repo.base.join("data/learnings"),
         };
-        let crew = Arc::new(TestCrew { base: repo.base.clone() });
-        let runner = PlanRunner { journal: journal.clone(), crew, places, on_agent_event: None };
+        let agent_provider = Arc::new(TestAgentProvider { base: repo.base.clone() });
+        let runner =
+            PlanRunner { journal: journal.clone(), agent_provider, places, on_agent_event: None };
         let request = PlanRequest { plan: "PLAN.md".into(), ..PlanRequest::default() };
         Bench { repo, journal, runner, request }
     }

@@ -357,11 +357,18 @@ async fn the_preview_is_to_the_byte_what_the_first_step_is_told() {
         let workspace: &Utf8Path = &bench.repo.dir;
         let learnings = LearningsFile::new(&bench.runner.places.learnings, workspace.as_str());
         learnings.add(&["Mind the h.".to_owned()]).unwrap();
-        let station = bench.runner.crew.agent_setup(workspace, &bench.request).unwrap();
-        let preview =
-            PlanPromptPreview::build(workspace, &station, &bench.request, None, None, &learnings)
-                .await
-                .unwrap();
+        let agent_setup =
+            bench.runner.agent_provider.agent_setup(workspace, &bench.request).unwrap();
+        let preview = PlanPromptPreview::build(
+            workspace,
+            &agent_setup,
+            &bench.request,
+            None,
+            None,
+            &learnings,
+        )
+        .await
+        .unwrap();
         let run = bench.run().await;
         assert_eq!(preview.text, prompt(&bench, &run, name));
     }

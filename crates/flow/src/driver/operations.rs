@@ -517,11 +517,16 @@ mod tests {
     /// Checks at compile time that the futures are `Send`, since servers run them on any thread.
     #[test]
     fn what_is_asked_can_move_between_threads() {
-        fn check(desk: &WorkflowOperations, cancel: &CancellationToken) {
-            can_be_sent(&desk.start(WorkflowStartRequest::default(), cancel));
-            can_be_sent(&desk.advance_run("run", None, None, cancel));
-            can_be_sent(&desk.record_review("run", GateReviewRecord::default(), cancel, |_, _| {}));
-            can_be_sent(&desk.apply_choice("run", "continue", "", cancel));
+        fn check(operations: &WorkflowOperations, cancel: &CancellationToken) {
+            can_be_sent(&operations.start(WorkflowStartRequest::default(), cancel));
+            can_be_sent(&operations.advance_run("run", None, None, cancel));
+            can_be_sent(&operations.record_review(
+                "run",
+                GateReviewRecord::default(),
+                cancel,
+                |_, _| {},
+            ));
+            can_be_sent(&operations.apply_choice("run", "continue", "", cancel));
         }
         let _ = check;
     }

@@ -52,8 +52,9 @@ impl GitHubRunContext<'_> {
     ) -> Result<Option<String>, WorkError> {
         let id = RunId::new();
         let start = format!("repertoire-start/{}", id.short());
-        self.house.set_branch(&start, &self.ground.base, None, "whether it is green").await?;
-        let worktrees = RunWorktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        self.checkout.set_branch(&start, &self.ground.base, None, "whether it is green").await?;
+        let worktrees =
+            RunWorktrees::new(self.checkout.clone(), self.runner.places.worktrees.clone());
         let wanted = WorktreeRequest {
             run: id.as_str(),
             name: "base",
@@ -70,7 +71,7 @@ impl GitHubRunContext<'_> {
         };
         // A leftover worktree or branch does no harm.
         let _ = worktrees.remove(id.as_str(), WorktreeRemovalMode::Always).await;
-        let _ = self.house.delete_branch(&start).await;
+        let _ = self.checkout.delete_branch(&start).await;
         said
     }
 
@@ -81,13 +82,14 @@ impl GitHubRunContext<'_> {
         all: &[CheckDefinition],
         shutdown: &CancellationToken,
     ) -> Result<Option<String>, WorkError> {
-        let station = match self.runner.crew.agent_setup(self.house.dir(), self.request) {
-            Ok(station) => station,
-            Err(why) => return Ok(Some(why)),
-        };
+        let agent_setup =
+            match self.runner.agent_provider.agent_setup(self.checkout.dir(), self.request) {
+                Ok(agent_setup) => agent_setup,
+                Err(why) => return Ok(Some(why)),
+            };
         let readable = vec![worktree.common_dir.clone()];
-        let mut place = station.system.in_dir(&worktree.dir, readable).workplace_of("base");
-        place.environment = station.environment;
+        let mut place = agent_setup.system.in_dir(&worktree.dir, readable).workplace_of("base");
+        place.environment = agent_setup.environment;
         let check =
             self.request.setup.as_ref().map(|command| CheckDefinition::new("setup", command));
         let setup = WorktreeSetup { copy: self.request.copy.clone(), check };

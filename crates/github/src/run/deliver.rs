@@ -48,7 +48,7 @@ impl GitHubRunContext<'_> {
     /// ignored.
     async fn start_commit(&self) -> Result<(GitObjectId, Option<String>), base::BaseError> {
         let Some(head) = &self.ground.head else { return Ok((self.ground.base.clone(), None)) };
-        let made = base::overlay_base_config(self.house, head, &self.ground.base).await?;
+        let made = base::overlay_base_config(self.checkout, head, &self.ground.base).await?;
         let is_settings = |path: &&String| Utf8Path::new(path).file_name() == Some(SETTINGS_FILE);
         let note = made.replaced.iter().find(is_settings).map(|path| {
             format!("The pull request changes `{path}`; the settings of the base branch were used.")
@@ -65,7 +65,7 @@ impl GitHubRunContext<'_> {
     ) -> Result<WorkResult, WorkError> {
         let permissions = &wanted.grant.permissions;
         let is_read = call.admission == RunAdmission::Read;
-        let hand = |usual: &PlanStepAgent| PlanStepAgent {
+        let step_agent = |usual: &PlanStepAgent| PlanStepAgent {
             system: Some(wanted.prompt.system.clone()),
             tools: Some(wanted.grant.tools.clone()),
             mode: is_read.then(|| "read-only".to_owned()),
@@ -83,11 +83,11 @@ impl GitHubRunContext<'_> {
         // The reviewer reads the same untrusted text, so it needs the rules about data fences as
         // well.
         let told = format!("{}\n{}", AgentDefinition::default().prompt, wanted.prompt.rules);
-        let reviewer = PlanStepAgent { system: Some(told), ..hand(&self.request.reviewer) };
+        let reviewer = PlanStepAgent { system: Some(told), ..step_agent(&self.request.reviewer) };
         let request = PlanRequest {
             plan: wanted.plan.clone().unwrap_or_default(),
             asked: wanted.plan.is_none().then_some(asked),
-            implementer: hand(&self.request.implementer),
+            implementer: step_agent(&self.request.implementer),
             reviewer,
             branch_prefix: self.settings.branch_prefix.clone(),
             ending: PlanDeliveryMode::Keep,
@@ -98,7 +98,7 @@ impl GitHubRunContext<'_> {
             journal: self.journal,
             runner: self.runner,
             worker: self.worker,
-            house: self.house,
+            checkout: self.checkout,
             on_run: self.on_run,
         };
         let piece = WorkPiece { name: wanted.name.clone(), request, start, limits: wanted.limits };
@@ -141,7 +141,8 @@ impl GitHubRunContext<'_> {
         else {
             return Ok(());
         };
-        let worktrees = RunWorktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        let worktrees =
+            RunWorktrees::new(self.checkout.clone(), self.runner.places.worktrees.clone());
         let Some(worktree) = worktrees.of_run(worked.run.id.as_str()).await? else { return Ok(()) };
         let text = repertoire_plan::file::read_plan(&worktree.dir, file);
         if let Some(ticked) = text.and_then(|text| tasks::file::tick_task(&text, id)) {
@@ -197,7 +198,7 @@ impl GitHubRunContext<'_> {
         // with.
         let (commit, base, base_commit) = match (&self.ground.head, self.pull_branch(call)) {
             (Some(own), Some(name)) => {
-                let plain = base::remove_overlay(self.house, head, own, &wanted.plan_label())
+                let plain = base::remove_overlay(self.checkout, head, own, &wanted.plan_label())
                     .await
                     .map_err(|error| text(&error))?;
                 (plain, name, own)
@@ -205,7 +206,7 @@ impl GitHubRunContext<'_> {
             _ => (head.clone(), self.ground.base_ref.clone(), &self.ground.base),
         };
         let what = BranchPublication {
-            git: self.house,
+            git: self.checkout,
             client: self.client,
             remote: self.remote,
             prefix: &self.settings.branch_prefix,

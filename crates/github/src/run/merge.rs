@@ -171,7 +171,7 @@ impl GitHubRunContext<'_> {
         };
         // If a commit is not available locally, its tree cannot be compared.
         let (Ok(before), Ok(after)) =
-            (self.house.tree_of(&checked).await, self.house.tree_of(&now).await)
+            (self.checkout.tree_of(&checked).await, self.checkout.tree_of(&now).await)
         else {
             return Ok(found);
         };
@@ -187,7 +187,8 @@ impl GitHubRunContext<'_> {
         run: &Run,
         head: &GitObjectId,
     ) -> Result<Option<CheckVerification>, String> {
-        let worktrees = RunWorktrees::new(self.house.clone(), self.runner.places.worktrees.clone());
+        let worktrees =
+            RunWorktrees::new(self.checkout.clone(), self.runner.places.worktrees.clone());
         let Ok(Some(worktree)) = worktrees.of_run(run.id.as_str()).await else { return Ok(None) };
         let is_at_it = async || {
             let at = worktree.git.head_commit().await;
@@ -200,11 +201,12 @@ impl GitHubRunContext<'_> {
         let all: Vec<_> =
             self.request.checks.iter().chain(&self.request.final_checks).cloned().collect();
         // Use the configuration of the base branch, not that of the worktree.
-        let station = self.runner.crew.agent_setup(self.house.dir(), self.request)?;
+        let agent_setup =
+            self.runner.agent_provider.agent_setup(self.checkout.dir(), self.request)?;
         let readable = vec![worktree.common_dir.clone()];
-        let system = station.system.in_dir(&worktree.dir, readable);
+        let system = agent_setup.system.in_dir(&worktree.dir, readable);
         let mut place = system.workplace_of(run.id.as_str());
-        place.environment = station.environment;
+        place.environment = agent_setup.environment;
         let at_once = self.request.bounds.checks_at_once.max(1) as usize;
         // No cancellation: the work is done, and the checks have their own timeouts.
         let verdict =

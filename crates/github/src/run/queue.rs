@@ -423,7 +423,7 @@ impl GitHubRunContext<'_> {
         call: &AdmittedEvent<'_>,
         letters: &TaskLetters,
     ) -> Result<(Vec<QueuedTask>, Vec<SkippedTask>), String> {
-        let (rules, house) = (&self.settings.continuous, self.house.dir());
+        let (rules, checkout) = (&self.settings.continuous, self.checkout.dir());
         let text = |error: &dyn std::fmt::Display| error.to_string();
         match source {
             TaskSource::Issue => {
@@ -432,7 +432,8 @@ impl GitHubRunContext<'_> {
                     .map_err(|error| text(&error))
             }
             TaskSource::File => {
-                let found = fs::read_text_beneath(house, &rules.tasks_file, TASKS_FILE_BYTES_MAX);
+                let found =
+                    fs::read_text_beneath(checkout, &rules.tasks_file, TASKS_FILE_BYTES_MAX);
                 Ok((
                     found.map(|text| tasks::file::open_tasks(&text)).unwrap_or_default(),
                     Vec::new(),
@@ -440,7 +441,7 @@ impl GitHubRunContext<'_> {
             }
             TaskSource::Plan => {
                 let Some(path) = &rules.plan else { return Ok(Default::default()) };
-                let plan = fs::read_text_beneath(house, path, PLAN_BYTES_MAX as u64)
+                let plan = fs::read_text_beneath(checkout, path, PLAN_BYTES_MAX as u64)
                     .map_err(|error| format!("the plan `{path}` cannot be read: {error}"))?;
                 let (next, passed) = tasks::plan::next_plan_task(&plan, path);
                 Ok((next.into_iter().collect(), passed))
@@ -466,7 +467,7 @@ impl GitHubRunContext<'_> {
             return Ok(held);
         }
         let prefix = &self.settings.branch_prefix;
-        let branches = self.house.remote_branches(self.remote, prefix).await;
+        let branches = self.checkout.remote_branches(self.remote, prefix).await;
         let branches = branches
             .map_err(|error| format!("the branches of the remote cannot be listed: {error}"))?;
         for task in others {

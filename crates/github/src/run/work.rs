@@ -79,7 +79,7 @@ pub(super) struct WorkContext<'a> {
     pub(super) runner: &'a PlanRunner,
     pub(super) worker: &'a QueueWorker,
     /// The repository, in the folder from which skills and configuration are read.
-    pub(super) house: &'a GitClient,
+    pub(super) checkout: &'a GitClient,
     /// Called for every run before it starts.
     pub(super) on_run: &'a (dyn Fn(&RunId) + Sync),
 }
@@ -94,10 +94,12 @@ impl WorkContext<'_> {
         let id = RunId::new();
         // The plan loop starts from a branch, but the commit may not be on one.
         let start = format!("repertoire-start/{}", id.short());
-        self.house.set_branch(&start, &piece.start, None, "where a run on GitHub begins").await?;
+        self.checkout
+            .set_branch(&start, &piece.start, None, "where a run on GitHub begins")
+            .await?;
         let worked = self.work_from(id, &start, piece, shutdown).await;
         // A leftover branch does no harm.
-        let _ = self.house.delete_branch(&start).await;
+        let _ = self.checkout.delete_branch(&start).await;
         worked
     }
 
@@ -118,7 +120,7 @@ impl WorkContext<'_> {
             id: id.clone(),
             kind: RunKind::Task.as_str().to_owned(),
             name: piece.name,
-            workspace: self.house.dir().to_string(),
+            workspace: self.checkout.dir().to_string(),
             // Only this process has the checkout, so no other worker may claim the run.
             labels: BTreeSet::from([format!("github:{id}")]),
             priority: 0,

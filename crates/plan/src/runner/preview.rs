@@ -38,7 +38,7 @@ impl PlanPromptPreview {
     /// Fails if the plan cannot be read, or there is nothing to do.
     pub async fn build(
         workspace: &Utf8Path,
-        station: &PlanAgentSetup,
+        agent_setup: &PlanAgentSetup,
         request: &PlanRequest,
         kind: Option<PlanStepKind>,
         task: Option<&str>,
@@ -74,8 +74,8 @@ impl PlanPromptPreview {
             return Err(DriveError::Stopped(what));
         }
         let assignment = TaskAssignment::new(&plan, &state, request, reference.as_ref());
-        let catalog = station.system.catalog();
-        let selector = station.system.selector(&catalog);
+        let catalog = agent_setup.system.catalog();
+        let selector = agent_setup.system.selector(&catalog);
         let chosen = skills::choose_skills(&catalog, &selector, &assignment, kind, &request.skills);
         let (names, events) = (chosen.names.clone(), chosen.events.clone());
         let mut around = PlanPromptContext::from_state(&state, request, chosen);
@@ -83,7 +83,7 @@ impl PlanPromptPreview {
         around.learnings = learnings.read();
         let text = match kind {
             PlanStepKind::Review => {
-                let range = current_range(workspace, station).await?;
+                let range = current_range(workspace, agent_setup).await?;
                 prompt::review_prompt(request, &assignment, &range, &around)
             }
             _ => prompt::implementation_prompt(request, &assignment, &around),
@@ -94,9 +94,9 @@ impl PlanPromptPreview {
 
 async fn current_range(
     workspace: &Utf8Path,
-    station: &PlanAgentSetup,
+    agent_setup: &PlanAgentSetup,
 ) -> Result<PlanReviewRange, DriveError> {
-    let git = station.git_in(workspace);
+    let git = agent_setup.git_in(workspace);
     let head = git.head_commit().await?;
     let of = DiffTarget::Commits { from: head.clone(), to: head.clone() };
     let diff = git.diff(&of, DIFF_BYTES_MAX).await?;

@@ -171,7 +171,7 @@ impl PlanRunSession<'_> {
         let base = self.base_of(task);
         let dir = self.worktree.dir.clone();
         let analyse = move |result: &CheckRunResult| errors_of(result, &dir);
-        let clock = || self.station.system.clock().now_ms();
+        let clock = || self.agent_setup.system.clock().now_ms();
         let request = RecoverRequest {
             git: &self.git,
             workplace: &place,

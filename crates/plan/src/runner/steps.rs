@@ -55,9 +55,9 @@ impl PlanRunSession<'_> {
             self.step_started(step, kind, &task, assignment.attempt, &head, Value::Null),
         );
         self.append(payloads).await?;
-        let hand = self.request.implementer.clone();
-        let options = self.station.implementer.clone();
-        let worked = self.run_agent(step, kind, &prompt, &hand, options).await?;
+        let step_agent = self.request.implementer.clone();
+        let options = self.agent_setup.implementer.clone();
+        let worked = self.run_agent(step, kind, &prompt, &step_agent, options).await?;
         self.check_lease().await?;
         let mut payloads = self.repair_worktree(&head).await?;
         payloads.extend(self.settle_plan(task.as_ref()));
@@ -183,13 +183,13 @@ impl PlanRunSession<'_> {
         let detail = json!({ "base": range.base, "head": range.head });
         payloads.insert(0, self.step_started(step, kind, &task, attempt, &head, detail));
         self.append(payloads).await?;
-        let hand = self.request.reviewer.clone();
+        let step_agent = self.request.reviewer.clone();
         let format = ResponseFormat::Schema {
             name: "verdict".to_owned(),
             schema: verdict::verdict_schema(),
         };
-        let options = RunOptions { format: Some(format), ..self.station.reviewer.clone() };
-        let worked = self.run_agent(step, kind, &prompt, &hand, options).await?;
+        let options = RunOptions { format: Some(format), ..self.agent_setup.reviewer.clone() };
+        let worked = self.run_agent(step, kind, &prompt, &step_agent, options).await?;
         self.check_lease().await?;
         let mut payloads = self.repair_worktree(&head).await?;
         payloads.extend(self.settle_plan(None));
@@ -256,7 +256,7 @@ impl PlanRunSession<'_> {
         assignment: &TaskAssignment,
         kind: PlanStepKind,
     ) -> (PlanPromptContext, Vec<Payload>) {
-        let system = &self.station.system;
+        let system = &self.agent_setup.system;
         let catalog = system.catalog();
         let selector = system.selector(&catalog);
         let mut about = assignment.clone();
@@ -277,7 +277,7 @@ impl PlanRunSession<'_> {
         step: u32,
         kind: PlanStepKind,
         prompt: &str,
-        hand: &PlanStepAgent,
+        step_agent: &PlanStepAgent,
         options: RunOptions,
     ) -> Result<AgentStepResult, DriveError> {
         self.records.write_file(&format!("{step:03}-{}.prompt.md", kind.as_str()), prompt)?;
@@ -302,8 +302,8 @@ impl PlanRunSession<'_> {
             cancel: self.work.clone(),
             ..options
         };
-        let agent = hand.agent.as_deref().unwrap_or("default");
-        let report = self.station.system.run(agent, prompt, options).await;
+        let agent = step_agent.agent.as_deref().unwrap_or("default");
+        let report = self.agent_setup.system.run(agent, prompt, options).await;
         let spent = spent_of_report(&report);
         Ok(AgentStepResult { until_ms: log.until_ms(), spent, report })
     }
@@ -317,7 +317,7 @@ impl PlanRunSession<'_> {
             tokens_max: limits.tokens.map(|max| max.saturating_sub(spent.total_tokens())),
             cost_usd_max: limits.cost_usd.map(|max| (max - spent.cost_usd()).max(0.0)),
             duration_max: Duration::from_millis(time),
-            ..self.station.system.config().limits
+            ..self.agent_setup.system.config().limits
         }
     }
 
@@ -443,7 +443,7 @@ impl PlanRunSession<'_> {
         if worked.report.status != AgentRunStatus::Paused {
             return Ok(false);
         }
-        let now = self.station.system.clock().now_ms();
+        let now = self.agent_setup.system.clock().now_ms();
         let until_ms = worked.until_ms.unwrap_or_else(|| now + as_millis(DEFERRAL));
         let reason = worked.report.error.as_ref().map_or_else(String::new, ToString::to_string);
         let deferred = Payload::RunDeferred { reason, until_ms };

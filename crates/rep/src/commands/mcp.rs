@@ -42,17 +42,17 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &McpArgs, ui: &mut TerminalUi<'_>)
     }
     let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let house = ctx.agent_services()?;
-        let form = args.form.as_deref().map(|id| house.forms().find(id)).transpose();
+        let serve_state = ctx.agent_services()?;
+        let form = args.form.as_deref().map(|id| serve_state.forms().find(id)).transpose();
         let form = form.map_err(|error| CliFailure::negative_answer(error.to_string()))?;
         let shutdown = CancellationToken::new();
         cancel_on_signal(shutdown.clone())?;
-        let _watching = house.watch();
+        let _watching = serve_state.watch();
         // `main` holds the lock of standard output, so use the same streams through new
         // descriptors.
         let (input, output) =
             (duplicate_stream(std::io::stdin())?, duplicate_stream(std::io::stdout())?);
-        mcp::serve_stdio(house, form, input, output, shutdown)
+        mcp::serve_stdio(serve_state, form, input, output, shutdown)
             .await
             .map_err(|error| CliFailure::cannot_run(error.to_string()))?;
         Ok(CliExit::Done)
@@ -73,8 +73,8 @@ fn call_tool(
             .hint(r#"For instance: rep mcp --call skill_search '{"task": "write release notes"}'"#)
     })?;
     let answer = build_runtime()?.block_on(async {
-        let house = ctx.agent_services()?;
-        mcp::call_tool(house, tool, given).await.map_err(|names| {
+        let serve_state = ctx.agent_services()?;
+        mcp::call_tool(serve_state, tool, given).await.map_err(|names| {
             CliFailure::negative_answer(format!("there is no tool `{}`", printable_line(tool)))
                 .hint(format!("There are {}.", names.join(", ")))
         })

@@ -97,10 +97,11 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
         );
         ui.print_note(&ui.paint_err(ui::WARN, few))?;
     }
-    let house = ctx.all_services()?;
+    let serve_state = ctx.all_services()?;
     // Open the journal now: an error is easier to fix here than on the page.
     let target = ctx.journal_target(None);
-    let journal = house.journal().await.map_err(|error| journal_unavailable(&target, &error))?;
+    let journal =
+        serve_state.journal().await.map_err(|error| journal_unavailable(&target, &error))?;
     let (listener, address) = bind_listener(ctx, args).await?;
     let (keys, _) = AccessKeys::open_token_file(&token_file(ctx)).map_err(no_token)?;
     for note in keys.notes() {
@@ -110,17 +111,22 @@ async fn serve_http(ctx: &CliContext<'_>, args: &ServeArgs, ui: &mut TerminalUi<
     // soon as it reads that.
     let shutdown = CancellationToken::new();
     cancel_on_signal(shutdown.clone())?;
-    let code = keys.issue_code(house.now_ms()).map_err(no_token)?;
+    let code = keys.issue_code(serve_state.now_ms()).map_err(no_token)?;
     let _posted = post_address(ctx, address, ui)?;
     warn_of_remote_access(args, address, ui)?;
     print_link(ctx, reachable_address(address), &code, args.open, ui)?;
 
-    let _watching = house.watch();
+    let _watching = serve_state.watch();
     let _retention = start_retention(ctx, journal, &shutdown);
     let rules = ClientRules { names: args.allowed_hosts.clone(), limits };
-    let daemon =
-        HttpDaemon { house: house.clone(), keys: Arc::new(keys), address, extension: None, rules };
-    serve_and_work(ctx, args, listener, daemon, &house, shutdown, ui).await
+    let daemon = HttpDaemon {
+        serve_state: serve_state.clone(),
+        keys: Arc::new(keys),
+        address,
+        extension: None,
+        rules,
+    };
+    serve_and_work(ctx, args, listener, daemon, &serve_state, shutdown, ui).await
 }
 
 /// Returns the configurable limits of the server. A limit of 0 would lock everyone out, so it
@@ -141,7 +147,7 @@ async fn serve_and_work(
     args: &ServeArgs,
     listener: TcpListener,
     daemon: HttpDaemon,
-    house: &ServeState,
+    serve_state: &ServeState,
     shutdown: CancellationToken,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
@@ -158,7 +164,7 @@ async fn serve_and_work(
         // With `--json`, the output is one object about the server; the progress of runs is printed
         // as text.
         let is_json = std::mem::replace(&mut ui.json, false);
-        let worked = match house.journal().await {
+        let worked = match serve_state.journal().await {
             Ok(journal) => work_until(ctx, &DaemonArgs::default(), journal, &shutdown, ui).await,
             Err(error) => Err(journal_unavailable(&ctx.journal_target(None), &error).into()),
         };

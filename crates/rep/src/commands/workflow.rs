@@ -171,13 +171,13 @@ impl CliContext<'_> {
         let request = self.config.discovery_request()?;
         let workplace = self.make_workplace()?;
         run_until_interrupted(async |cancel| {
-            let desk = WorkflowOperations {
+            let operations = WorkflowOperations {
                 runs: self.workflow_runs().await?,
                 catalog: Arc::new(move || Arc::new(discover_catalog(&request))),
                 folder: self.project_dir(None),
                 workplace,
             };
-            ask(&desk, cancel).await
+            ask(&operations, cancel).await
         })
     }
 

@@ -52,7 +52,7 @@ impl ConformanceDaemon {
                 http::bind_listener(([127, 0, 0, 1], 0).into()).await.unwrap();
             let (keys, token) = AccessKeys::open_token_file(&data.join("serve/token")).unwrap();
             let daemon = HttpDaemon {
-                house: empty_state(data),
+                serve_state: empty_state(data),
                 keys: Arc::new(keys),
                 address,
                 extension: Some(Arc::new(ConformanceFixtures::new(data))),

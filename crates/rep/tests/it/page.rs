@@ -1,12 +1,12 @@
 //! The page, in a real browser, served by the real binary: what people see and do, and what strangers' text cannot do.
 
 mod edges;
-pub(crate) mod house;
 mod pictures;
+pub(crate) mod project_fixture;
 
 use crate::browser::{Browser, Key};
 use crate::workspace::Workspace;
-use house::{RunDesk, Served, house, repository, small_house};
+use project_fixture::{RunWriter, Served, project_fixture, repository, small_project_fixture};
 
 /// What may be loaded before anything is painted.
 const FIRST_PAINT_BYTES_MAX: u64 = 150_000;
@@ -40,7 +40,7 @@ fn go(browser: &mut Browser, place: &str) {
 
 #[test]
 fn a_search_finds_while_one_types_and_says_why() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     browser.wait_text("sql-review");
     assert_eq!(browser.eval("location.hash"), "#/skills", "the code does not stay in the address");
@@ -58,7 +58,7 @@ fn a_search_finds_while_one_types_and_says_why() {
 
 #[test]
 fn shadowed_and_broken_skills_are_told_apart_with_the_line_that_is_wrong() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     let alone = |look: &str| {
         format!(
@@ -99,7 +99,7 @@ fn the_room_of_an_agent_is_drawn_with_what_it_hides() {
 
 #[test]
 fn the_playground_says_which_skills_why_and_what_is_sent() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "play");
     browser.wait("document.activeElement?.tagName === 'TEXTAREA'");
@@ -119,12 +119,12 @@ fn the_playground_says_which_skills_why_and_what_is_sent() {
 
 #[test]
 fn a_run_is_seen_live_paused_and_resumed() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
-    let desk = RunDesk::open(&ws);
+    let writer = RunWriter::open(&ws);
     go(&mut browser, "runs");
     browser.wait_text("No runs yet");
-    let run = desk.begin("Discount codes");
+    let run = writer.begin("Discount codes");
     browser.wait_text("Discount codes");
     browser.click("a.run-row");
     browser.wait("document.querySelector('.step.live')");
@@ -167,7 +167,7 @@ fn a_plan_that_was_worked_through_shows_what_it_changed() {
 
 #[test]
 fn a_hot_reload_appears_without_a_refresh_and_takes_nothing_away() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     browser.wait_text("sql-review");
     browser.eval("window.stays = true");
@@ -196,7 +196,7 @@ fn a_hot_reload_appears_without_a_refresh_and_takes_nothing_away() {
 
 #[test]
 fn without_a_token_the_page_says_what_to_do_and_takes_another() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((served, mut browser)) = visit(&ws) else { return };
     // A token that has expired is refused just as one that never was.
     browser.eval("sessionStorage.setItem('token', 'expired'); document.querySelector('.segments [data-value=used]').click()");
@@ -231,7 +231,7 @@ fn the_text_of_strangers_is_shown_and_never_run() {
     let fields = format!("name: evil\ndescription: '{}'\n", evil.replace('\'', "''"));
     ws.write("project/.claude/skills/evil/SKILL.md", format!("---\n{fields}---\n\n{body}"));
     ws.write("project/.claude/skills/evil/references/evil.html", evil);
-    let desk_name = evil;
+    let run_name = evil;
     let Some((_served, mut browser)) = visit(&ws) else { return };
     browser.wait_text("onerror");
     browser.click("a.item");
@@ -242,8 +242,8 @@ fn the_text_of_strangers_is_shown_and_never_run() {
     browser.click("#tab-files");
     browser.click(".files summary");
     browser.wait("document.querySelector('.files .code')");
-    let desk = RunDesk::open(&ws);
-    let run = desk.begin(desk_name);
+    let writer = RunWriter::open(&ws);
+    let run = writer.begin(run_name);
     run.finish_step(1, evil);
     for (view, _) in views(&mut browser) {
         go(&mut browser, &view);
@@ -264,7 +264,7 @@ fn the_text_of_strangers_is_shown_and_never_run() {
 
 #[test]
 fn everything_can_be_done_by_keyboard() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     browser.wait("document.querySelector('a.item')");
     browser.press(Key("Tab"));
@@ -305,7 +305,7 @@ fn everything_can_be_done_by_keyboard() {
 
 #[test]
 fn a_daemon_that_comes_back_is_found_again() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((served, mut browser)) = visit(&ws) else { return };
     browser.wait_text("sql-review");
     let port = served.port();
@@ -325,13 +325,13 @@ fn a_daemon_that_comes_back_is_found_again() {
 
 #[test]
 fn every_view_is_quiet_narrow_and_asks_nobody_else() {
-    let ws = house();
+    let ws = project_fixture();
     let Some((served, mut browser)) = visit(&ws) else { return };
     let origin = served.origin();
     let mut places: Vec<String> = views(&mut browser).into_iter().map(|(view, _)| view).collect();
     places.push("skills/sql-review".to_owned());
-    places.push(format!("runs/{}", house::first(&ws, "--json runs", "runs", "id")));
-    places.push(format!("reviews/{}", house::review(&ws)));
+    places.push(format!("runs/{}", project_fixture::first(&ws, "--json runs", "runs", "id")));
+    places.push(format!("reviews/{}", project_fixture::review(&ws)));
     places.push("workflows/sql-review".to_owned());
     places.push("workflows/run/orders-index".to_owned());
     places.push("workflows/run/orders-lock".to_owned());
@@ -365,7 +365,7 @@ fn every_view_is_quiet_narrow_and_asks_nobody_else() {
 
 #[test]
 fn the_first_paint_needs_little() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     browser.wait("document.querySelector('a.item')");
     let sizes = browser.eval(
@@ -380,7 +380,7 @@ fn the_first_paint_needs_little() {
 
 #[test]
 fn a_workflow_that_waits_is_seen_with_its_gate() {
-    let ws = house();
+    let ws = project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "workflows");
     browser.wait_text("orders-index");
@@ -398,7 +398,7 @@ fn a_workflow_that_waits_is_seen_with_its_gate() {
 
 #[test]
 fn findings_of_a_review_stand_in_their_diff() {
-    let ws = house();
+    let ws = project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "reviews");
     browser.click("a.review-row");

@@ -38,7 +38,7 @@ fn many_runs_at_once_lose_no_output_and_need_little_memory() {
     let mut runs = vec![first.clone()];
     runs.extend((1..count).map(|_| another(&field, &first)));
 
-    let mut daemon = field.hand(&["daemon", "--runs", &most]);
+    let mut daemon = field.worker(&["daemon", "--runs", &most]);
     field.until("all of them at work", |field| {
         field.runs().iter().all(|run| run.open_step.is_some())
     });

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use camino::Utf8PathBuf;
 
-use crate::page::house::{Served, house};
+use crate::page::project_fixture::{Served, project_fixture};
 
 /// Requests that are made up for each operation. By hand, more of them find more.
 const EXAMPLES: &str = "25";
@@ -35,7 +35,7 @@ fn installed() -> Option<Utf8PathBuf> {
 #[test]
 fn the_api_does_what_its_document_says() {
     let Some(program) = installed() else { return };
-    let ws = house();
+    let ws = project_fixture();
     let served = Served::start(&ws);
     let ran = Command::new(program)
         .arg("run")

@@ -61,7 +61,7 @@ pub struct EmptyBody {}
 /// The parsed request of an endpoint.
 pub struct ApiCall<P = Nothing, Q = Nothing, B = Nothing> {
     /// The state that is served.
-    pub house: ServeState,
+    pub serve_state: ServeState,
     /// The accepted tokens.
     pub keys: Arc<AccessKeys>,
     /// The parameters of the path.
@@ -147,7 +147,7 @@ impl PageQuery {
 }
 
 /// Builds the API with all endpoints.
-pub fn build_api(house: &ServeState, keys: &Arc<AccessKeys>) -> ApiBuilder {
+pub fn build_api(serve_state: &ServeState, keys: &Arc<AccessKeys>) -> ApiBuilder {
     let parts = [
         health::add_endpoints,
         session::add_endpoints,
@@ -166,13 +166,13 @@ pub fn build_api(house: &ServeState, keys: &Arc<AccessKeys>) -> ApiBuilder {
         reviews::add_endpoints,
         metrics::add_endpoints,
     ];
-    let api = ApiBuilder::new(house.clone(), Arc::clone(keys));
+    let api = ApiBuilder::new(serve_state.clone(), Arc::clone(keys));
     parts.iter().fold(api, |api, add| add(api)).with_document()
 }
 
 /// A set of endpoints, built one by one.
 pub struct ApiBuilder {
-    house: ServeState,
+    serve_state: ServeState,
     keys: Arc<AccessKeys>,
     router: Router,
     operations: Vec<ApiOperation>,
@@ -181,8 +181,8 @@ pub struct ApiBuilder {
 type BoxedResponse = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 impl ApiBuilder {
-    fn new(house: ServeState, keys: Arc<AccessKeys>) -> Self {
-        ApiBuilder { house, keys, router: Router::new(), operations: Vec::new() }
+    fn new(serve_state: ServeState, keys: Arc<AccessKeys>) -> Self {
+        ApiBuilder { serve_state, keys, router: Router::new(), operations: Vec::new() }
     }
 
     /// Adds an endpoint. `tag` is the group it is listed under, `summary` describes it in one line.
@@ -277,7 +277,7 @@ impl ApiBuilder {
         F: Fn(ApiCall<P, Q, B>) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = ApiResult<Response>> + Send,
     {
-        let (house, keys) = (self.house.clone(), Arc::clone(&self.keys));
+        let (serve_state, keys) = (self.serve_state.clone(), Arc::clone(&self.keys));
         let rules = Arc::new(EndpointRules {
             query: operation.query_names(),
             body: operation.takes_body(),
@@ -286,11 +286,12 @@ impl ApiBuilder {
         self.operations.push(operation);
         let filter = MethodFilter::try_from(method).unwrap_or(MethodFilter::GET);
         let serve = move |request: Request| -> BoxedResponse {
-            let (house, keys, handler) = (house.clone(), Arc::clone(&keys), handler.clone());
+            let (serve_state, keys, handler) =
+                (serve_state.clone(), Arc::clone(&keys), handler.clone());
             let rules = Arc::clone(&rules);
             Box::pin(async move {
                 let answered = async {
-                    let call = read_call::<P, Q, B>(request, &rules, house, keys).await?;
+                    let call = read_call::<P, Q, B>(request, &rules, serve_state, keys).await?;
                     handler(call).await
                 };
                 answered.await.unwrap_or_else(IntoResponse::into_response)
@@ -319,7 +320,7 @@ impl ApiBuilder {
     /// Turns the endpoints into a router.
     pub fn into_router(self) -> Router {
         let count =
-            axum::middleware::from_fn_with_state(self.house, super::metrics::count_requests);
+            axum::middleware::from_fn_with_state(self.serve_state, super::metrics::count_requests);
         self.router.route_layer(count)
     }
 }
@@ -333,7 +334,7 @@ struct EndpointRules {
 async fn read_call<P, Q, B>(
     request: Request,
     rules: &EndpointRules,
-    house: ServeState,
+    serve_state: ServeState,
     keys: Arc<AccessKeys>,
 ) -> ApiResult<ApiCall<P, Q, B>>
 where
@@ -365,7 +366,7 @@ where
         }
         B::default()
     };
-    Ok(ApiCall { house, keys, path, query, paging, headers, body })
+    Ok(ApiCall { serve_state, keys, path, query, paging, headers, body })
 }
 
 fn parse_query<Q: DeserializeOwned>(uri: &Uri) -> ApiResult<Q> {

@@ -78,10 +78,10 @@ fn invalid_cursor(error: repertoire_journal::CursorParseError) -> HttpProblem {
 
 /// Responds with a stream of events.
 pub(super) async fn respond_with_events(
-    house: &ServeState,
+    serve_state: &ServeState,
     wanted: EventSubscription,
 ) -> Result<Response, HttpProblem> {
-    let hub = house.hub().await.map_err(|error| {
+    let hub = serve_state.hub().await.map_err(|error| {
         HttpProblem::new(http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     })?;
     let listener = match wanted.after {
@@ -94,10 +94,10 @@ pub(super) async fn respond_with_events(
     };
     let hello = HelloMessage {
         cursor: place.cursor().to_string(),
-        generation: house.catalog().generation(),
+        generation: serve_state.catalog().generation(),
     };
     let first = event_message("hello", Some(place.cursor()), &hello);
-    let reader = EventStreamReader { house: house.clone(), wanted, place };
+    let reader = EventStreamReader { serve_state: serve_state.clone(), wanted, place };
     let rest = stream::unfold(Some(reader), |reader| async move { reader?.next_bytes().await });
     let all: Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>> =
         Box::pin(stream::once(async move { first }).chain(rest).map(Ok));
@@ -126,7 +126,7 @@ impl StreamPosition {
 }
 
 struct EventStreamReader {
-    house: ServeState,
+    serve_state: ServeState,
     wanted: EventSubscription,
     place: StreamPosition,
 }
@@ -164,13 +164,13 @@ impl EventStreamReader {
 
     /// Reads the journal from a cursor that is older than the ring.
     async fn catch_up(&mut self, cursor: EventCursor) -> Result<Bytes, String> {
-        let hub = self.house.hub().await.map_err(|error| error.to_string())?;
+        let hub = self.serve_state.hub().await.map_err(|error| error.to_string())?;
         if let Some(listener) = hub.listen_after(cursor) {
             self.place = StreamPosition::Live(listener);
             return Ok(Bytes::new());
         }
         let ring_begins = hub.oldest_cursor();
-        let journal = self.house.journal().await.map_err(|error| error.to_string())?;
+        let journal = self.serve_state.journal().await.map_err(|error| error.to_string())?;
         let _turn = READERS.acquire().await.map_err(|error| error.to_string())?;
         let page = journal.list_all_events(cursor, READ_MAX).await;
         let page = page.map_err(|error| error.to_string())?;

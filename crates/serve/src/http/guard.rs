@@ -25,7 +25,7 @@ const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-meth
 
 /// The middleware state for access checks.
 pub(super) struct RequestGuard {
-    house: ServeState,
+    serve_state: ServeState,
     keys: Arc<AccessKeys>,
     ours: ServerAuthorities,
     limits: HttpLimits,
@@ -41,7 +41,7 @@ enum PathAccess {
 impl RequestGuard {
     pub(super) fn new(daemon: &HttpDaemon) -> Self {
         RequestGuard {
-            house: daemon.house.clone(),
+            serve_state: daemon.serve_state.clone(),
             keys: Arc::clone(&daemon.keys),
             ours: ServerAuthorities::new(daemon.address, daemon.rules.names.clone()),
             limits: daemon.rules.limits,
@@ -147,7 +147,7 @@ impl RequestGuard {
         let shown =
             single_header(headers, &header::AUTHORIZATION).and_then(|value| value.split_once(' '));
         let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        if shown.is_some_and(|(_, token)| self.keys.is_valid(token, self.house.now_ms())) {
+        if shown.is_some_and(|(_, token)| self.keys.is_valid(token, self.serve_state.now_ms())) {
             return Ok(());
         }
         Err(HttpProblem::new(StatusCode::UNAUTHORIZED, "a valid token is required")

@@ -94,10 +94,10 @@ impl DaemonMetrics {
     /// # Errors
     ///
     /// If the journal cannot be used.
-    pub async fn render_text(&self, house: &ServeState) -> Result<String, JournalError> {
-        self.update_gauges(house);
+    pub async fn render_text(&self, serve_state: &ServeState) -> Result<String, JournalError> {
+        self.update_gauges(serve_state);
         let mut runs = self.runs.lock().await;
-        runs.collect_new_events(house.journal().await?).await?;
+        runs.collect_new_events(serve_state.journal().await?).await?;
         let mut text = runs.encode_prometheus().trim_end_matches(END).to_owned();
         drop(runs);
         let mut own = String::new();
@@ -106,8 +106,8 @@ impl DaemonMetrics {
         Ok(text)
     }
 
-    fn update_gauges(&self, house: &ServeState) {
-        let catalog = house.catalog();
+    fn update_gauges(&self, serve_state: &ServeState) {
+        let catalog = serve_state.catalog();
         let agents = catalog.entries().iter().filter(|entry| entry.skill.is_agent()).count();
         let counts = BTreeMap::from([
             ("used", catalog.entries().len() - agents),
@@ -119,7 +119,7 @@ impl DaemonMetrics {
             self.skills.get_or_create(&vec![("state", state.to_owned())]).set(gauge_value(count));
         }
         self.reloads.set(i64::try_from(catalog.generation().saturating_sub(1)).unwrap_or(i64::MAX));
-        if let Some(hub) = house.started_hub() {
+        if let Some(hub) = serve_state.started_hub() {
             self.listeners.set(gauge_value(hub.listener_count()));
             self.ring_bytes.set(gauge_value(hub.ring_bytes()));
         }
@@ -132,7 +132,7 @@ fn gauge_value(count: usize) -> i64 {
 
 /// The middleware that counts requests.
 pub(super) async fn count_requests(
-    State(house): State<ServeState>,
+    State(serve_state): State<ServeState>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -141,7 +141,7 @@ pub(super) async fn count_requests(
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let response = next.run(request).await;
     let route = route.unwrap_or_else(|| "none".to_owned());
-    let figures: &Arc<DaemonMetrics> = house.figures();
+    let figures: &Arc<DaemonMetrics> = serve_state.figures();
     figures.count_request(method.as_str(), &route, response.status().as_u16(), start.elapsed());
     response
 }

@@ -21,7 +21,7 @@ enum ChangedLists {
 /// The sources of changes.
 pub(super) struct ChangeSources {
     /// Changes of the skills.
-    pub(super) house: Receiver<CatalogNews>,
+    pub(super) serve_state: Receiver<CatalogNews>,
     /// Changes of the extension, if there is one.
     pub(super) extension: Option<Receiver<ListChange>>,
 }
@@ -37,7 +37,7 @@ impl ChangeSources {
                 }
             };
             tokio::select! {
-                news = self.house.recv() => match news {
+                news = self.serve_state.recv() => match news {
                     Ok(CatalogNews::Skills(reload)) if !reload.replaced => {}
                     Ok(CatalogNews::Skills(_)) | Err(RecvError::Lagged(_)) => return Some(ChangedLists::Skills),
                     Err(RecvError::Closed) => return None,

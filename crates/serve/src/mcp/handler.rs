@@ -48,7 +48,7 @@ impl McpHandler {
 
     fn change_sources(&self) -> ChangeSources {
         let extension = self.extension.as_ref().map(|extension| extension.list_changes());
-        ChangeSources { house: self.state.house.subscribe(), extension }
+        ChangeSources { serve_state: self.state.serve_state.subscribe(), extension }
     }
 
     fn tools(&self) -> Vec<Tool> {

@@ -22,7 +22,7 @@ pub(super) fn list_prompts(
     state: &McpState,
     cursor: Option<&str>,
 ) -> Result<ListPromptsResult, ErrorData> {
-    let catalog = state.house.catalog();
+    let catalog = state.serve_state.catalog();
     let mut callable: Vec<&CatalogEntry> =
         catalog.entries().iter().filter(|entry| is_callable(entry)).collect();
     // Skills with an ambiguous name are not listed, since they cannot be invoked by it.
@@ -40,14 +40,14 @@ pub(super) fn get_prompt(
     state: &McpState,
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
-    let catalog = state.house.catalog();
+    let catalog = state.serve_state.catalog();
     let entry = catalog.get(&request.name).filter(|entry| is_callable(entry)).ok_or_else(|| {
         let message = format!("there is no prompt `{}`", request.name);
         ErrorData::invalid_params(message, None)
     })?;
     let arguments = format_arguments(entry, request.arguments.as_ref())?;
     let (_, text) =
-        render::render_skill(&state.house, entry, &arguments, ResourceListingMode::Listed);
+        render::render_skill(&state.serve_state, entry, &arguments, ResourceListingMode::Listed);
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(describe_skill(entry)))
 }

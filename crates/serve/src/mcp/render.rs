@@ -16,7 +16,7 @@ const TAG: &str = "untrusted_skill";
 
 /// Activates a skill and renders its text.
 pub(super) fn render_skill(
-    house: &ServeState,
+    serve_state: &ServeState,
     entry: &CatalogEntry,
     arguments: &str,
     listing: ResourceListingMode,
@@ -24,7 +24,7 @@ pub(super) fn render_skill(
     let request = ActivationRequest {
         arguments,
         listing,
-        project_dir: Some(house.project()),
+        project_dir: Some(serve_state.project()),
         limits: FOLDER,
         ..ActivationRequest::default()
     };

@@ -11,7 +11,7 @@ use crate::serve_state::ServeState;
 
 /// The state shared by all clients of a server.
 pub(super) struct McpState {
-    pub(super) house: ServeState,
+    pub(super) serve_state: ServeState,
     /// The form for which this server was started.
     pub(super) form: Option<AnswerForm>,
     /// Skills that are served in addition to those of the catalog.
@@ -20,8 +20,8 @@ pub(super) struct McpState {
 }
 
 impl McpState {
-    pub(super) fn new(house: ServeState, extra: Vec<CatalogEntry>) -> Self {
-        McpState { house, form: None, extra: extra.into(), shelf: Mutex::new(None) }
+    pub(super) fn new(serve_state: ServeState, extra: Vec<CatalogEntry>) -> Self {
+        McpState { serve_state, form: None, extra: extra.into(), shelf: Mutex::new(None) }
     }
 
     /// Restricts the server to one form.
@@ -31,7 +31,7 @@ impl McpState {
 
     /// The skills as they are served now.
     pub(super) fn served_skills(&self) -> Arc<ServedSkills> {
-        let catalog = self.house.catalog();
+        let catalog = self.serve_state.catalog();
         let mut made = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         match &*made {
             Some(shelf) if shelf.generation() == catalog.generation() => Arc::clone(shelf),
@@ -49,7 +49,7 @@ impl McpState {
             let state = Arc::clone(self);
             runtime.spawn_blocking(move || {
                 state.served_skills();
-                state.house.selector();
+                state.serve_state.selector();
             });
         }
     }

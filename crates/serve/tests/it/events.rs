@@ -5,12 +5,12 @@ use std::time::Duration;
 use repertoire_journal::Payload;
 use repertoire_serve::http::events::{RING_BYTES_MAX, RING_EVENTS_MAX};
 
-use crate::house::{Field, Listening, Served, Work};
+use crate::serve_state::{Field, Listening, Served, Work};
 
 #[tokio::test]
 async fn events_come_as_they_happen_and_a_lost_connection_goes_on_where_it_was() {
     let served = Field::with_skills().serve().await;
-    let work = Work::begin(served.house.journal().await.unwrap(), "a", "/a").await;
+    let work = Work::begin(served.serve_state.journal().await.unwrap(), "a", "/a").await;
     let mut live = served.listen("", None).await;
     let hello = live.next().await.unwrap();
     assert_eq!((hello.event.as_str(), &hello.data["generation"]), ("hello", &1.into()));
@@ -39,8 +39,8 @@ async fn events_come_as_they_happen_and_a_lost_connection_goes_on_where_it_was()
 #[tokio::test]
 async fn a_client_from_before_the_daemon_catches_up_from_the_journal() {
     let field = Field::with_skills();
-    let house = field.house().await;
-    let work = Work::begin(house.journal().await.unwrap(), "a", "/a").await;
+    let serve_state = field.serve_state().await;
+    let work = Work::begin(serve_state.journal().await.unwrap(), "a", "/a").await;
     for number in 1..=700 {
         work.note(number).await;
     }
@@ -56,8 +56,8 @@ async fn a_client_from_before_the_daemon_catches_up_from_the_journal() {
 #[tokio::test]
 async fn one_run_can_be_listened_to_alone() {
     let served = Field::with_skills().serve().await;
-    let mine = Work::begin(served.house.journal().await.unwrap(), "mine", "/a").await;
-    let other = Work::begin(served.house.journal().await.unwrap(), "other", "/b").await;
+    let mine = Work::begin(served.serve_state.journal().await.unwrap(), "mine", "/a").await;
+    let other = Work::begin(served.serve_state.journal().await.unwrap(), "other", "/b").await;
     let mut client = served.listen("?run=mine", None).await;
     other.note(1).await;
     mine.note(2).await;
@@ -70,7 +70,7 @@ async fn one_run_can_be_listened_to_alone() {
 #[tokio::test]
 async fn a_hot_reload_is_news() {
     let served = Field::with_skills().serve().await;
-    let _watching = served.house.watch();
+    let _watching = served.serve_state.watch();
     let mut client = served.listen("", None).await;
     assert_eq!(client.next().await.unwrap().event, "hello");
     let text = "---\nname: fresh\ndescription: Just written.\n---\nbody\n";
@@ -100,7 +100,7 @@ struct Heard {
 /// client, it listens to both and reads nothing all the while.
 async fn a_thousand_hear(is_one_slow: bool) -> Heard {
     let served = Field::with_skills().serve().await;
-    let journal = served.house.journal().await.unwrap();
+    let journal = served.serve_state.journal().await.unwrap();
     let quiet = Work::begin(journal, "quiet", "/a").await;
     let loud = Work::begin(journal, "loud", "/b").await;
     let mut slow = None;
@@ -119,7 +119,7 @@ async fn a_thousand_hear(is_one_slow: bool) -> Heard {
             }
         });
     }
-    let hub = served.house.hub().await.unwrap();
+    let hub = served.serve_state.hub().await.unwrap();
     let padding = "x".repeat(4_000);
     let large = |number| Payload::Note {
         name: "test".into(),

@@ -5,5 +5,5 @@
 mod api;
 mod events;
 mod guard;
-mod house;
 mod mcp;
+mod serve_state;

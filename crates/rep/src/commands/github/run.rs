@@ -178,7 +178,7 @@ async fn handle_event(
     let keep = tempfile::tempdir().map_err(|error| CliFailure::cannot_run(error.to_string()))?;
     let dir = Utf8PathBuf::from_path_buf(keep.path().join("base"))
         .map_err(|path| CliFailure::cannot_run(format!("{} is not UTF-8", path.display())))?;
-    let house = base::house(&git, &ground.home, &dir).await.map_err(cannot_run)?;
+    let base_checkout = base::checkout_base(&git, &ground.home, &dir).await.map_err(cannot_run)?;
     let handled = GithubEventHandler {
         env,
         args,
@@ -188,16 +188,17 @@ async fn handle_event(
         remote: &remote,
         ground: &ground,
     };
-    let came = handled.handle_in_checkout(&house, &git.in_dir(house.dir()), ui).await;
+    let came =
+        handled.handle_in_checkout(&base_checkout, &git.in_dir(base_checkout.dir()), ui).await;
     // Show the branch in the message, not the temporary folder that it is checked out into.
     let came = came.map_err(|mut failure| {
         let named = format!("{}:", ground.home_ref);
-        failure.message = failure.message.replace(&format!("{}/", house.dir()), &named);
+        failure.message = failure.message.replace(&format!("{}/", base_checkout.dir()), &named);
         failure
     });
     // Best effort: the temporary folder is removed with `keep`, and git prunes the worktree in
     // time.
-    let _ = house.remove_checkout().await;
+    let _ = base_checkout.remove_checkout().await;
     came
 }
 
@@ -228,18 +229,18 @@ struct GithubEventHandler<'a> {
 impl GithubEventHandler<'_> {
     async fn handle_in_checkout(
         &self,
-        house: &base::BaseCheckout,
+        base_checkout: &base::BaseCheckout,
         git: &GitClient,
         ui: &mut TerminalUi<'_>,
     ) -> Result<Came, CliFailure> {
-        let env = self.env.in_folder(house.dir());
-        let ctx = CliContext::new(&env, RepConfig::of_base_branch(&env, house)?);
+        let env = self.env.in_folder(base_checkout.dir());
+        let ctx = CliContext::new(&env, RepConfig::of_base_branch(&env, base_checkout)?);
         let journal = ctx.journal(None).await?;
         let letter = self.take_letter(&journal).await?;
         let started = letter.as_ref().and_then(EventRunParameters::from_letter);
         let args = self.args.clone().with_started(started);
         let letter = letter.map(|letter| letter.id);
-        let place = BaseWorkContext { ctx: &ctx, journal: &journal, house, git };
+        let place = BaseWorkContext { ctx: &ctx, journal: &journal, base_checkout, git };
         let came = self.handle_with_settings(&place, &args, letter.as_deref(), ui).await;
         if let (Err(failure), Some(letter), false) = (&came, &letter, self.args.dry_run) {
             let (by, why) = (process_name(), &failure.message);
@@ -268,7 +269,7 @@ impl GithubEventHandler<'_> {
         letter: Option<&str>,
         ui: &mut TerminalUi<'_>,
     ) -> Result<Came, CliFailure> {
-        let BaseWorkContext { ctx, journal, house, git } = *place;
+        let BaseWorkContext { ctx, journal, base_checkout, git } = *place;
         let env = ctx.env;
         let modes = ctx.load_modes(CheckoutTrust::OfBase)?;
         for warning in modes.warnings.iter() {
@@ -286,15 +287,15 @@ impl GithubEventHandler<'_> {
             ..PlanRunOptions::default()
         };
         let ground = self.find_starting_point(ctx, git).await?;
-        let mut request = ctx.plan_request(Utf8PathBuf::new(), house.dir(), &flags)?;
+        let mut request = ctx.plan_request(Utf8PathBuf::new(), base_checkout.dir(), &flags)?;
         let scope = scope_of(git).await.map_err(cannot_run)?;
         if let Some(improve) = &mut request.improve {
             improve.scope.clone_from(&scope);
         }
-        let crew =
-            PlanAgentBuilder::new(env).with_trusted_checkout(house.clone(), ctx.config.clone());
+        let agent_provider = PlanAgentBuilder::new(env)
+            .with_trusted_checkout(base_checkout.clone(), ctx.config.clone());
         let mut runner = ctx.plan_runner(journal.clone(), None);
-        runner.crew = Arc::new(crew);
+        runner.agent_provider = Arc::new(agent_provider);
         let nonce = RunId::new();
         let worker = QueueWorker {
             name: process_name(),
@@ -303,13 +304,13 @@ impl GithubEventHandler<'_> {
             lease: ctx.lease_duration(),
         };
         let begun = GithubStartedRuns::default();
-        let desk = GitHubRunContext {
+        let github_run = GitHubRunContext {
             client: self.client,
             remote: self.remote,
             journal,
             runner: &runner,
             worker: &worker,
-            house: git,
+            checkout: git,
             ground: &ground,
             settings: &settings,
             request: &request,
@@ -322,15 +323,15 @@ impl GithubEventHandler<'_> {
             letter,
         };
         if self.args.dry_run {
-            return Ok(desk.describe_event(self.context, &modes).await);
+            return Ok(github_run.describe_event(self.context, &modes).await);
         }
         let sandbox = ctx.configured_sandbox()?;
         require_sandbox(&sandbox, settings.walls)?;
         let shutdown = CancellationToken::new();
         cancel_on_signal(shutdown.clone())?;
-        let work = desk.handle_event(self.context, &modes, &shutdown);
+        let work = github_run.handle_event(self.context, &modes, &shutdown);
         let mut came = begun.print_while(work, journal, ui).await;
-        desk.update_letter(&mut came).await;
+        github_run.update_letter(&mut came).await;
         let kept = self.keep_events(journal, &begun.to_vec()).await;
         let patch = self.keep_patch(git, journal, &came).await;
         came.notes.extend([kept, patch].into_iter().filter_map(|kept| Some(kept.err()?.message)));
@@ -495,7 +496,7 @@ fn require_sandbox(sandbox: &Sandbox, walls: SandboxRequirement) -> Result<(), C
 struct BaseWorkContext<'a> {
     ctx: &'a CliContext<'a>,
     journal: &'a Journal,
-    house: &'a base::BaseCheckout,
+    base_checkout: &'a base::BaseCheckout,
     git: &'a GitClient,
 }
 

@@ -38,11 +38,18 @@ pub(crate) fn run(
     let ctx = &ctx.with_proposal_in_force();
     let request = ctx.plan_request(plan, &workspace, &args.flags.to_options())?;
     let kind = args.review.then_some(PlanStepKind::Review);
-    let station = PlanAgentBuilder::new(ctx.env).build_for_preview(&workspace, &request)?;
+    let agent_setup = PlanAgentBuilder::new(ctx.env).build_for_preview(&workspace, &request)?;
     let learnings = ctx.plan_learnings(&workspace);
     let task = args.task.as_deref();
     let preview = build_runtime()?
-        .block_on(PlanPromptPreview::build(&workspace, &station, &request, kind, task, &learnings))
+        .block_on(PlanPromptPreview::build(
+            &workspace,
+            &agent_setup,
+            &request,
+            kind,
+            task,
+            &learnings,
+        ))
         .map_err(|error| CliFailure::negative_answer(error.to_string()))?;
     if ui.json {
         ui.print_json(&PlanPromptJson {

@@ -45,12 +45,12 @@ pub(crate) fn run(
     }
     let gate = args.gate.as_deref().map(StepId::from);
     let record = GateReviewRecord { gate: gate.clone(), items, checks: parse_checks(args)? };
-    let run = ctx.run_workflow_action(async |desk, cancel| {
+    let run = ctx.run_workflow_action(async |operations, cancel| {
         let told = |name: &str, command: &str| {
             // Run the check even if the message cannot be printed.
             let _ = ui.print_note(&format!("running {name}: {}", printable_line(command)));
         };
-        let run = desk.record_review(&args.run, record, cancel, told).await;
+        let run = operations.record_review(&args.run, record, cancel, told).await;
         run.map_err(|error| workflow_failure(ctx, &args.run, error, ui))
     })?;
     gate::print_gate(&run, gate.as_ref(), ui)?;

@@ -40,12 +40,12 @@ pub(crate) fn run(
     let answers = args.answers.iter().map(|text| parse_pair(ctx, text, "--answer"));
     let answers = answers.collect::<Result<BTreeMap<_, _>, _>>()?;
     let note = args.note.as_deref().unwrap_or_default();
-    let standing = ctx.run_workflow_action(async |desk, cancel| {
+    let standing = ctx.run_workflow_action(async |operations, cancel| {
         let standing = match &args.choice {
-            Some(word) => desk.apply_choice(&wanted, word, note, cancel).await,
-            None if answers.is_empty() => desk.advance_run(&wanted, None, None, cancel).await,
+            Some(word) => operations.apply_choice(&wanted, word, note, cancel).await,
+            None if answers.is_empty() => operations.advance_run(&wanted, None, None, cancel).await,
             None => {
-                let answered = desk.answer(&wanted, answers).await;
+                let answered = operations.answer(&wanted, answers).await;
                 answered.map(|run| AnyWorkflowRun::Workflow(Box::new(run)))
             }
         };

@@ -46,8 +46,8 @@ pub(crate) fn run(
         id: args.id.clone(),
         parent: args.parent.clone(),
     };
-    let started = ctx.run_workflow_action(async |desk, cancel| {
-        let started = desk.start(start, cancel).await;
+    let started = ctx.run_workflow_action(async |operations, cancel| {
+        let started = operations.start(start, cancel).await;
         started.map_err(|error| workflow_failure(ctx, "RUN", error, ui))
     })?;
     if let Some(WithheldCommands { skill, trust }) = &started.withheld {

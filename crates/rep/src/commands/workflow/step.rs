@@ -104,8 +104,8 @@ pub(crate) fn run(
     }
     refuse_placeholders(args)?;
     let said = parse_report(ctx, args)?;
-    let standing = ctx.run_workflow_action(async |desk, cancel| {
-        let standing = desk.advance_run(&args.run, args.at, said, cancel).await;
+    let standing = ctx.run_workflow_action(async |operations, cancel| {
+        let standing = operations.advance_run(&args.run, args.at, said, cancel).await;
         standing.map_err(|error| workflow_failure(ctx, &args.run, error, ui))
     })?;
     print_run_state(&standing, format, ui)

@@ -4,7 +4,7 @@ use repertoire_journal::Payload;
 use repertoire_journal::event::StepOutcome;
 use serde_json::{Value, json};
 
-use super::house::{LiveRun, RunDesk, house, small_house};
+use super::project_fixture::{LiveRun, RunWriter, project_fixture, small_project_fixture};
 use super::{go, visit};
 use crate::browser::{Browser, Key};
 use crate::workspace::Workspace;
@@ -22,9 +22,9 @@ fn say(ws: &Workspace, run: &LiveRun<'_>, step: u32, texts: &[&str]) {
 #[test]
 fn the_output_of_a_long_run_shows_the_newest_step_and_asks_for_older_ones_when_they_are_opened() {
     const STEPS: u32 = 205;
-    let ws = small_house();
-    let desk = RunDesk::open(&ws);
-    let run = desk.begin("A long way");
+    let ws = small_project_fixture();
+    let writer = RunWriter::open(&ws);
+    let run = writer.begin("A long way");
     for step in 1..=STEPS {
         say(&ws, &run, step, &[&format!("words of step {step}.")]);
     }
@@ -60,9 +60,9 @@ fn the_output_of_a_long_run_shows_the_newest_step_and_asks_for_older_ones_when_t
 
 #[test]
 fn what_a_run_that_waits_proposes_can_be_done_there() {
-    let ws = small_house();
-    let desk = RunDesk::open(&ws);
-    let run = desk.begin("Out of money");
+    let ws = small_project_fixture();
+    let writer = RunWriter::open(&ws);
+    let run = writer.begin("Out of money");
     run.end_step(1, StepOutcome::Ok, "", 6_000_000);
     let choices = ["resume it with higher limits", "sleep over it", "cancel it"];
     run.append(vec![Payload::RunWaiting {
@@ -89,10 +89,10 @@ fn what_a_run_that_waits_proposes_can_be_done_there() {
 
 #[test]
 fn more_runs_than_one_answer_holds_are_shown_page_by_page() {
-    let ws = small_house();
-    let desk = RunDesk::open(&ws);
+    let ws = small_project_fixture();
+    let writer = RunWriter::open(&ws);
     for number in 0..520 {
-        desk.queue(&format!("Run {number}"));
+        writer.queue(&format!("Run {number}"));
     }
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "runs");
@@ -107,7 +107,7 @@ fn more_runs_than_one_answer_holds_are_shown_page_by_page() {
 
 #[test]
 fn plans_that_cannot_be_read_are_not_passed_over() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     ws.write("project/PLAN.md", "- [ ] Again and again\n".repeat(400_000));
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "runs");
@@ -117,7 +117,7 @@ fn plans_that_cannot_be_read_are_not_passed_over() {
 
 #[test]
 fn a_review_appears_by_itself() {
-    let ws = house();
+    let ws = project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "reviews");
     browser.wait("document.querySelectorAll('a.review-row').length === 1");
@@ -134,7 +134,7 @@ fn a_review_appears_by_itself() {
 
 #[test]
 fn a_review_under_way_is_seen_and_leads_to_its_run() {
-    let ws = house();
+    let ws = project_fixture();
     ws.write("project/slow.yaml", "- wait_ms: 60000\n- finish: {text: No.}\n");
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "reviews");
@@ -159,7 +159,7 @@ fn a_review_under_way_is_seen_and_leads_to_its_run() {
 
 #[test]
 fn an_address_that_cannot_be_decoded_still_shows_a_view() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "runs");
     browser.eval("location.hash = '#/skills/100%'");
@@ -169,7 +169,7 @@ fn an_address_that_cannot_be_decoded_still_shows_a_view() {
 
 #[test]
 fn light_and_dark_can_be_chosen_where_nothing_can_be_kept() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     let refuse = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })";
     browser.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": refuse }));
@@ -184,14 +184,14 @@ fn light_and_dark_can_be_chosen_where_nothing_can_be_kept() {
 
 #[test]
 fn a_list_of_events_has_nothing_but_events_in_it() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "events");
     let strangers = "document.querySelectorAll('ol > :not(li), ul > :not(li)').length";
     browser.wait_text("Nothing has happened yet");
     assert_eq!(browser.eval(strangers), 0);
     browser.eval("[...document.querySelectorAll('.buttons button')].at(-1).click()");
-    RunDesk::open(&ws).begin("Held back");
+    RunWriter::open(&ws).begin("Held back");
     browser.wait_text("new)");
     assert_eq!(browser.eval("document.querySelectorAll('.live-list li').length"), 0);
     browser.eval("[...document.querySelectorAll('.buttons button')].at(-1).click()");
@@ -201,7 +201,7 @@ fn a_list_of_events_has_nothing_but_events_in_it() {
 
 #[test]
 fn what_a_person_must_decide_stands_before_the_graph() {
-    let ws = house();
+    let ws = project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     browser.resize(390, 844);
     go(&mut browser, "workflows/run/orders-lock");
@@ -213,7 +213,7 @@ fn what_a_person_must_decide_stands_before_the_graph() {
 
 #[test]
 fn the_prompt_is_asked_for_in_the_words_of_the_selection_beside_it() {
-    let ws = small_house();
+    let ws = small_project_fixture();
     let Some((_served, mut browser)) = visit(&ws) else { return };
     go(&mut browser, "play");
     browser.wait("document.activeElement?.tagName === 'TEXTAREA'");

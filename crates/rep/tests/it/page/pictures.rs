@@ -7,7 +7,7 @@ use std::io::Write as _;
 use repertoire_journal::Payload;
 use repertoire_journal::event::StepOutcome;
 
-use super::house::{RunDesk, Served, first, house, review};
+use super::project_fixture::{RunWriter, Served, first, project_fixture, review};
 use crate::browser::Browser;
 use crate::workspace::Workspace;
 
@@ -33,8 +33,8 @@ fn page_pictures() {
         false => camino::Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder),
     };
     std::fs::create_dir_all(&folder).unwrap();
-    let ws = house();
-    let _desk = days_of_work(&ws);
+    let ws = project_fixture();
+    let _writer = days_of_work(&ws);
     let mut browser = Browser::start().expect("there is a browser");
     let served = Served::start(&ws);
     browser.open(&served.link());
@@ -144,8 +144,8 @@ fn run_where(ws: &Workspace, is_it: impl Fn(&&serde_json::Value) -> bool) -> Str
 }
 
 /// Runs of some days: done, failed, waiting, and one that is under way.
-fn days_of_work(ws: &Workspace) -> RunDesk {
-    let desk = RunDesk::open(ws).of_folder("/home/ada/shop");
+fn days_of_work(ws: &Workspace) -> RunWriter {
+    let writer = RunWriter::open(ws).of_folder("/home/ada/shop");
     let names = [
         "Invoices by country",
         "Search that forgives",
@@ -154,14 +154,14 @@ fn days_of_work(ws: &Workspace) -> RunDesk {
         "Mail templates",
     ];
     for (at, name) in names.iter().enumerate() {
-        desk.ago((96 - 20 * at as u64) * HOUR_MS);
-        let run = desk.begin(name);
+        writer.ago((96 - 20 * at as u64) * HOUR_MS);
+        let run = writer.begin(name);
         let steps = 4 + at as u32 % 3;
         for step in 1..=steps {
             if step > 1 {
                 run.start_step(step, if step % 2 == 0 { "review" } else { "implementation" });
             }
-            desk.pass((2 + u64::from(step)) * MINUTE_MS);
+            writer.pass((2 + u64::from(step)) * MINUTE_MS);
             // The one that waits has used up what it may.
             let dear = if at == 3 { 3 } else { 1 };
             let cost = (90_000 * u64::from(step) + 70_000 * at as u64) * dear;
@@ -186,18 +186,18 @@ fn days_of_work(ws: &Workspace) -> RunDesk {
         };
         run.append(vec![end]);
     }
-    desk.ago(23 * MINUTE_MS);
-    under_way(&desk);
-    desk
+    writer.ago(23 * MINUTE_MS);
+    under_way(&writer);
+    writer
 }
 
-fn under_way(desk: &RunDesk) {
-    let run = desk.begin("Discount codes");
-    desk.pass(4 * MINUTE_MS);
+fn under_way(writer: &RunWriter) {
+    let run = writer.begin("Discount codes");
+    writer.pass(4 * MINUTE_MS);
     run.end_step(1, StepOutcome::Ok, "", 310_000);
     run.mark(1, "implemented", "implemented, and the checks are green");
     run.start_step(2, "review");
-    desk.pass(2 * MINUTE_MS);
+    writer.pass(2 * MINUTE_MS);
     run.end_step(
         2,
         StepOutcome::SentBack,
@@ -205,10 +205,10 @@ fn under_way(desk: &RunDesk) {
         140_000,
     );
     run.start_step(3, "implementation");
-    desk.pass(5 * MINUTE_MS);
+    writer.pass(5 * MINUTE_MS);
     run.end_step(3, StepOutcome::Failed, "tests/test_checkout.py: 2 failed, 31 passed", 420_000);
     run.start_step(4, "implementation");
-    desk.pass(6 * MINUTE_MS);
+    writer.pass(6 * MINUTE_MS);
     run.end_step(4, StepOutcome::Ok, "", 380_000);
     run.mark(3, "reviewed", "reviewed, and the checks are green");
     run.start_step(5, "review");

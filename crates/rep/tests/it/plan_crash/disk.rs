@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::audit::{self, Counts, Seen};
-use super::field::{Field, Hand, Store, Work};
+use super::field::{Field, Store, Work, WorkerProcess};
 use crate::workspace::Workspace;
 
 /// A small disk of its own. It goes when this does.
@@ -73,7 +73,7 @@ fn give_out(out: impl Fn(&Disk), back: impl Fn(&Disk), complaint: &str) {
     let id = field.queue(&repository, &work.path(), &["--backend", &backend]);
     let seen = Seen::default();
     field.spawn(seen.clone().follow(field.journal.clone()));
-    let mut daemon = field.hand(&["daemon"]);
+    let mut daemon = field.worker(&["daemon"]);
     field.until("a step", |field| field.run(&id).open_step.is_some());
     out(&disk);
     field.until("a complaint", |_| daemon.said().contains(complaint));
@@ -91,7 +91,7 @@ fn give_out(out: impl Fn(&Disk), back: impl Fn(&Disk), complaint: &str) {
 }
 
 /// Complaints are lines that people understand, and not many of them.
-fn is_clear(daemon: &mut Hand, complaint: &str) {
+fn is_clear(daemon: &mut WorkerProcess, complaint: &str) {
     assert_eq!(daemon.stop(), Some(0), "{}", daemon.said());
     let said = daemon.said();
     let complaints = said.lines().filter(|line| line.contains(complaint)).count();

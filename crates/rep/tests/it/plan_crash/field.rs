@@ -46,7 +46,7 @@ pub(crate) struct Field {
 }
 
 /// A worker that runs.
-pub(crate) struct Hand {
+pub(crate) struct WorkerProcess {
     pub(crate) name: String,
     pub(crate) child: Child,
     log: Utf8PathBuf,
@@ -133,13 +133,13 @@ impl Field {
     }
 
     /// Starts a worker.
-    pub(crate) fn hand(&mut self, args: &[&str]) -> Hand {
+    pub(crate) fn worker(&mut self, args: &[&str]) -> WorkerProcess {
         self.names += 1;
         let name = format!("w{}", self.names);
         let log = self.ws.path(&format!("logs/{name}.log"));
         let mut command = self.rep(&self.ws.path("home"), args);
         command.args(["--name", &name]).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
-        Hand { name, log, child: command.spawn().unwrap() }
+        WorkerProcess { name, log, child: command.spawn().unwrap() }
     }
 
     pub(crate) fn block<T>(&self, work: impl Future<Output = T>) -> T {
@@ -261,7 +261,7 @@ pub(crate) async fn events(journal: &Journal, id: &RunId) -> Result<Vec<Event>, 
     }
 }
 
-impl Hand {
+impl WorkerProcess {
     /// Nothing if it has ended: its number may be another's by now.
     pub(crate) fn signal(&mut self, signal: Signal) {
         if self.child.try_wait().unwrap().is_none() {
@@ -322,7 +322,7 @@ impl Hand {
     }
 }
 
-impl Drop for Hand {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.child.kill();

@@ -6,7 +6,7 @@ use repertoire_journal::RunId;
 use rustix::process::Signal;
 
 use super::audit::{self, Counts};
-use super::field::{Field, Hand, Store, Work};
+use super::field::{Field, Store, Work, WorkerProcess};
 use crate::server::Server;
 
 /// How long the frozen step would take, so that no machine is too slow to freeze it in time.
@@ -37,7 +37,7 @@ fn freeze(store: Store, kind: &str) {
         }
     }
     let run = queue(&mut field, &slow);
-    let mut frozen = field.hand(&["worker"]);
+    let mut frozen = field.worker(&["worker"]);
     field.until("the step to begin", |field| is_at(field, &run, kind));
     if kind == "implementation" {
         // In the middle of the step, not at its very beginning.
@@ -52,7 +52,7 @@ fn freeze(store: Store, kind: &str) {
     if kind == "verification" {
         std::fs::remove_file(&gate).unwrap();
     }
-    let mut other = field.hand(&["worker"]);
+    let mut other = field.worker(&["worker"]);
     field.until_completed(std::slice::from_ref(&run));
     field.until("the report", |field| field.types(&run).last() == Some(&"POSTMORTEM_END"));
     assert_eq!(other.stop(), Some(0));
@@ -78,14 +78,14 @@ fn freeze(store: Store, kind: &str) {
 /// A process that stands still in the middle of a write holds the lock of a SQLite file, and nobody else can do anything
 /// about that: such a moment is passed over. The table of the system tells, and nothing has to be tried, for which a slow
 /// machine might take longer than the lease.
-fn freeze_without_lock(field: &Field, hand: &mut Hand) {
+fn freeze_without_lock(field: &Field, worker: &mut WorkerProcess) {
     field.until("a moment without the lock", |field| {
-        hand.signal(Signal::STOP);
-        field.until("the worker to stand still", |_| hand.stands_still());
+        worker.signal(Signal::STOP);
+        field.until("the worker to stand still", |_| worker.stands_still());
         let holds_lock = matches!(field.store, Store::Sqlite)
-            && hand.has_write_lock(&field.ws.path("data/journal.sqlite-shm"));
+            && worker.has_write_lock(&field.ws.path("data/journal.sqlite-shm"));
         if holds_lock {
-            hand.signal(Signal::CONT);
+            worker.signal(Signal::CONT);
         }
         !holds_lock
     });
@@ -98,7 +98,12 @@ fn is_at(field: &Field, run: &RunId, kind: &str) -> bool {
 }
 
 /// The run was begun by one worker and ended by another, and its branch is where the journal says.
-fn is_as_recorded(field: &Field, id: &RunId, work: &Work, (first, last): (&Hand, &Hand)) {
+fn is_as_recorded(
+    field: &Field,
+    id: &RunId,
+    work: &Work,
+    (first, last): (&WorkerProcess, &WorkerProcess),
+) {
     let run = field.run(id);
     audit::journal(field, &run, &mut Counts::default());
     audit::branch(field, &run, work);

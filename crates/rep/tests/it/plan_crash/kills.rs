@@ -8,14 +8,14 @@ use camino::Utf8PathBuf;
 use repertoire_journal::{Command, RunId, RunStatus};
 
 use super::audit::{self, Counts, Seen};
-use super::field::{Dice, Field, Hand, PATIENCE, Store, Work, is_long};
+use super::field::{Dice, Field, PATIENCE, Store, Work, WorkerProcess, is_long};
 use crate::server::Server;
 
 /// Kills of the short form.
 const ROUNDS: usize = 12;
 const ROUNDS_LONG: usize = 300;
 /// Workers at once.
-const HANDS: usize = 3;
+const WORKERS: usize = 3;
 /// Runs that are unfinished at any time, so that there is always something to interrupt.
 const AT_ONCE: usize = 4;
 
@@ -23,7 +23,7 @@ struct Killing {
     field: Field,
     dice: Dice,
     seen: Seen,
-    hands: Vec<Hand>,
+    workers: Vec<WorkerProcess>,
     repositories: Vec<Utf8PathBuf>,
     works: Vec<Work>,
     runs: Vec<RunId>,
@@ -48,7 +48,7 @@ impl Killing {
             field,
             dice,
             seen,
-            hands: Vec::new(),
+            workers: Vec::new(),
             repositories,
             works,
             runs: Vec::new(),
@@ -59,17 +59,17 @@ impl Killing {
 
     /// Whatever is missing comes: workers, and runs.
     fn fill(&mut self) {
-        let is_gone = |hand: &mut Hand| hand.child.try_wait().unwrap().is_some();
-        for mut hand in self.hands.extract_if(.., is_gone) {
-            ends_well(&mut hand);
+        let is_gone = |worker: &mut WorkerProcess| worker.child.try_wait().unwrap().is_some();
+        for mut worker in self.workers.extract_if(.., is_gone) {
+            ends_well(&mut worker);
         }
-        while self.hands.len() < HANDS {
-            let args: &[&str] = match self.hands.is_empty() {
+        while self.workers.len() < WORKERS {
+            let args: &[&str] = match self.workers.is_empty() {
                 true => &["daemon", "--runs", "3"],
                 false => &["worker", "--runs", "2"],
             };
-            let hand = self.field.hand(args);
-            self.hands.push(hand);
+            let worker = self.field.worker(args);
+            self.workers.push(worker);
         }
         let open = self.field.runs().iter().filter(|run| !run.status.is_over()).count();
         for _ in open..AT_ONCE {
@@ -107,9 +107,11 @@ impl Killing {
         match kind {
             "database" => self.kill_database(),
             "all workers" => {
-                self.hands.iter_mut().for_each(|hand| hand.signal(rustix::process::Signal::KILL));
-                self.hands.iter_mut().for_each(Hand::kill);
-                self.hands.clear();
+                self.workers
+                    .iter_mut()
+                    .for_each(|worker| worker.signal(rustix::process::Signal::KILL));
+                self.workers.iter_mut().for_each(WorkerProcess::kill);
+                self.workers.clear();
             }
             "told to stop" => {
                 ends_well(&mut self.any_hand());
@@ -119,9 +121,9 @@ impl Killing {
         self.resume();
     }
 
-    fn any_hand(&mut self) -> Hand {
-        let at = self.dice.below(self.hands.len() as u64) as usize;
-        self.hands.swap_remove(at)
+    fn any_hand(&mut self) -> WorkerProcess {
+        let at = self.dice.below(self.workers.len() as u64) as usize;
+        self.workers.swap_remove(at)
     }
 
     fn kill_database(&mut self) {
@@ -176,7 +178,7 @@ impl Killing {
             assert!(begun.elapsed() < PATIENCE, "{}", self.field.stand());
             std::thread::sleep(Duration::from_millis(50));
         }
-        self.hands.iter_mut().for_each(ends_well);
+        self.workers.iter_mut().for_each(ends_well);
     }
 
     fn audit(&self) -> Counts {
@@ -201,14 +203,14 @@ impl Killing {
 
 /// Asks a worker to end. One that has only just started does not listen yet; one that started while the database was down
 /// has said so and ended by itself.
-fn ends_well(hand: &mut Hand) {
-    let (code, said) = (hand.stop(), hand.said());
+fn ends_well(worker: &mut WorkerProcess) {
+    let (code, said) = (worker.stop(), worker.said());
     let is_well = match code {
         Some(0) => true,
         Some(3) => said.starts_with("error: the journal") && said.contains("cannot be opened"),
         _ => !said.contains("works on runs"),
     };
-    assert!(is_well, "{} ended with {code:?}: {said}", hand.name);
+    assert!(is_well, "{} ended with {code:?}: {said}", worker.name);
 }
 
 #[allow(clippy::print_stderr, reason = "the test harness shows it when a test fails")]

@@ -77,7 +77,7 @@ fn what_a_killed_worker_was_trying_is_taken_back_before_anybody_goes_on() {
     let check = "said=$(gofmt -l .); echo \"$said\"; test -z \"$said\"";
     let args = ["--self-improve", "--backend", &backend, "--check", check];
     let id = field.queue(&dir, "PLAN.md", &args);
-    let mut hand = field.hand(&["worker"]);
+    let mut worker = field.worker(&["worker"]);
     let junk = |field: &Field| {
         let worktree = field.run(&id).worktree?;
         Some(std::path::Path::new(&worktree.path).join("junk.go"))
@@ -86,11 +86,11 @@ fn what_a_killed_worker_was_trying_is_taken_back_before_anybody_goes_on() {
         junk(field).is_some_and(|path| path.exists())
     });
     let branch = field.run(&id).worktree.unwrap().branch;
-    hand.kill();
+    worker.kill();
     let name = |step: u32| format!("refs/repertoire/backup/{id}-{step}");
     let step = field.run(&id).open_step.unwrap();
     let before = field.git(&dir, &["rev-parse", &format!("{}^{{tree}}", name(step))]);
-    let _next = field.hand(&["worker"]);
+    let _next = field.worker(&["worker"]);
     field.until_completed(std::slice::from_ref(&id));
     let taken_back = field.events(&id).into_iter().find_map(|event| match event.payload {
         Payload::Note { name, data } if name == "attempt_taken_back" => Some(data),

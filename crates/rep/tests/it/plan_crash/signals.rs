@@ -37,7 +37,7 @@ impl Scene {
 
     fn finish_elsewhere(&mut self, id: &repertoire_journal::RunId) {
         self.agent_takes(10);
-        let mut other = self.field.hand(&["daemon"]);
+        let mut other = self.field.worker(&["daemon"]);
         self.field.until_completed(std::slice::from_ref(id));
         assert_eq!(other.stop(), Some(0));
         let run = self.field.run(id);
@@ -54,7 +54,7 @@ fn a_daemon_that_is_told_to_stop_lets_go_of_its_runs_at_once() {
     let mut scene = Scene::new();
     let args = ["--backend", scene.backend.as_str()];
     let id = scene.field.queue(&scene.repository, &scene.work.path(), &args);
-    let mut daemon = scene.field.hand(&["daemon"]);
+    let mut daemon = scene.field.worker(&["daemon"]);
     scene.field.until("a step", |field| field.run(&id).open_step.is_some());
     let begun = Instant::now();
     assert_eq!(daemon.stop(), Some(0), "{}", daemon.said());
@@ -84,7 +84,7 @@ fn an_interrupted_plan_run_pauses_and_a_daemon_finishes_it_when_it_is_resumed() 
     assert!(said.contains("stopping; the run can be resumed"), "{said}");
     assert_eq!(scene.field.run(&id).status, RunStatus::Paused);
     // A daemon leaves it alone until somebody says otherwise.
-    let mut daemon = scene.field.hand(&["daemon"]);
+    let mut daemon = scene.field.worker(&["daemon"]);
     std::thread::sleep(Duration::from_millis(1_000));
     assert_eq!(daemon.stop(), Some(0));
     assert_eq!(scene.field.run(&id).status, RunStatus::Paused);
@@ -106,13 +106,13 @@ fn the_agent_of_a_killed_worker_is_ended_before_another_one_begins() {
     let backend = format!("command:sh {}", field.ws.path("agent.sh"));
     let args = ["--backend", &backend, "--no-review"];
     let id = field.queue(&repository, &work.path(), &args);
-    let mut killed = field.hand(&["worker"]);
+    let mut killed = field.worker(&["worker"]);
     let is_asleep = |line: &String| line.contains(" sleep 600");
     field.until("an agent at work", |field| {
         field.processes().iter().filter(|line| is_asleep(line)).count() >= 2
     });
     killed.kill();
-    let mut other = field.hand(&["worker"]);
+    let mut other = field.worker(&["worker"]);
     field.until_completed(std::slice::from_ref(&id));
     assert_eq!(field.processes().into_iter().find(is_asleep), None);
     assert_eq!(other.stop(), Some(0));
@@ -129,14 +129,14 @@ fn what_a_killed_worker_was_writing_gets_into_no_commit() {
     field.ws.write("agent.yaml", work.transcript(1_000));
     let backend = format!("scripted:{}", field.ws.path("agent.yaml"));
     let id = field.queue(&repository, &work.path(), &["--backend", &backend]);
-    let mut killed = field.hand(&["worker"]);
+    let mut killed = field.worker(&["worker"]);
     field.until("a step", |field| field.run(&id).open_step.is_some());
     killed.kill();
     let worktree = field.run(&id).worktree.unwrap();
     // As the plan and a file of the agent are left when they are written at that moment.
     std::fs::File::create(format!("{}/plans/.rep-a1B2c3", worktree.path)).unwrap();
     std::fs::File::create(format!("{}/.rep-d4E5f6", worktree.path)).unwrap();
-    let mut other = field.hand(&["worker"]);
+    let mut other = field.worker(&["worker"]);
     field.until_completed(std::slice::from_ref(&id));
     assert_eq!(other.stop(), Some(0));
     let run = field.run(&id);

@@ -106,7 +106,7 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 
 async fn list_budgets(call: ApiCall<Nothing, BudgetFilter>) -> ApiResult<ListPage<ClientBudget>> {
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let wanted =
             |client: &&ListingClient| call.query.agent.is_none_or(|one| one.0.id == client.id);
         let clients: Vec<&ListingClient> = CLIENTS.iter().filter(wanted).collect();
@@ -121,7 +121,7 @@ async fn list_budgets(call: ApiCall<Nothing, BudgetFilter>) -> ApiResult<ListPag
 async fn show_budget(call: ApiCall<BudgetPath>) -> ApiResult<ClientBudget> {
     let client = find_client(&call.path.agent)?;
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         Ok(client_budget(client, &ClientListing::for_client(client, catalog.entries())))
     })
     .await
@@ -132,7 +132,7 @@ async fn list_budget_skills(
 ) -> ApiResult<ListPage<ListedSkill>> {
     let client = find_client(&call.path.agent)?;
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let mut skills = ClientListing::for_client(client, catalog.entries()).skills;
         skills.retain(|one| call.query.shown.is_none_or(|shown| one.shown == shown));
         call.paging.cut_page(skills.into_iter())

@@ -85,10 +85,10 @@ async fn show_costs(call: ApiCall<Nothing, CostQuery>) -> ApiResult<CostCurve> {
         CostBucket::Hour => HOUR_MS,
         CostBucket::Day => DAY_MS,
     };
-    let last = call.house.now_ms() / length;
+    let last = call.serve_state.now_ms() / length;
     let first = last.saturating_sub(points - 1);
     let spent = CostsByPeriod::read_journal(
-        call.house.journal().await.map_err(journal_problem)?,
+        call.serve_state.journal().await.map_err(journal_problem)?,
         first * length,
         length,
     )

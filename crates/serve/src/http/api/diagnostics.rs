@@ -90,7 +90,7 @@ async fn list_diagnostics(
     call: ApiCall<Nothing, DiagnosticFilter>,
 ) -> ApiResult<ListPage<DiagnosticWithLines>> {
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let wanted: Vec<&Diagnostic> = catalog
             .diagnostics()
             .iter()
@@ -98,7 +98,7 @@ async fn list_diagnostics(
             .collect();
         let page = call.paging.cut_page(wanted.into_iter())?;
         Ok(ListPage {
-            items: add_source_lines(&call.house, &catalog, page.items),
+            items: add_source_lines(&call.serve_state, &catalog, page.items),
             next: page.next,
             total: page.total,
         })
@@ -108,7 +108,7 @@ async fn list_diagnostics(
 
 /// Adds source lines to findings. Files that are not loaded skills are read, each once.
 pub(super) fn add_source_lines<'c>(
-    house: &ServeState,
+    serve_state: &ServeState,
     catalog: &'c Catalog,
     findings: impl IntoIterator<Item = &'c Diagnostic>,
 ) -> Vec<DiagnosticWithLines> {
@@ -119,7 +119,7 @@ pub(super) fn add_source_lines<'c>(
         .chain(shadowed)
         .map(|entry| (entry.skill.origin.file.as_path(), entry))
         .collect();
-    let bytes_max = house.library().request().limits.text.file_bytes_max;
+    let bytes_max = serve_state.library().request().limits.text.file_bytes_max;
     let mut read: BTreeMap<Utf8PathBuf, Option<String>> = BTreeMap::new();
     let mut out = Vec::new();
     for diagnostic in findings {

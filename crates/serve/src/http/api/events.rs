@@ -38,7 +38,7 @@ async fn stream_events(call: ApiCall<Nothing, EventFilter>) -> ApiResult<Respons
     let run = match &call.query.run {
         None => None,
         Some(run) => Some(
-            call.house
+            call.serve_state
                 .journal()
                 .await
                 .map_err(journal_problem)?
@@ -48,5 +48,5 @@ async fn stream_events(call: ApiCall<Nothing, EventFilter>) -> ApiResult<Respons
                 .id,
         ),
     };
-    respond_with_events(&call.house, EventSubscription { after, run }).await
+    respond_with_events(&call.serve_state, EventSubscription { after, run }).await
 }

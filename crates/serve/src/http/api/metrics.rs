@@ -14,7 +14,8 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 }
 
 async fn show_metrics(call: ApiCall) -> ApiResult<Response> {
-    let text = call.house.figures().render_text(&call.house).await.map_err(journal_problem)?;
+    let text =
+        call.serve_state.figures().render_text(&call.serve_state).await.map_err(journal_problem)?;
     let kind = format!("{MEDIA_TYPE}; version=1.0.0; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

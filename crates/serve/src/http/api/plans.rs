@@ -44,7 +44,7 @@ async fn list_plans(
     call: ApiCall<Nothing, PlanFilter>,
 ) -> ApiResult<ListPage<PlanWithDiagnostics>> {
     run_blocking(move || {
-        let (project, catalog) = (call.house.project(), call.house.catalog());
+        let (project, catalog) = (call.serve_state.project(), call.serve_state.catalog());
         if let Some(path) = call.query.path {
             let plan = read_plan(project, Utf8Path::new(&path), &catalog)
                 .map_err(|why| read_problem(&path, why))?;

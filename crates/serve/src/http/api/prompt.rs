@@ -59,7 +59,7 @@ async fn preview_prompt(
     call: ApiCall<Nothing, Nothing, SelectRequest>,
 ) -> ApiResult<PromptPreviewJson> {
     let ask = call.body.check_limits()?;
-    let Some(make) = call.house.preview().cloned() else {
+    let Some(make) = call.serve_state.preview().cloned() else {
         return Err(HttpProblem::new(StatusCode::CONFLICT, "prompts cannot be made here"));
     };
     let ask = PromptRequest {

@@ -140,7 +140,7 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 }
 
 async fn list_reviews(call: ApiCall) -> ApiResult<ListPage<ReviewRow>> {
-    let reviews = call.house.reviews().await.map_err(journal_problem)?;
+    let reviews = call.serve_state.reviews().await.map_err(journal_problem)?;
     let ids = reviews.review_ids().await.map_err(store_problem)?;
     let page = call.paging.cut_page(ids.into_iter())?;
     let mut items = Vec::new();
@@ -154,12 +154,12 @@ async fn list_reviews(call: ApiCall) -> ApiResult<ListPage<ReviewRow>> {
 }
 
 async fn show_review(call: ApiCall<ReviewPath>) -> ApiResult<ReviewRecord> {
-    let reviews = call.house.reviews().await.map_err(journal_problem)?;
+    let reviews = call.serve_state.reviews().await.map_err(journal_problem)?;
     reviews.load_review(&call.path.id).await.map_err(store_problem)
 }
 
 async fn show_change(call: ApiCall<ReviewPath>) -> ApiResult<ChangeJson> {
-    let reviews = call.house.reviews().await.map_err(journal_problem)?;
+    let reviews = call.serve_state.reviews().await.map_err(journal_problem)?;
     let change = reviews.load_change(&call.path.id).await.map_err(store_problem)?;
     Ok(change_json(change))
 }

@@ -93,7 +93,7 @@ struct RunListPage {
 }
 
 async fn list_runs(call: ApiCall<Nothing, RunFilter>) -> ApiResult<RunListPage> {
-    let journal = call.house.journal().await.map_err(journal_problem)?;
+    let journal = call.serve_state.journal().await.map_err(journal_problem)?;
     journal.requeue_expired().await.map_err(journal_problem)?;
     let before = match call.paging.cursor {
         None => None,
@@ -104,26 +104,26 @@ async fn list_runs(call: ApiCall<Nothing, RunFilter>) -> ApiResult<RunListPage> 
     let filter = Filter {
         statuses: call.query.status.into_iter().collect(),
         kind,
-        workspace: here.then(|| call.house.project().to_string()),
+        workspace: here.then(|| call.serve_state.project().to_string()),
         limit: u32::try_from(call.paging.page_limit()?).unwrap_or(u32::MAX),
         before,
     };
-    let folder = call.house.runs_dir();
+    let folder = call.serve_state.runs_dir();
     let page = runs::rows(journal, &folder, &filter, &mut 0).await.map_err(journal_problem)?;
     let next = page.next.map(|next| next.to_string());
     Ok(RunListPage { items: page.items, damaged: page.damaged, next })
 }
 
 async fn show_run(call: ApiCall<RunIdPath>) -> ApiResult<RunJson> {
-    let run = find_run(&call.house, &call.path).await?;
-    let journal = call.house.journal().await.map_err(journal_problem)?;
-    RunJson::gather(journal, run, &call.house.runs_dir()).await.map_err(journal_problem)
+    let run = find_run(&call.serve_state, &call.path).await?;
+    let journal = call.serve_state.journal().await.map_err(journal_problem)?;
+    RunJson::gather(journal, run, &call.serve_state.runs_dir()).await.map_err(journal_problem)
 }
 
 async fn list_run_steps(call: ApiCall<RunIdPath>) -> ApiResult<ListPage<Step>> {
-    let run = find_run(&call.house, &call.path).await?;
+    let run = find_run(&call.serve_state, &call.path).await?;
     let steps = call
-        .house
+        .serve_state
         .journal()
         .await
         .map_err(journal_problem)?
@@ -134,11 +134,11 @@ async fn list_run_steps(call: ApiCall<RunIdPath>) -> ApiResult<ListPage<Step>> {
 }
 
 async fn list_run_events(call: ApiCall<RunIdPath>) -> ApiResult<ListPage<Event>> {
-    let run = find_run(&call.house, &call.path).await?;
+    let run = find_run(&call.serve_state, &call.path).await?;
     let (after, limit) = (call.paging.start()? as u64, call.paging.page_limit()?);
     let most = u32::try_from(limit).unwrap_or(u32::MAX);
     let items = call
-        .house
+        .serve_state
         .journal()
         .await
         .map_err(journal_problem)?
@@ -151,8 +151,8 @@ async fn list_run_events(call: ApiCall<RunIdPath>) -> ApiResult<ListPage<Event>>
 }
 
 async fn show_run_plan(call: ApiCall<RunIdPath>) -> ApiResult<RunPlan> {
-    let run = find_run(&call.house, &call.path).await?;
-    let events = events_of(call.house.journal().await.map_err(journal_problem)?, &run.id)
+    let run = find_run(&call.serve_state, &call.path).await?;
+    let events = events_of(call.serve_state.journal().await.map_err(journal_problem)?, &run.id)
         .await
         .map_err(journal_problem)?;
     let state = PlanState::replay(&events);
@@ -166,11 +166,11 @@ async fn show_run_plan(call: ApiCall<RunIdPath>) -> ApiResult<RunPlan> {
 }
 
 async fn show_run_diff(call: ApiCall<RunIdPath>) -> ApiResult<RunDiffJson> {
-    let run = find_run(&call.house, &call.path).await?;
-    let git = call.house.git_in(run.workspace.as_str().into());
-    let left_behind = call.house.run_output_dir(&run.id);
+    let run = find_run(&call.serve_state, &call.path).await?;
+    let git = call.serve_state.git_in(run.workspace.as_str().into());
+    let left_behind = call.serve_state.run_output_dir(&run.id);
     let found = runs::run_diff(
-        call.house.journal().await.map_err(journal_problem)?,
+        call.serve_state.journal().await.map_err(journal_problem)?,
         &run,
         &git,
         &left_behind,
@@ -189,15 +189,15 @@ async fn show_run_diff(call: ApiCall<RunIdPath>) -> ApiResult<RunDiffJson> {
 }
 
 /// Finds the run with this id.
-async fn find_run(house: &ServeState, path: &RunIdPath) -> ApiResult<Run> {
-    house
+async fn find_run(serve_state: &ServeState, path: &RunIdPath) -> ApiResult<Run> {
+    serve_state
         .journal()
         .await
         .map_err(journal_problem)?
         .requeue_expired()
         .await
         .map_err(journal_problem)?;
-    house
+    serve_state
         .journal()
         .await
         .map_err(journal_problem)?

@@ -74,9 +74,9 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 }
 
 async fn select_skills(call: ApiCall<Nothing, Nothing, SelectRequest>) -> ApiResult<MatchJson> {
-    let (ask, house) = (call.body.check_limits()?, call.house);
+    let (ask, serve_state) = (call.body.check_limits()?, call.serve_state);
     run_blocking(move || {
-        let (catalog, selector) = house.selector();
+        let (catalog, selector) = serve_state.selector();
         let configured = *selector.settings();
         let selector = selector.with_settings(SelectionSettings {
             threshold: ask.threshold.unwrap_or(configured.threshold),

@@ -40,7 +40,8 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 }
 
 async fn redeem_code(call: ApiCall<Nothing, Nothing, RedeemRequest>) -> ApiResult<SessionJson> {
-    let session = call.keys.redeem(&call.body.code, call.house.now_ms()).map_err(token_problem)?;
+    let session =
+        call.keys.redeem(&call.body.code, call.serve_state.now_ms()).map_err(token_problem)?;
     match session {
         Some(token) => Ok(SessionJson { token, expires_in_s: SESSION_LIFE.as_secs() }),
         None => Err(HttpProblem::new(
@@ -52,7 +53,7 @@ async fn redeem_code(call: ApiCall<Nothing, Nothing, RedeemRequest>) -> ApiResul
 }
 
 async fn issue_code(call: ApiCall) -> ApiResult<LoginCodeJson> {
-    let code = call.keys.issue_code(call.house.now_ms()).map_err(token_problem)?;
+    let code = call.keys.issue_code(call.serve_state.now_ms()).map_err(token_problem)?;
     Ok(LoginCodeJson { code, expires_in_s: CODE_LIFE.as_secs() })
 }
 

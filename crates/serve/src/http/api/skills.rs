@@ -118,11 +118,11 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 
 async fn list_skills(call: ApiCall<Nothing, SkillFilter>) -> ApiResult<ListPage<SkillListEntry>> {
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let all = filter_candidates(&catalog, &call.query);
         let words = call.query.q.as_deref().map(str::trim).filter(|words| !words.is_empty());
         let found = match words {
-            Some(words) => search_candidates(&call.house, all, words),
+            Some(words) => search_candidates(&call.serve_state, all, words),
             None => all.into_iter().map(|one| (one, None)).collect(),
         };
         // Digests are expensive, so compute them for this page only.
@@ -265,11 +265,11 @@ fn filter_candidates<'c>(
 /// Returns the skills that match the words, best first. Names that start with the words come before everything else,
 /// because a user who types a name is looking for it.
 fn search_candidates<'c>(
-    house: &ServeState,
+    serve_state: &ServeState,
     all: Vec<ListedSkillCandidate<'c>>,
     words: &str,
 ) -> Vec<(ListedSkillCandidate<'c>, Option<ListedSkillHit>)> {
-    let (_, selector) = house.selector();
+    let (_, selector) = serve_state.selector();
     let hits = selector.search(&Task::new(words), HITS_MAX);
     let mut hits: BTreeMap<String, _> =
         hits.into_iter().map(|hit| (hit.name.clone(), hit)).collect();

@@ -51,8 +51,8 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 }
 
 async fn show_status(call: ApiCall) -> ApiResult<DaemonStatusJson> {
-    let catalog = call.house.catalog();
-    let project = call.house.project();
+    let catalog = call.serve_state.catalog();
+    let project = call.serve_state.project();
     let untrusted =
         |entry: &&repertoire_skill::catalog::CatalogEntry| entry.trust != TrustLevel::Trusted;
     Ok(DaemonStatusJson {
@@ -65,7 +65,7 @@ async fn show_status(call: ApiCall) -> ApiResult<DaemonStatusJson> {
         untrusted: catalog.entries().iter().filter(untrusted).count(),
         findings: count_findings(&catalog),
         roots: catalog.roots().iter().map(RootJson::from_report).collect(),
-        now_ms: call.house.now_ms(),
+        now_ms: call.serve_state.now_ms(),
     })
 }
 

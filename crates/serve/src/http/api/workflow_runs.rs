@@ -146,13 +146,13 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 async fn list_workflow_runs(
     call: ApiCall<Nothing, WorkflowRunFilter>,
 ) -> ApiResult<ListPage<WorkflowRunRow>> {
-    let project = call.house.project().to_string();
+    let project = call.serve_state.project().to_string();
     let wants = |row: &WorkflowRunRow| {
         call.query.state.is_none_or(|state| row.row.state == state.as_str())
             && call.query.workflow.as_ref().is_none_or(|name| row.row.workflow == *name)
             && (!call.query.here.unwrap_or(false) || row.row.folder == project)
     };
-    let runs = call.house.workflow_runs().await.map_err(run_problem)?;
+    let runs = call.serve_state.workflow_runs().await.map_err(run_problem)?;
     let all = runs.list_runs().await.map_err(run_problem)?;
     let rows: Vec<WorkflowRunRow> =
         all.into_iter().map(workflow_run_row).filter(|row| wants(row)).collect();
@@ -181,35 +181,35 @@ fn workflow_run_row(listed: WorkflowRunListEntry) -> WorkflowRunRow {
 }
 
 async fn show_workflow_run(call: ApiCall<WorkflowRunPath>) -> ApiResult<WorkflowRunJson> {
-    load_run(&call.house, &call.path.id).await
+    load_run(&call.serve_state, &call.path.id).await
 }
 
 async fn decide_workflow_run(
     call: ApiCall<WorkflowRunPath, Nothing, ChoiceRequest>,
 ) -> ApiResult<WorkflowRunJson> {
     let ChoiceRequest { choice, note } = call.body;
-    let id = resolve_run(&call.house, &call.path.id).await?;
+    let id = resolve_run(&call.serve_state, &call.path.id).await?;
     let cancel = CancellationToken::new();
     let note = note.unwrap_or_default();
     // Spawn a task, so that a client that disconnects does not abort a script half way.
-    let house = call.house.clone();
+    let serve_state = call.serve_state.clone();
     let run = id.clone();
     let decided = tokio::spawn(async move {
-        let desk = house.workflow_desk().await.map_err(run_problem)?;
-        desk.apply_choice(&run, &choice, &note, &cancel).await.map_err(decision_problem)
+        let operations = serve_state.workflow_operations().await.map_err(run_problem)?;
+        operations.apply_choice(&run, &choice, &note, &cancel).await.map_err(decision_problem)
     });
     let decided = decided.await.map_err(|error| {
         HttpProblem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("it was not decided: {error}"))
     });
     decided??;
-    load_run(&call.house, &id).await
+    load_run(&call.serve_state, &id).await
 }
 
 async fn answer_questions(
     call: ApiCall<WorkflowRunPath, Nothing, AnswersRequest>,
 ) -> ApiResult<WorkflowRunJson> {
-    let desk = call.house.workflow_desk().await.map_err(run_problem)?;
-    match desk.answer(&call.path.id, call.body.answers).await {
+    let operations = call.serve_state.workflow_operations().await.map_err(run_problem)?;
+    match operations.answer(&call.path.id, call.body.answers).await {
         Ok(run) => Ok(workflow_run_json(&run)),
         Err(WorkflowOperationError::Run(WorkflowRunError::OfScript { .. })) => {
             let detail = "a script asks no questions that can be answered here";
@@ -219,13 +219,13 @@ async fn answer_questions(
     }
 }
 
-async fn resolve_run(house: &ServeState, wanted: &str) -> ApiResult<String> {
-    let runs = house.workflow_runs().await.map_err(run_problem)?;
+async fn resolve_run(serve_state: &ServeState, wanted: &str) -> ApiResult<String> {
+    let runs = serve_state.workflow_runs().await.map_err(run_problem)?;
     runs.resolve_id(wanted).await.map_err(run_problem)
 }
 
-async fn load_run(house: &ServeState, wanted: &str) -> ApiResult<WorkflowRunJson> {
-    let runs = house.workflow_runs().await.map_err(run_problem)?;
+async fn load_run(serve_state: &ServeState, wanted: &str) -> ApiResult<WorkflowRunJson> {
+    let runs = serve_state.workflow_runs().await.map_err(run_problem)?;
     match runs.open_any(wanted).await.map_err(run_problem)? {
         AnyWorkflowRun::Workflow(run) => Ok(workflow_run_json(&run)),
         AnyWorkflowRun::Script(run) => Ok(script_run_json(&run)),

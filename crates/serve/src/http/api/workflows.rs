@@ -70,7 +70,7 @@ async fn list_workflows(
     call: ApiCall<Nothing, WorkflowFilter>,
 ) -> ApiResult<ListPage<WorkflowRow>> {
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let all = call.query.all.unwrap_or(false);
         let mut found: Vec<WorkflowRow> =
             catalog.entries().iter().flat_map(|entry| rows(entry, all)).collect();
@@ -82,7 +82,7 @@ async fn list_workflows(
 
 async fn show_workflow(call: ApiCall<WorkflowNamePath>) -> ApiResult<WorkflowWithDiagnostics> {
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let loaded = load_workflow(&catalog, &call.path.name)?;
         let path = loaded.source.path().to_string();
         let checked = loaded.checked.as_ref();
@@ -101,7 +101,7 @@ async fn show_diagram(call: ApiCall<WorkflowNamePath, DiagramQuery>) -> ApiResul
     // A run continues with the workflow it was started with, even if the file has changed.
     let run = match &call.query.run {
         Some(wanted) => {
-            let runs = call.house.workflow_runs().await.map_err(run_problem)?;
+            let runs = call.serve_state.workflow_runs().await.map_err(run_problem)?;
             Some(runs.open_run(wanted).await.map_err(run_problem)?)
         }
         None => None,
@@ -119,7 +119,7 @@ async fn show_diagram(call: ApiCall<WorkflowNamePath, DiagramQuery>) -> ApiResul
                 graph::render_svg_at_step(run.workflow.workflow(), Some(&run.state.step))
             }
             None => {
-                let catalog = call.house.catalog();
+                let catalog = call.serve_state.catalog();
                 graph::render_svg(&require_readable(load_workflow(&catalog, &call.path.name)?)?)
             }
         };

@@ -117,7 +117,7 @@ fn hand_in(
 
 /// Finds a form by its id.
 fn find_form(state: &McpState, id: &str) -> Result<AnswerForm, ServedToolError> {
-    state.house.forms().find(id).map_err(form_error)
+    state.serve_state.forms().find(id).map_err(form_error)
 }
 
 fn form_error(error: FormError) -> ServedToolError {

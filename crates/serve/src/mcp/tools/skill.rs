@@ -100,14 +100,15 @@ fn load_skill(
     state: &McpState,
     asked: &LoadSkillArguments,
 ) -> Result<ServedToolReply<LoadedSkillOutput>, ServedToolError> {
-    let catalog = state.house.catalog();
+    let catalog = state.serve_state.catalog();
     let entry = find_skill(&catalog, &asked.name)?;
     let listing = if asked.include_resources {
         ResourceListingMode::Listed
     } else {
         ResourceListingMode::Skipped
     };
-    let (activation, text) = render::render_skill(&state.house, entry, &asked.arguments, listing);
+    let (activation, text) =
+        render::render_skill(&state.serve_state, entry, &asked.arguments, listing);
     let shelf = state.served_skills();
     let output = LoadedSkillOutput {
         name: entry.id.clone(),

@@ -69,7 +69,7 @@ fn read_file(
     state: &McpState,
     asked: &SkillResourceArguments,
 ) -> Result<ServedToolReply<SkillResourceOutput>, ServedToolError> {
-    let catalog = state.house.catalog();
+    let catalog = state.serve_state.catalog();
     let entry = find_skill(&catalog, &asked.skill)?;
     let skill = &entry.skill;
     let whole =

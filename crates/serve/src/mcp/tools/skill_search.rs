@@ -103,7 +103,7 @@ fn search_skills(
     state: &McpState,
     asked: SkillSearchArguments,
 ) -> Result<ServedToolReply<SkillSearchOutput>, ServedToolError> {
-    let (catalog, selector) = state.house.selector();
+    let (catalog, selector) = state.serve_state.selector();
     let paths = asked.paths.into_iter().map(Into::into).collect();
     let selection = selector.select(&Task { paths, ..Task::new(asked.task) });
     let picks = selection

@@ -60,7 +60,7 @@ fn is_trusted(standing: &AnyWorkflowRun) -> bool {
 }
 
 /// Converts an error to a complaint that says what to do next.
-pub(super) fn desk_error(error: WorkflowOperationError) -> ServedToolError {
+pub(super) fn operation_error(error: WorkflowOperationError) -> ServedToolError {
     let next = match &error {
         WorkflowOperationError::Find(_) => {
             "Find workflows with `skill_search`, or ask the user for the name."

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::super::state::McpState;
-use super::workflow::{WorkflowPosition, desk_error, render_step};
+use super::workflow::{WorkflowPosition, operation_error, render_step};
 use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply};
 
 /// Records the findings of a review.
@@ -84,9 +84,13 @@ impl ServedTool for WorkflowRecord {
             items: parse_items(&asked.items)?,
             checks: parse_checks(&asked.checks)?,
         };
-        let desk = state.house.workflow_desk().await.map_err(|error| desk_error(error.into()))?;
-        let run = desk.record_review(&asked.run, record, &cancel, |_, _| {}).await;
-        render_step(&AnyWorkflowRun::Workflow(Box::new(run.map_err(desk_error)?)), None)
+        let operations = state
+            .serve_state
+            .workflow_operations()
+            .await
+            .map_err(|error| operation_error(error.into()))?;
+        let run = operations.record_review(&asked.run, record, &cancel, |_, _| {}).await;
+        render_step(&AnyWorkflowRun::Workflow(Box::new(run.map_err(operation_error)?)), None)
     }
 }
 

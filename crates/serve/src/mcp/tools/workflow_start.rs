@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::state::McpState;
-use super::workflow::{WorkflowPosition, desk_error, render_step};
+use super::workflow::{WorkflowPosition, operation_error, render_step};
 use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply};
 
 /// Starts a workflow.
@@ -48,8 +48,12 @@ impl ServedTool for WorkflowStart {
     ) -> Result<ServedToolReply<WorkflowPosition>, ServedToolError> {
         let WorkflowStartArguments { workflow, parameters, run: id, parent } = asked;
         let start = WorkflowStartRequest { workflow, parameters, id, parent };
-        let desk = state.house.workflow_desk().await.map_err(|error| desk_error(error.into()))?;
-        let started = desk.start(start, &cancel).await.map_err(desk_error)?;
+        let operations = state
+            .serve_state
+            .workflow_operations()
+            .await
+            .map_err(|error| operation_error(error.into()))?;
+        let started = operations.start(start, &cancel).await.map_err(operation_error)?;
         let note = started.withheld.map(|withheld| {
             format!(
                 "Nobody has trusted the skill `{}`: commands that it declares are not run before a person says \

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::state::McpState;
-use super::workflow::{WorkflowPosition, desk_error, render_step};
+use super::workflow::{WorkflowPosition, operation_error, render_step};
 use super::{ServedTool, ServedToolEffect, ServedToolError, ServedToolReply};
 
 /// Continues a run.
@@ -62,8 +62,13 @@ impl ServedTool for WorkflowStep {
     ) -> Result<ServedToolReply<WorkflowPosition>, ServedToolError> {
         let (run, at) = (asked.run.clone(), asked.at);
         let said = build_report(asked)?;
-        let desk = state.house.workflow_desk().await.map_err(|error| desk_error(error.into()))?;
-        let standing = desk.advance_run(&run, at, said, &cancel).await.map_err(desk_error)?;
+        let operations = state
+            .serve_state
+            .workflow_operations()
+            .await
+            .map_err(|error| operation_error(error.into()))?;
+        let standing =
+            operations.advance_run(&run, at, said, &cancel).await.map_err(operation_error)?;
         render_step(&standing, None)
     }
 }

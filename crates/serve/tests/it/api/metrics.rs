@@ -1,11 +1,11 @@
 //! Figures for Prometheus.
 
-use crate::house::{Field, Work};
+use crate::serve_state::{Field, Work};
 
 #[tokio::test]
 async fn figures_count_runs_requests_skills_and_listeners() {
     let served = Field::with_skills().serve().await;
-    let work = Work::begin(served.house.journal().await.unwrap(), "a", "/a").await;
+    let work = Work::begin(served.serve_state.journal().await.unwrap(), "a", "/a").await;
     work.step(1, 250_000).await;
     served.get("/api/v1/skills/invoices").await.ok();
     served.get("/api/v1/skills/nobody").await.refused(404);

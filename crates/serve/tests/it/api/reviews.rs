@@ -7,7 +7,7 @@ use repertoire_review::record::ReviewRecord;
 use repertoire_review::run_event::ReviewRequest;
 use serde_json::json;
 
-use crate::house::{Field, Served, each};
+use crate::serve_state::{Field, Served, each};
 
 /// A daemon with one review of one file.
 async fn served() -> Served {
@@ -45,7 +45,7 @@ async fn store_review(served: &Served, id: &str) {
         tier: FilePromptTier::Full,
     };
     let change = ReviewChange { files: vec![file], skipped: Vec::new() };
-    let reviews = served.house.reviews().await.unwrap();
+    let reviews = served.serve_state.reviews().await.unwrap();
     let request = ReviewRequest {
         scope: review.scope.clone(),
         subject: review.subject,

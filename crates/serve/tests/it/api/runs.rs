@@ -4,12 +4,12 @@ use repertoire_journal::Payload;
 use repertoire_journal::event::{TaskRef, TaskSeen};
 use serde_json::json;
 
-use crate::house::{Field, NOW_MS, Served, Work, each};
+use crate::serve_state::{Field, NOW_MS, Served, Work, each};
 
 /// A daemon with three runs: one completed, one failed, one under way with a plan and two steps.
 async fn served() -> (Served, Work) {
     let served = Field::with_skills().serve().await;
-    let journal = served.house.journal().await.unwrap().clone();
+    let journal = served.serve_state.journal().await.unwrap().clone();
     let project = served.field.project();
     let done = Work::begin(&journal, "old", project.as_str()).await;
     done.add([Payload::RunCompleted { summary: "it is".into(), head: None }]).await;

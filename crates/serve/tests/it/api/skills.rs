@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::house::{Field, each};
+use crate::serve_state::{Field, each};
 
 #[tokio::test]
 async fn a_list_shows_what_is_used_what_lost_and_what_broke() {

@@ -12,7 +12,7 @@ use repertoire_plan::limits::PLAN_BYTES_MAX;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::house::{Field, Served, each};
+use crate::serve_state::{Field, Served, each};
 
 const WORKFLOW: &str = "\
 parameters: { subject: { required: true, description: What it is about } }
@@ -36,7 +36,7 @@ fn field() -> Field {
 
 /// A run that has come to its gate, with one item that failed.
 async fn at_the_gate(served: &Served) -> String {
-    let desk = served.house.workflow_desk().await.unwrap();
+    let operations = served.serve_state.workflow_operations().await.unwrap();
     let cancel = CancellationToken::new();
     let start = WorkflowStartRequest {
         workflow: "writing".into(),
@@ -44,11 +44,11 @@ async fn at_the_gate(served: &Served) -> String {
         id: Some("run-1".into()),
         parent: None,
     };
-    if let Err(error) = desk.start(start, &cancel).await {
+    if let Err(error) = operations.start(start, &cancel).await {
         panic!("{error}");
     }
     let done = || Some(StepResultReport::Done(StepReport::default()));
-    assert!(desk.advance_run("run-1", Some(1), done(), &cancel).await.is_ok());
+    assert!(operations.advance_run("run-1", Some(1), done(), &cancel).await.is_ok());
     let item = ItemRecord {
         id: "smell".into(),
         scope: Some("the draft".into()),
@@ -58,7 +58,7 @@ async fn at_the_gate(served: &Served) -> String {
         finding: Some("It smells of nothing".into()),
     };
     let record = GateReviewRecord { items: vec![item], ..GateReviewRecord::default() };
-    let recorded = desk.record_review("run-1", record, &cancel, |_, _| {}).await;
+    let recorded = operations.record_review("run-1", record, &cancel, |_, _| {}).await;
     recorded.unwrap_or_else(|error| panic!("{error}"));
     "run-1".into()
 }
@@ -106,12 +106,15 @@ async fn a_person_decides_and_what_makes_no_sense_is_refused() {
     let choice = format!("/api/v1/workflow-runs/{id}/choice");
     let early = served.post(&choice, &json!({ "choice": "continue" })).await;
     early.refused(409);
-    let desk = served.house.workflow_desk().await.unwrap();
+    let operations = served.serve_state.workflow_operations().await.unwrap();
     let cancel = CancellationToken::new();
     // Past the review the gate decides, and it may fail only once.
     for turn in 2..=3 {
         let said = Some(StepResultReport::Done(StepReport::default()));
-        assert!(desk.advance_run(&id, Some(turn), said, &cancel).await.is_ok(), "turn {turn}");
+        assert!(
+            operations.advance_run(&id, Some(turn), said, &cancel).await.is_ok(),
+            "turn {turn}"
+        );
     }
     let run = served.get(&format!("/api/v1/workflow-runs/{id}")).await.ok();
     assert_eq!(run["run"]["state"], "waiting", "{run}");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::house::Field;
+use crate::serve_state::Field;
 
 #[tokio::test]
 async fn wrong_parameters_are_named() {

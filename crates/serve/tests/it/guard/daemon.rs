@@ -79,13 +79,18 @@ impl Served {
         let keep = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(keep.path()).unwrap().canonicalize_utf8().unwrap();
         let clock = Arc::new(AtomicU64::new(1_000_000));
-        let house = house(&dir, &clock).await;
+        let serve_state = serve_state(&dir, &clock).await;
         let (keys, token) = AccessKeys::open_token_file(&dir.join("data/serve/token")).unwrap();
         let keys = Arc::new(keys);
         let (listener, address) = http::bind_listener(SocketAddr::new(ip, 0)).await.unwrap();
         let shutdown = CancellationToken::new();
-        let daemon =
-            http::HttpDaemon { house, keys: Arc::clone(&keys), address, extension: None, rules };
+        let daemon = http::HttpDaemon {
+            serve_state,
+            keys: Arc::clone(&keys),
+            address,
+            extension: None,
+            rules,
+        };
         let task = Some(tokio::spawn(http::serve_http(listener, daemon, shutdown.clone())));
         Served { address, token, keys, dir, shutdown, task, clock, _keep: keep }
     }
@@ -144,7 +149,7 @@ pub(crate) async fn read_all(stream: &mut TcpStream) -> Vec<u8> {
     bytes
 }
 
-async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> ServeState {
+async fn serve_state(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> ServeState {
     let skill = format!(
         "---\nname: {SECRET_SKILL}\ndescription: Adds up the quarter. Use when asked for numbers.\n---\n\nAdd.\n"
     );
@@ -177,7 +182,7 @@ async fn house(dir: &Utf8Path, clock: &Arc<AtomicU64>) -> ServeState {
         },
         project: here,
         data: dir.join("data"),
-        workplace: crate::house::workplace(),
+        workplace: crate::serve_state::workplace(),
         clock,
     })
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::wire::Wire;
-use crate::house::Field;
+use crate::serve_state::Field;
 
 const WORKFLOW: &str = "\
 parameters:
@@ -47,7 +47,7 @@ async fn an_agent_goes_through_a_workflow_without_a_command_line() {
         "---\nname: tidy\ndescription: Tidies up. Use when it is untidy.\n---\nTidy.\n",
     );
     field.write("project/.agents/skills/tidy/workflow.yaml", WORKFLOW);
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let complaint = wire.complaint("workflow_start", json!({ "workflow": "tidy" })).await;
     assert!(complaint.contains("topic"), "{complaint}");
     let start = json!({ "workflow": "tidy", "parameters": { "topic": "the attic" } });
@@ -79,11 +79,11 @@ async fn an_agent_goes_through_a_workflow_without_a_command_line() {
 #[tokio::test]
 async fn the_client_of_the_sdk_understands_everything() {
     let field = Field::with_skills();
-    let house = field.house().await;
+    let serve_state = field.serve_state().await;
     let (mine, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
     let server =
-        tokio::spawn(mcp::serve_stdio(house, None, input, output, CancellationToken::new()));
+        tokio::spawn(mcp::serve_stdio(serve_state, None, input, output, CancellationToken::new()));
     let client = ().serve(mine).await.unwrap();
     assert!(client.list_all_tools().await.unwrap().iter().any(|tool| tool.name == "skill"));
     assert_eq!(client.list_all_prompts().await.unwrap().len(), 2);

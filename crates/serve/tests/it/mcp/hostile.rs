@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use super::wire::Wire;
-use crate::house::Field;
+use crate::serve_state::Field;
 
 #[tokio::test]
 async fn no_address_leads_out_of_a_skill() {
@@ -17,7 +17,7 @@ async fn no_address_leads_out_of_a_skill() {
     symlink(field.root.join("secret.txt"), dir.join("out.md")).unwrap();
     symlink("..", dir.join("up")).unwrap();
     symlink(".git/config", dir.join("git.md")).unwrap();
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     for rest in [
         "../../etc/passwd",
         "../orders/SKILL.md",
@@ -54,7 +54,7 @@ async fn no_address_leads_out_of_a_skill() {
 #[tokio::test]
 async fn wrong_types_and_made_up_cursors_are_refused() {
     let field = Field::with_skills();
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     for (method, params) in [
         ("skills/list", json!({ "cursor": "made up" })),
         ("skills/list", json!({ "cursor": 7 })),
@@ -81,7 +81,7 @@ async fn wrong_types_and_made_up_cursors_are_refused() {
 #[tokio::test]
 async fn tools_complain_of_what_does_not_fit_and_say_what_to_do() {
     let field = Field::with_skills();
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     for (tool, arguments, says) in [
         ("skill", json!({}), "missing field `name`"),
         ("skill", json!({ "name": 7 }), "invalid type"),
@@ -123,7 +123,7 @@ async fn ten_thousand_skills_are_listed_page_by_page() {
         let mut file = std::fs::File::create(dir.join("SKILL.md")).unwrap();
         std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
     }
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let mut found = Vec::new();
     let mut cursor = serde_json::Value::Null;
     loop {

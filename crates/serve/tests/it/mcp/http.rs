@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::house::{Field, Served};
+use crate::serve_state::{Field, Served};
 
 const META: &str = "io.modelcontextprotocol";
 

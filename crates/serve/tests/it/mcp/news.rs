@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::wire::Wire;
-use crate::house::Field;
+use crate::serve_state::Field;
 
 const CHANGED: &str =
     "---\nname: invoices\ndescription: Checks invoices in a new way.\n---\nLook again.\n";
@@ -11,9 +11,9 @@ const CHANGED: &str =
 #[tokio::test]
 async fn an_edit_on_disk_reaches_a_client_of_2025() {
     let field = Field::with_skills();
-    let house = field.house().await;
-    let _watching = house.watch();
-    let mut wire = Wire::to(house).await;
+    let serve_state = field.serve_state().await;
+    let _watching = serve_state.watch();
+    let mut wire = Wire::to(serve_state).await;
     wire.ok("prompts/list", json!({})).await;
     field.write("project/.agents/skills/invoices/SKILL.md", CHANGED);
     wire.until("notifications/prompts/list_changed").await;
@@ -34,9 +34,9 @@ async fn an_edit_on_disk_reaches_a_client_of_2025() {
 #[tokio::test]
 async fn an_edit_on_disk_reaches_a_subscription_of_2026() {
     let field = Field::with_skills();
-    let house = field.house().await;
-    let _watching = house.watch();
-    let mut wire = Wire::silent(house, None);
+    let serve_state = field.serve_state().await;
+    let _watching = serve_state.watch();
+    let mut wire = Wire::silent(serve_state, None);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },

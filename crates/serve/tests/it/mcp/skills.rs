@@ -4,7 +4,7 @@ use repertoire_skill::skill::ContentDigest;
 use serde_json::{Value, json};
 
 use super::wire::Wire;
-use crate::house::Field;
+use crate::serve_state::Field;
 
 /// Every skill, page by page.
 async fn all(wire: &mut Wire) -> Vec<Value> {
@@ -61,7 +61,7 @@ fn put(field: &Field, folder: &str, name: &str) {
 #[tokio::test]
 async fn the_server_says_what_it_can_do() {
     let field = Field::with_skills();
-    let wire = Wire::to(field.house().await).await;
+    let wire = Wire::to(field.serve_state().await).await;
     let capabilities = &wire.server["capabilities"];
     assert_eq!(
         capabilities["extensions"]["io.modelcontextprotocol/skills"],
@@ -78,7 +78,7 @@ async fn every_file_that_is_listed_is_read_with_its_size_and_digest() {
     field.write("project/.agents/skills/invoices/assets/ä b#1?.md", "odd\r\nname\n");
     let picture = field.root.join("project/.agents/skills/invoices/assets/x.png");
     repertoire_text::fs::write_atomic(&picture, &[0x89, b'P', 0, 0xff]).unwrap();
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let skills = all(&mut wire).await;
     assert_eq!(uris(&skills), ["skill://invoices/SKILL.md", "skill://orders/SKILL.md"]);
     assert_eq!(
@@ -99,7 +99,7 @@ async fn every_file_that_is_listed_is_read_with_its_size_and_digest() {
 #[tokio::test]
 async fn a_file_that_changes_is_listed_with_its_new_digest() {
     let field = Field::with_skills();
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let before = all(&mut wire).await;
     // Of the same length: only the stamp tells.
     field.write("project/.agents/skills/invoices/references/rules.md", "Amounts may differ.\n");
@@ -121,7 +121,7 @@ async fn a_name_that_breaks_the_rule_is_corrected_and_says_so() {
     ] {
         put(&field, folder, name);
     }
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let skills = all(&mut wire).await;
     for skill in &skills {
         verify(&mut wire, skill).await;
@@ -161,7 +161,7 @@ async fn a_skill_beyond_the_limits_is_left_out_and_the_page_says_so() {
     for number in 0..512 {
         field.write(&format!("project/.agents/skills/many/f{number}"), "x");
     }
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let page = wire.ok("skills/list", json!({})).await;
     assert_eq!(page["skills"].as_array().unwrap().len(), 2);
     let left_out = &page["_meta"]["dev.repertoire/left-out"][0];
@@ -182,7 +182,7 @@ async fn a_skill_for_people_alone_is_not_listed_but_answered_for() {
         "project/.agents/skills/deploy/SKILL.md",
         "---\nname: deploy\ndescription: Deploys.\ndisable-model-invocation: true\n---\nGo.\n",
     );
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     assert_eq!(all(&mut wire).await.len(), 2);
     let got = wire.ok("skills/get", json!({ "uri": "skill://deploy/SKILL.md" })).await;
     assert_eq!(got["skill"]["frontmatter"]["name"], "deploy");
@@ -192,7 +192,7 @@ async fn a_skill_for_people_alone_is_not_listed_but_answered_for() {
 async fn a_folder_is_read_level_by_level() {
     let field = Field::with_skills();
     field.write("project/.agents/skills/invoices/references/deep/er/x.txt", "x");
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let mut children = async |uri: &str| {
         let page = wire.ok("resources/directory/read", json!({ "uri": uri })).await;
         let rows = page["resources"].as_array().unwrap().iter();
@@ -228,7 +228,7 @@ async fn pages_have_every_skill_once() {
     for number in 0..120 {
         put(&field, &format!("s{number}"), &format!("s{number}"));
     }
-    let mut wire = Wire::to(field.house().await).await;
+    let mut wire = Wire::to(field.serve_state().await).await;
     let skills = all(&mut wire).await;
     let mut found = uris(&skills);
     found.sort_unstable();

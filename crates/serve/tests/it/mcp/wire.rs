@@ -26,12 +26,12 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) async fn to(house: ServeState) -> Self {
-        Self::with_form(house, None).await
+    pub(crate) async fn to(serve_state: ServeState) -> Self {
+        Self::with_form(serve_state, None).await
     }
 
-    pub(crate) async fn with_form(house: ServeState, form: Option<AnswerForm>) -> Self {
-        let mut wire = Self::silent(house, form);
+    pub(crate) async fn with_form(serve_state: ServeState, form: Option<AnswerForm>) -> Self {
+        let mut wire = Self::silent(serve_state, form);
         let client = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -43,11 +43,11 @@ impl Wire {
     }
 
     /// A client that has said nothing yet.
-    pub(crate) fn silent(house: ServeState, form: Option<AnswerForm>) -> Self {
+    pub(crate) fn silent(serve_state: ServeState, form: Option<AnswerForm>) -> Self {
         let (mine, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
         let stop = CancellationToken::new();
-        tokio::spawn(mcp::serve_stdio(house, form, input, output, stop.clone()));
+        tokio::spawn(mcp::serve_stdio(serve_state, form, input, output, stop.clone()));
         let (input, output) = tokio::io::split(mine);
         Wire {
             output,

@@ -91,11 +91,21 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 }
 
 async fn pause_run(call: ApiCall<RunIdPath, Nothing, EmptyBody>) -> ApiResult<Run> {
-    send_command(&call.house, &call.path, Command::Pause { by: call.house.order_origin() }).await
+    send_command(
+        &call.serve_state,
+        &call.path,
+        Command::Pause { by: call.serve_state.order_origin() },
+    )
+    .await
 }
 
 async fn cancel_run(call: ApiCall<RunIdPath, Nothing, EmptyBody>) -> ApiResult<Run> {
-    send_command(&call.house, &call.path, Command::Cancel { by: call.house.order_origin() }).await
+    send_command(
+        &call.serve_state,
+        &call.path,
+        Command::Cancel { by: call.serve_state.order_origin() },
+    )
+    .await
 }
 
 async fn steer_run(call: ApiCall<RunIdPath, Nothing, SteerRequest>) -> ApiResult<Run> {
@@ -104,12 +114,16 @@ async fn steer_run(call: ApiCall<RunIdPath, Nothing, SteerRequest>) -> ApiResult
         return Err(HttpProblem::bad_request("there is nothing to say")
             .hint("`note` is what the next prompt begins with."));
     }
-    send_command(&call.house, &call.path, Command::Steer { by: call.house.order_origin(), note })
-        .await
+    send_command(
+        &call.serve_state,
+        &call.path,
+        Command::Steer { by: call.serve_state.order_origin(), note },
+    )
+    .await
 }
 
 async fn resume_run(call: ApiCall<RunIdPath, Nothing, ResumeRequest>) -> ApiResult<Run> {
-    let run = find_run(&call.house, &call.path).await?;
+    let run = find_run(&call.serve_state, &call.path).await?;
     let ResumeRequest { max_cost_usd, max_tokens, max_time_ms } = call.body;
     if max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(HttpProblem::bad_request("`max_cost_usd` is a number from 0"));
@@ -128,14 +142,18 @@ async fn resume_run(call: ApiCall<RunIdPath, Nothing, ResumeRequest>) -> ApiResu
             .hint("Send a higher `max_cost_usd`, `max_tokens` or `max_time_ms`."));
     }
     let limits = (said != Limits::default()).then_some(limits);
-    send_command(&call.house, &call.path, Command::Resume { by: call.house.order_origin(), limits })
-        .await
+    send_command(
+        &call.serve_state,
+        &call.path,
+        Command::Resume { by: call.serve_state.order_origin(), limits },
+    )
+    .await
 }
 
 async fn retry_run(call: ApiCall<RunIdPath, Nothing, RetryRequest>) -> ApiResult<Run> {
-    let run = find_run(&call.house, &call.path).await?;
+    let run = find_run(&call.serve_state, &call.path).await?;
     let tasks = call.body.tasks;
-    let events = events_of(call.house.journal().await.map_err(journal_problem)?, &run.id)
+    let events = events_of(call.serve_state.journal().await.map_err(journal_problem)?, &run.id)
         .await
         .map_err(journal_problem)?;
     let state = PlanState::replay(&events);
@@ -145,20 +163,24 @@ async fn retry_run(call: ApiCall<RunIdPath, Nothing, RetryRequest>) -> ApiResult
         return Err(HttpProblem::new(StatusCode::CONFLICT, detail)
             .hint("The plan of the run names its tasks."));
     }
-    send_command(&call.house, &call.path, Command::Retry { by: call.house.order_origin(), tasks })
-        .await
+    send_command(
+        &call.serve_state,
+        &call.path,
+        Command::Retry { by: call.serve_state.order_origin(), tasks },
+    )
+    .await
 }
 
 async fn merge_run(call: ApiCall<RunIdPath, Nothing, MergeRequest>) -> ApiResult<DeliveredJson> {
-    let run = find_run(&call.house, &call.path).await?;
-    let git = call.house.git_in(run.workspace.as_str().into());
-    let worktrees = RunWorktrees::new(git.clone(), call.house.worktrees_dir());
+    let run = find_run(&call.serve_state, &call.path).await?;
+    let git = call.serve_state.git_in(run.workspace.as_str().into());
+    let worktrees = RunWorktrees::new(git.clone(), call.serve_state.worktrees_dir());
     let ending = match call.body.how {
         MergeStrategy::Merge => PlanDeliveryMode::Merge,
         MergeStrategy::Squash => PlanDeliveryMode::Squash,
         MergeStrategy::Branch => PlanDeliveryMode::Branch,
     };
-    let journal = call.house.journal().await.map_err(journal_problem)?;
+    let journal = call.serve_state.journal().await.map_err(journal_problem)?;
     let merged = take_over(journal, &run, &worktrees, &git, ending, call.body.force).await;
     let merged = merged.map_err(merge_problem)?;
     match merged.delivered {
@@ -188,9 +210,13 @@ fn is_blank(char: char) -> bool {
     char.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&char)
 }
 
-async fn send_command(house: &ServeState, path: &RunIdPath, command: Command) -> ApiResult<Run> {
-    let run = find_run(house, path).await?;
-    house
+async fn send_command(
+    serve_state: &ServeState,
+    path: &RunIdPath,
+    command: Command,
+) -> ApiResult<Run> {
+    let run = find_run(serve_state, path).await?;
+    serve_state
         .journal()
         .await
         .map_err(journal_problem)?

@@ -84,8 +84,8 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 async fn list_output(
     call: ApiCall<RunIdPath, StepOutputFilter>,
 ) -> ApiResult<ListPage<StepOutputJson>> {
-    let run = find_run(&call.house, &call.path).await?;
-    let folder = call.house.run_output_dir(&run.id);
+    let run = find_run(&call.serve_state, &call.path).await?;
+    let folder = call.serve_state.run_output_dir(&run.id);
     run_blocking(move || {
         let mut logs = find_logs(&folder);
         logs.retain(|log| call.query.step.is_none_or(|step| log.step == step));
@@ -100,8 +100,8 @@ async fn list_output(
 }
 
 async fn show_run_file(call: ApiCall<RunIdPath, RunFileQuery>) -> ApiResult<RunFileJson> {
-    let run = find_run(&call.house, &call.path).await?;
-    let folder = call.house.run_output_dir(&run.id);
+    let run = find_run(&call.serve_state, &call.path).await?;
+    let folder = call.serve_state.run_output_dir(&run.id);
     run_blocking(move || {
         let name = call.query.name;
         let read = fs::read_text_beneath(&folder, Utf8Path::new(&name), FILE_BYTES_MAX);

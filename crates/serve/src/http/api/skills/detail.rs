@@ -73,11 +73,13 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 
 async fn show_skill(call: ApiCall<SkillNamePath>) -> ApiResult<SkillDetailJson> {
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let entry = resolve_skill(&catalog, &call.path.name)?;
         let skill = &entry.skill;
-        let found =
-            resources::list_resources(skill, &call.house.library().request().limits.resources);
+        let found = resources::list_resources(
+            skill,
+            &call.serve_state.library().request().limits.resources,
+        );
         let file = &skill.origin.file;
         let twins = catalog.shadowed().iter().filter(|lost| lost.by == *file);
         let about = |found: &&Diagnostic| found.path.as_ref() == Some(file);
@@ -92,7 +94,7 @@ async fn show_skill(call: ApiCall<SkillNamePath>) -> ApiResult<SkillDetailJson> 
                 .collect(),
             needs: list_dependencies(&catalog, entry),
             needed_by: list_dependents(&catalog, entry),
-            diagnostics: diagnostics::add_source_lines(&call.house, &catalog, own),
+            diagnostics: diagnostics::add_source_lines(&call.serve_state, &catalog, own),
             left_out: found.diagnostics.iter().map(DiagnosticJson::from).collect(),
             has_workflow: !repertoire_flow::file::load_workflows(skill).is_empty(),
             skill: SkillJson::new(entry, Some(&found.files)),

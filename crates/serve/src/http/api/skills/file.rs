@@ -67,10 +67,10 @@ pub(super) fn add_endpoints(api: ApiBuilder) -> ApiBuilder {
 
 async fn show_skill_file(call: ApiCall<SkillNamePath, SkillFileQuery>) -> ApiResult<SkillFileJson> {
     run_blocking(move || {
-        let catalog = call.house.catalog();
+        let catalog = call.serve_state.catalog();
         let entry = resolve_skill(&catalog, &call.path.name)?;
         let path = Utf8Path::new(&call.query.path);
-        let limits = call.house.library().request().limits.resources;
+        let limits = call.serve_state.library().request().limits.resources;
         let bytes = resources::read_resource_bytes(&entry.skill, path, &limits)
             .map_err(|error| read_problem(&entry.id, path, &error))?;
         let offset = call.query.offset.and_then(|offset| usize::try_from(offset).ok());

@@ -87,7 +87,7 @@ impl Drop for Served {
 }
 
 /// A few skills: one that fits migrations, one that is broken, one with a colon that has to be mended, and two of one name.
-pub(crate) fn small_house() -> Workspace {
+pub(crate) fn small_project_fixture() -> Workspace {
     let ws = Workspace::new();
     let project = "project/.claude/skills";
     ws.skill(
@@ -117,7 +117,7 @@ const TASKS: &[&str] = &[
 ];
 
 /// A journal, and a worker's hand on it.
-pub(crate) struct RunDesk {
+pub(crate) struct RunWriter {
     runtime: tokio::runtime::Runtime,
     journal: Journal,
     now_ms: Arc<AtomicU64>,
@@ -126,12 +126,12 @@ pub(crate) struct RunDesk {
 
 /// A run that a worker has.
 pub(crate) struct LiveRun<'d> {
-    desk: &'d RunDesk,
+    writer: &'d RunWriter,
     lease: RunLease,
     pub(crate) id: RunId,
 }
 
-impl RunDesk {
+impl RunWriter {
     pub(crate) fn open(ws: &Workspace) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let now_ms = Arc::new(AtomicU64::new(SystemClock.now_ms()));
@@ -139,12 +139,12 @@ impl RunDesk {
         let clock = Arc::new(move || shown.load(Ordering::Relaxed));
         let target = Target::File(ws.path("data/journal.sqlite"));
         let journal = runtime.block_on(Journal::open(&target, clock)).unwrap();
-        RunDesk { runtime, journal, now_ms, workspace: ws.path("project").to_string() }
+        RunWriter { runtime, journal, now_ms, workspace: ws.path("project").to_string() }
     }
 
     /// With runs that say they work in another folder.
     pub(crate) fn of_folder(self, workspace: &str) -> Self {
-        RunDesk { workspace: workspace.to_owned(), ..self }
+        RunWriter { workspace: workspace.to_owned(), ..self }
     }
 
     /// Sets the clock of the journal.
@@ -185,7 +185,7 @@ impl RunDesk {
         let rules = ClaimRules::default();
         let claim = self.journal.claim_run(&id, &who, &rules);
         let lease = self.runtime.block_on(claim).unwrap().unwrap().lease;
-        let run = LiveRun { desk: self, lease, id };
+        let run = LiveRun { writer: self, lease, id };
         let seen = |(at, label): (usize, &&str)| TaskSeen {
             task: TaskRef { id: (at + 1).to_string(), label: (*label).to_owned() },
             mark: "open".into(),
@@ -202,7 +202,7 @@ impl RunDesk {
 
 impl LiveRun<'_> {
     pub(crate) fn append(&self, payloads: Vec<Payload>) {
-        self.desk.runtime.block_on(self.desk.journal.append(&self.lease, payloads)).unwrap();
+        self.writer.runtime.block_on(self.writer.journal.append(&self.lease, payloads)).unwrap();
     }
 
     fn task(step: u32) -> TaskRef {
@@ -324,7 +324,7 @@ const SHOP: &[(&str, &str)] = &[
 ];
 
 /// The shop of the demo, with a run, a workflow that was sent back by its gate, and a review; and more skills.
-pub(crate) fn house() -> Workspace {
+pub(crate) fn project_fixture() -> Workspace {
     let mut ws = Workspace::with_shipped_pack();
     into_repository(&mut ws);
     for (path, text) in SHOP {

@@ -1,4 +1,4 @@
-//! A house with skills of every kind and a journal, and a daemon that serves it.
+//! A `ServeState` with skills of every kind and a journal, and a daemon that serves it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Field {
         write_atomic(&self.root.join(path), text.as_bytes()).unwrap();
     }
 
-    pub(crate) async fn house(&self) -> ServeState {
+    pub(crate) async fn serve_state(&self) -> ServeState {
         let places = SearchDirectories {
             home: self.root.join("home"),
             pack: self.root.join("pack"),
@@ -117,7 +117,7 @@ impl Field {
     }
 
     pub(crate) async fn serve(self) -> Served {
-        Served::start(self.house().await, self).await
+        Served::start(self.serve_state().await, self).await
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn workplace() -> WorkplaceFactory {
 /// A daemon at work. It stops when this is dropped.
 pub(crate) struct Served {
     pub(crate) field: Field,
-    pub(crate) house: ServeState,
+    pub(crate) serve_state: ServeState,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     client: reqwest::Client,
@@ -143,7 +143,7 @@ impl Drop for Served {
 }
 
 impl Served {
-    pub(crate) async fn start(house: ServeState, field: Field) -> Self {
+    pub(crate) async fn start(serve_state: ServeState, field: Field) -> Self {
         // The clients of tests speak no TLS, but cannot be made without somebody who could.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (keys, token) =
@@ -151,7 +151,7 @@ impl Served {
         let (listener, address) = http::bind_listener(([127, 0, 0, 1], 0).into()).await.unwrap();
         let stop = CancellationToken::new();
         let daemon = HttpDaemon {
-            house: house.clone(),
+            serve_state: serve_state.clone(),
             keys: Arc::new(keys),
             address,
             extension: None,
@@ -159,7 +159,7 @@ impl Served {
         };
         tokio::spawn(http::serve_http(listener, daemon, stop.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Served { field, house, address, token, client, stop }
+        Served { field, serve_state, address, token, client, stop }
     }
 
     /// A stream of events, as a client of them reads it.
