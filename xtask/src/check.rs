@@ -19,9 +19,9 @@ fn expected_texts() -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     out.extend(known_fields().map(|field| (SKILL_FORMAT, format!("| `{field}` |"))));
     out.extend(
-        list_limits().into_iter().map(|(name, value)| {
-            (LIMITS, format!("| `{name}` | {} |", with_commas(value)))
-        }),
+        list_limits()
+            .into_iter()
+            .map(|(name, value)| (LIMITS, format!("| `{name}` | {} |", with_commas(value)))),
     );
     for command in ["cargo run --release --bin rep -- demo", "cargo test --workspace"] {
         out.push(("README.md", command.to_owned()));

@@ -16,7 +16,10 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "Success."),
     ("1", "The answer is negative: lint errors, an unknown skill, a failed check."),
     ("2", "Usage error: an unknown flag or key, a path that does not exist."),
-    ("3", "Could not run: a file that cannot be read or written, a damaged lock file, settings without consent."),
+    (
+        "3",
+        "Could not run: a file that cannot be read or written, a damaged lock file, settings without consent.",
+    ),
 ];
 
 const COLUMNS: usize = 100;

@@ -19,7 +19,9 @@ The journal records every change of a run as one of these events. `rep runs even
 pub(crate) fn render_page() -> String {
     let mut out = format!("{GENERATED}{INTRODUCTION}");
     out.push_str(&table_header(&["event", "meaning", "fields"]));
-    for (_, schema) in repertoire_cli::schema::all_schemas().into_iter().filter(|(name, _)| *name == SCHEMA) {
+    for (_, schema) in
+        repertoire_cli::schema::all_schemas().into_iter().filter(|(name, _)| *name == SCHEMA)
+    {
         for event in schema.as_value()["oneOf"].as_array().into_iter().flatten() {
             out.push_str(&event_row(event));
         }

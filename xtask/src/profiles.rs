@@ -54,9 +54,7 @@ fn profile_row(profile: &Profile) -> String {
     let name = format!("[`{0}`](#{0})", profile.id.as_str());
     let collision = match profile.collision {
         CollisionRule::FirstWins => "first wins",
-        CollisionRule::TrustedThenFirst => {
-            "trusted wins, then first"
-        }
+        CollisionRule::TrustedThenFirst => "trusted wins, then first",
         CollisionRule::KeepAll => "all kept; the bare name is ambiguous",
     };
     let naming = match profile.naming {
