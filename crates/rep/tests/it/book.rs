@@ -5,7 +5,8 @@
 //! - A `console` block is run. Lines that start with `$ ` are commands, lines that follow are what the command prints, standard
 //!   output and standard error together. A line `…` stands for any number of lines, `…` within a line for any text. If nothing is
 //!   shown, the output is not compared. The exit code is 0, or for the last command of the block N, as in `console exit=N`.
-//! - A block with `file=PATH` in its info string is written to that file, relative to the current folder or to the home (`~/`).
+//! - A block with `file=PATH` in its info string is written to that file, relative to the current folder or to the home (`~/`). The
+//!   text above it names the file, because readers do not see the info string.
 //! - A `sh` block is not run, and says why: `sh reason="needs an API key"`.
 //! - An HTML comment that starts with `setup:` holds commands that lay out what a reader has already.
 //!
@@ -72,6 +73,12 @@ fn parts(text: &str) -> Vec<Part> {
             lines[first..at].iter().map(|line| line.get(indent..).unwrap_or("")).collect();
         at += 1;
         if let Some(path) = file.captures(info) {
+            let name = path[1].rsplit('/').next().unwrap();
+            let above = &lines[first.saturating_sub(5)..first - 1];
+            assert!(
+                above.iter().any(|line| line.contains(name)),
+                "line {first}: readers do not see `file={name}`, so name it above the block"
+            );
             parts.push(Part::File { path: path[1].to_owned(), text: body.join("\n") + "\n" });
         } else if info.starts_with("sh") {
             parts.push(Part::NotRun { line: first, reason: info.contains("reason=\"") });
