@@ -334,7 +334,7 @@ fn the_readme_shows_what_pages_show() {
         for call in calls {
             let command = format!("$ {}", call.command);
             let lines = call.shown.iter().filter(|line| line.trim() != "…");
-            let lines: Vec<&String> = std::iter::once(&command).chain(lines).collect();
+            let lines: Vec<&str> = command.lines().chain(lines.map(String::as_str)).collect();
             let best = |page: &Vec<String>| {
                 let mut rest = page.iter();
                 lines.iter().take_while(|&&line| rest.any(|other| other == line)).count()
