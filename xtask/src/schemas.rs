@@ -39,9 +39,19 @@ pub(crate) fn render_page() -> String {
 }
 
 fn schema_row(name: &str, schema: &Value) -> String {
-    let about = schema["description"].as_str().unwrap_or_default();
+    let about = describe_schema(schema);
     let first = about.split("\n\n").next().unwrap_or_default();
     table_row(&[&format!("[`{name}`](schemas/{name})"), &table_cell(first)])
+}
+
+/// The description of a schema, or of the entries of a list.
+fn describe_schema(schema: &Value) -> String {
+    if let Some(about) = schema["description"].as_str() {
+        return about.to_owned();
+    }
+    let entry = schema["items"]["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let about = entry.and_then(|entry| schema["$defs"][entry]["description"].as_str());
+    about.map(|about| format!("A list. Entries: {about}")).unwrap_or_default()
 }
 
 fn schema_file(name: &str, schema: &Value) -> Result<GeneratedFile> {
