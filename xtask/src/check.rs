@@ -1,5 +1,5 @@
-//! Checks handwritten pages that must match the code: fields in `docs/skills.md`, limits in `docs/limits.md`, the
-//! example in `docs/library.md`, commands in the README.
+//! Checks handwritten pages in `docs/reference/` that must match the code: fields in `skill-format.md`, limits in
+//! `limits.md`, the example in `library.md`; and the commands in the README.
 
 use anyhow::{Result, bail};
 use repertoire_select::limits as select;
@@ -9,16 +9,19 @@ use repertoire_text::limits as text;
 
 use crate::codegen::read_file;
 
+const SKILL_FORMAT: &str = "docs/reference/skill-format.md";
+const LIMITS: &str = "docs/reference/limits.md";
+const LIBRARY: &str = "docs/reference/library.md";
 const EXAMPLE: &str = "crates/skill/examples/serve.rs";
 
 /// The texts that each page must contain verbatim.
 fn expected_texts() -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
-    out.extend(known_fields().map(|field| ("docs/skills.md", format!("| `{field}` |"))));
+    out.extend(known_fields().map(|field| (SKILL_FORMAT, format!("| `{field}` |"))));
     out.extend(
-        list_limits().into_iter().map(|(name, value)| {
-            ("docs/limits.md", format!("| `{name}` | {} |", with_commas(value)))
-        }),
+        list_limits()
+            .into_iter()
+            .map(|(name, value)| (LIMITS, format!("| `{name}` | {} |", with_commas(value)))),
     );
     for command in ["cargo run --release --bin rep -- demo", "cargo test --workspace"] {
         out.push(("README.md", command.to_owned()));
@@ -110,8 +113,8 @@ pub(crate) fn check_pages() -> Result<()> {
             missing.push(format!("{page} should say `{words}`"));
         }
     }
-    if !read_file("docs/library.md".into())?.contains(&read_file(EXAMPLE.into())?) {
-        missing.push(format!("docs/library.md should show all of {EXAMPLE}"));
+    if !read_file(LIBRARY.into())?.contains(&read_file(EXAMPLE.into())?) {
+        missing.push(format!("{LIBRARY} should show all of {EXAMPLE}"));
     }
     match missing.len() {
         0 => Ok(()),

@@ -1,22 +1,25 @@
-//! Generates `docs/cli.md`: every command with its help text, as `rep COMMAND --help` prints it.
+//! Generates `docs/reference/cli.md`: every command with its help text, as `rep COMMAND --help` prints it.
 
 use crate::markdown::{GENERATED, table_header, table_row};
 
 const INTRODUCTION: &str = "\
 # Commands
 
-Data goes to standard output, everything else to standard error. Output has colour on a terminal, unless `NO_COLOR`
-is set or `--color never` is given.
+`rep` writes data to standard output and everything else to standard error. Output is coloured on a terminal unless
+`NO_COLOR` is set or `--color never` is given.
 
-`--json` works with every command but `demo`, `docs`, `metrics`, `completions` and `man`, which refuse it; `props` always prints
-JSON. The shapes are published as JSON Schemas in [schemas/](schemas/) and only ever gain fields.
+Commands that return data accept `--json`. The [JSON Schemas](schemas.md) describe every output; objects only gain fields.
+Commands with exit codes of their own are listed in [exit codes](exit-codes.md).
 ";
 
 const EXIT_CODES: &[(&str, &str)] = &[
-    ("0", "Done."),
-    ("1", "The answer is no: lint errors, a skill that is not there, a check that failed."),
-    ("2", "Wrong use: an unknown flag or key, a path that does not exist."),
-    ("3", "Could not run: a file that cannot be read or written, a damaged lock."),
+    ("0", "Success."),
+    ("1", "The answer is negative: lint errors, an unknown skill, a failed check."),
+    ("2", "Usage error: an unknown flag or key, a path that does not exist."),
+    (
+        "3",
+        "Could not run: a file that cannot be read or written, a damaged lock file, settings without consent.",
+    ),
 ];
 
 const COLUMNS: usize = 100;

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs;
 
-use crate::{check, cli, configuration, diagnostics, profiles, schemas};
+use crate::{check, cli, configuration, diagnostics, events, profiles, schemas};
 
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -17,10 +17,12 @@ pub(crate) struct GeneratedFile {
 /// All generated files.
 fn generate_all() -> Result<Vec<GeneratedFile>> {
     let pages = [
-        ("docs/cli.md", cli::render_page()),
-        ("docs/configuration.md", configuration::render_page()),
-        ("docs/diagnostics.md", diagnostics::render_page()),
-        ("docs/profiles.md", profiles::render_page()),
+        ("docs/reference/cli.md", cli::render_page()),
+        ("docs/reference/configuration.md", configuration::render_page()),
+        ("docs/reference/diagnostics.md", diagnostics::render_page()),
+        ("docs/reference/events.md", events::render_page()),
+        ("docs/reference/profiles.md", profiles::render_page()),
+        ("docs/reference/schemas.md", schemas::render_page()),
     ];
     let pages = pages.map(|(path, text)| GeneratedFile { path: path.into(), text });
     Ok(pages.into_iter().chain(schemas::generate_schemas()?).collect())

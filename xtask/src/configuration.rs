@@ -1,4 +1,4 @@
-//! Generates `docs/configuration.md`: every key, from the table that `rep` itself uses.
+//! Generates `docs/reference/configuration.md`: every key, from the table that `rep` itself uses.
 
 use repertoire::config::{ConfigKey, ConfigValueKind, KEYS, SetBy, variable_of};
 use repertoire_skill::profile::ProfileId;
@@ -9,16 +9,16 @@ const INTRODUCTION: &str = include_str!("configuration.md");
 
 pub(crate) fn render_page() -> String {
     let mut out = format!("{GENERATED}{INTRODUCTION}\n## Keys\n\n");
-    let columns = ["key", "type", "default", "environment variable", "set by", "what it does"];
+    let columns = ["key", "type", "default", "environment variable", "set by", "description"];
     out.push_str(&table_header(&columns));
     for key in KEYS {
         let name = format!("`{}`", key.name);
         let variable = format!("`{}`", variable_of(key.name));
         let by = match key.set_by {
-            SetBy::Anyone => "you or a project",
-            SetBy::UserOrConsentedProject => "you, or a project with your consent",
-            SetBy::UserOrBaseBranch => "you or the base branch",
-            SetBy::User => "you",
+            SetBy::Anyone => "user or project",
+            SetBy::UserOrConsentedProject => "user, or project with consent",
+            SetBy::UserOrBaseBranch => "user or base branch",
+            SetBy::User => "user",
         };
         out.push_str(&table_row(&[
             &name,
@@ -41,17 +41,17 @@ fn describe_default(key: &ConfigKey) -> String {
 
 fn describe_shape(key: &ConfigKey) -> String {
     match key.shape {
-        ConfigValueKind::Bool => "`true` or `false`".to_owned(),
-        ConfigValueKind::Number => "whole number".to_owned(),
+        ConfigValueKind::Bool => "boolean".to_owned(),
+        ConfigValueKind::Number => "integer".to_owned(),
         ConfigValueKind::Share => "number from 0 to 1".to_owned(),
         ConfigValueKind::Path => "path".to_owned(),
         ConfigValueKind::Paths => "list of paths".to_owned(),
-        ConfigValueKind::Text => "text".to_owned(),
-        ConfigValueKind::Texts => "list of texts".to_owned(),
-        ConfigValueKind::Secret => "text, never shown".to_owned(),
-        ConfigValueKind::Amount => "number from 0".to_owned(),
-        ConfigValueKind::Duration => "time, as `90s`, `10m`, `1h`".to_owned(),
-        ConfigValueKind::Size => "size, as `512MiB`, `2GiB`, or a number of bytes".to_owned(),
+        ConfigValueKind::Text => "string".to_owned(),
+        ConfigValueKind::Texts => "list of strings".to_owned(),
+        ConfigValueKind::Secret => "string, never shown".to_owned(),
+        ConfigValueKind::Amount => "number, 0 or more".to_owned(),
+        ConfigValueKind::Duration => "duration, such as `90s`, `10m`, `1h`".to_owned(),
+        ConfigValueKind::Size => "size, such as `512MiB`, `2GiB`, or a number of bytes".to_owned(),
         ConfigValueKind::Model => "`service/model`".to_owned(),
         ConfigValueKind::Rules => "list of rules".to_owned(),
         ConfigValueKind::Table => "table".to_owned(),

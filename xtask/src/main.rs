@@ -13,6 +13,7 @@ mod codegen;
 mod configuration;
 mod diagnostics;
 mod eval;
+mod events;
 mod markdown;
 mod model;
 mod profiles;
@@ -22,8 +23,7 @@ mod steps;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  codegen          write docs/cli.md, docs/configuration.md, docs/diagnostics.md, docs/profiles.md
-                   and docs/schemas/ from the code
+  codegen          write the generated pages and schemas of docs/reference/ from the code
   codegen --check  write nothing; exit with 1 if one of them is out of date
   model DIR        pack the word vectors and background frequencies in DIR into the program
   eval DIR         measure selection on every set of labelled queries in DIR

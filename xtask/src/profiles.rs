@@ -1,4 +1,4 @@
-//! Generates `docs/profiles.md`: the search orders and rules of all profiles, from their tables.
+//! Generates `docs/reference/profiles.md`: the search orders and rules of all profiles, from their tables.
 
 use repertoire_skill::lint::LintRuleSet;
 use repertoire_skill::load::MissingDescription;
@@ -11,23 +11,23 @@ use crate::markdown::{GENERATED, table_header, table_row};
 const INTRODUCTION: &str = "\
 # Profiles
 
-A profile is an order of roots, a rule for two skills of one name, and a set of lint rules. Choose one with
-`--profile`, or with `profile` in [the configuration](configuration.md). How roots are searched is in
-[discovery.md](discovery.md).
+A profile emulates one client: it defines the search order of roots, the rule for name collisions, and the lint rule
+set. Choose one with `--profile`, or with `profile` in [the configuration](configuration.md).
+[Discovery](../concepts/discovery.md) explains how roots are searched.
 
-In the tables, `PROJECT` stands for the folder you are in and every folder above it up to the root of the git
-repository, nearest first; `HERE` for the folder you are in only.
+In the tables, `PROJECT` stands for the current folder and every folder above it up to the root of the git repository,
+nearest first; `HERE` for the current folder only.
 ";
 
 pub(crate) fn render_page() -> String {
     let mut out = format!("{GENERATED}{INTRODUCTION}\n");
     let columns = [
         "profile",
-        "same name twice",
-        "the name is",
-        "single `*.md` files",
+        "name collision",
+        "name from",
+        "flat `*.md` files",
         "depth",
-        "no description",
+        "missing description",
         "lint rules",
     ];
     out.push_str(&table_header(&columns));
@@ -36,7 +36,7 @@ pub(crate) fn render_page() -> String {
     }
     for id in ProfileId::ALL {
         out.push_str(&format!("\n## `{}`\n\n", id.as_str()));
-        out.push_str(&table_header(&["order", "root", "holds", "scope"]));
+        out.push_str(&table_header(&["order", "root", "contains", "scope"]));
         for (number, spec) in id.profile().roots.iter().enumerate() {
             let number = (number + 1).to_string();
             let (place, scope) = describe_place(spec);
@@ -53,24 +53,22 @@ pub(crate) fn render_page() -> String {
 fn profile_row(profile: &Profile) -> String {
     let name = format!("[`{0}`](#{0})", profile.id.as_str());
     let collision = match profile.collision {
-        CollisionRule::FirstWins => "the first wins",
-        CollisionRule::TrustedThenFirst => {
-            "a trusted one wins over an untrusted one, then the first"
-        }
-        CollisionRule::KeepAll => "all stay, and the bare name finds none",
+        CollisionRule::FirstWins => "first wins",
+        CollisionRule::TrustedThenFirst => "trusted wins, then first",
+        CollisionRule::KeepAll => "all kept; the bare name is ambiguous",
     };
     let naming = match profile.naming {
         NamingRule::Field => "the `name` field",
         NamingRule::Folder => "the folder's name",
     };
-    let flat = if profile.flat_files { "skills" } else { "passed over" };
+    let flat = if profile.flat_files { "skills" } else { "ignored" };
     let depth = match profile.depth_max {
         None => "`walk.depth_max`".to_owned(),
         Some(depth) => depth.to_string(),
     };
     let missing = match profile.missing_description {
         MissingDescription::Skip => "not loaded",
-        MissingDescription::FirstParagraph => "the first paragraph stands in",
+        MissingDescription::FirstParagraph => "first paragraph is used",
     };
     let rules = match LintRuleSet::from(profile.id) {
         LintRuleSet::AgentSkills => "`agentskills`",

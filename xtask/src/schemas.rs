@@ -1,4 +1,5 @@
-//! Generates `docs/schemas/`: JSON Schemas of every `--json` output, and of the configuration file.
+//! Generates `docs/reference/schemas/`: JSON Schemas of every `--json` output, and of the configuration file; and
+//! `docs/reference/schemas.md`, the list of them.
 
 use anyhow::Result;
 use repertoire::config::{ConfigKey, ConfigValueKind, KEYS};
@@ -6,8 +7,9 @@ use repertoire_skill::profile::ProfileId;
 use serde_json::{Map, Value, json};
 
 use crate::codegen::GeneratedFile;
+use crate::markdown::{GENERATED, table_cell, table_header, table_row};
 
-pub(crate) const FOLDER: &str = "docs/schemas";
+pub(crate) const FOLDER: &str = "docs/reference/schemas";
 
 pub(crate) fn generate_schemas() -> Result<Vec<GeneratedFile>> {
     let mut out = vec![schema_file("repertoire.toml.json", &configuration_schema())?];
@@ -15,6 +17,41 @@ pub(crate) fn generate_schemas() -> Result<Vec<GeneratedFile>> {
         out.push(schema_file(name, schema.as_value())?);
     }
     Ok(out)
+}
+
+const INTRODUCTION: &str = "\
+# JSON Schemas
+
+Every `--json` output, `repertoire.toml` and `workflow.yaml` has a JSON Schema (draft 2020-12). Objects only gain fields: a
+reader should ignore fields that it does not know.
+
+";
+
+/// The list of all schemas.
+pub(crate) fn render_page() -> String {
+    let mut out = format!("{GENERATED}{INTRODUCTION}");
+    out.push_str(&table_header(&["schema", "describes"]));
+    out.push_str(&schema_row("repertoire.toml.json", &configuration_schema()));
+    for (name, schema) in repertoire_cli::schema::all_schemas() {
+        out.push_str(&schema_row(name, schema.as_value()));
+    }
+    out
+}
+
+fn schema_row(name: &str, schema: &Value) -> String {
+    let about = describe_schema(schema);
+    let first = about.split("\n\n").next().unwrap_or_default();
+    table_row(&[&format!("[`{name}`](schemas/{name})"), &table_cell(first)])
+}
+
+/// The description of a schema, or of the entries of a list.
+fn describe_schema(schema: &Value) -> String {
+    if let Some(about) = schema["description"].as_str() {
+        return about.to_owned();
+    }
+    let entry = schema["items"]["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let about = entry.and_then(|entry| schema["$defs"][entry]["description"].as_str());
+    about.map(|about| format!("A list. Entries: {about}")).unwrap_or_default()
 }
 
 fn schema_file(name: &str, schema: &Value) -> Result<GeneratedFile> {

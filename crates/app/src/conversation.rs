@@ -319,5 +319,5 @@ fn recording_sink(
 
 /// The example of the documentation, so that it is compiled with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/conversations.md")]
+#[doc = include_str!("../../../docs/reference/conversations.md")]
 struct DocumentedConversations;

@@ -91,7 +91,9 @@ fn auto_merge(ctx: &AppContext<'_>) -> Result<AutoMerge, AppError> {
             key.name,
             error.message()
         ))
-        .hint("docs/auto-merge.md lists its keys. Nothing is merged until they are right.")
+        .hint(
+            "docs/reference/auto-merge.md lists its keys. Nothing is merged until they are right.",
+        )
     })
 }
 

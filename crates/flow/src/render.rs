@@ -1,7 +1,7 @@
 //! Renders a step as XML, text or JSON. All are pure functions.
 //!
 //! The XML uses the tags of the scripts that workflows originate from, escaped and with a single root; [`parse_xml`]
-//! returns the step that was passed to [`render_xml`]. `docs/workflow-protocol.md` is the reference for all three.
+//! returns the step that was passed to [`render_xml`]. `docs/reference/workflow-protocol.md` is the reference for all three.
 
 use crate::limits::{STEP_XML_BYTES_MAX, STEP_XML_DEPTH_MAX};
 use crate::step::StepView;

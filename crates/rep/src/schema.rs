@@ -1,4 +1,4 @@
-//! The types of `--json` output. They are published as JSON Schemas under `docs/schemas/`. Fields
+//! The types of `--json` output. They are published as JSON Schemas under `docs/reference/schemas/`. Fields
 //! are only ever added.
 
 use repertoire_select::eval::{EvalComparison, EvalReport, LabelProblem};

@@ -91,13 +91,13 @@ config_keys! {
     sandbox("sandbox"): SandboxSetting = "\"auto\"", User,
         "Whether commands of agents run in a sandbox: where there is one, never, or not without.";
     sandbox_requires("sandbox_requires"): Vec<String>, User,
-        "The guarantees that `sandbox = \"require\"` demands, such as `files-confined`; all of them if absent. See sandbox.md.";
+        "The guarantees that `sandbox = \"require\"` demands, such as `files-confined`; all of them if absent. See docs/reference/sandbox.md.";
     trust_settings("trust.settings"): Vec<String> = "[]", User,
         "Digests of projects' settings that you agree to, as `rep trust --project` shows them.";
     trust_folders("trust.folders"): Vec<Utf8PathBuf> = "[]", User,
         "Folders whose projects are yours: their settings may start programs without being asked about.";
     checks_env_allowed("checks.env_allowed"): Vec<String> = "[]", User,
-        "Variables that checks may set in `env`, besides those of docs/verification.md; a `*` at the end of a name stands for any ending.";
+        "Variables that checks may set in `env`, besides those of docs/reference/checks.md; a `*` at the end of a name stands for any ending.";
     mcp_servers("mcp_servers"): toml::Table, User,
         "MCP servers whose tools agents get: a table for each, as in `.mcp.json`.";
     telemetry_otlp_endpoint("telemetry.otlp_endpoint"): String, User,
@@ -229,7 +229,7 @@ config_keys! {
     github_draft("github.draft"): bool = "true", UserOrBaseBranch,
         "Whether these are drafts; where pull requests are merged automatically, only if you set it.";
     github_auto_merge("github.auto_merge"): toml::Table, UserOrBaseBranch,
-        "Whether and when pull requests of the agent are merged: `enabled`, `required_checks`, `required_approvals` and more, in docs/auto-merge.md.";
+        "Whether and when pull requests of the agent are merged: `enabled`, `required_checks`, `required_approvals` and more, in docs/reference/auto-merge.md.";
     github_continuous_sources("github.continuous.sources"): Vec<String> = "[\"issue\", \"file\", \"plan\", \"prompt\"]", UserOrBaseBranch,
         "Where tasks come from, in this order.";
     github_continuous_tasks_file("github.continuous.tasks_file"): String = "\"TASKS.md\"", UserOrBaseBranch,

@@ -339,9 +339,9 @@ mod tests {
             assert_eq!(refusal_for_everyone(name), None, "{name}");
         }
         assert!(HARMLESS_VARIABLES.is_sorted());
-        let page = include_str!("../../../../docs/verification.md");
+        let page = include_str!("../../../../docs/reference/checks.md");
         for name in HARMLESS_VARIABLES {
-            assert!(page.contains(&format!("`{name}`")), "docs/verification.md lacks {name}");
+            assert!(page.contains(&format!("`{name}`")), "docs/reference/checks.md lacks {name}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Renders a step as XML: one document with one root, the tags of the original scripts, everything escaped.
-//! `docs/workflow-protocol.md` describes the format; [`super::parse`] parses it.
+//! `docs/reference/workflow-protocol.md` describes the format; [`super::parse`] parses it.
 
 use super::hints;
 use super::tree::{self, XmlElement, new_element};

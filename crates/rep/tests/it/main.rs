@@ -7,6 +7,8 @@
 )]
 
 mod agents_tools;
+mod book;
+mod book_links;
 mod browser;
 mod config;
 mod conformance;

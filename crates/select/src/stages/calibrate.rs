@@ -1,7 +1,7 @@
 //! Turns a score into the probability that a skill is the right one.
 //!
 //! This is a logistic model over a handful of features, none of which depends on the size of the catalog.
-//! `docs/selection.md` explains how its coefficients were fitted.
+//! `docs/concepts/selection.md` explains how its coefficients were fitted.
 
 use super::fusion::RankCandidate;
 

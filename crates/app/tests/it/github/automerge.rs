@@ -459,7 +459,7 @@ async fn a_report_is_what_the_skill_promises() {
 
 #[test]
 fn every_key_is_in_the_documentation_with_its_default() {
-    let page = include_str!("../../../../../docs/auto-merge.md");
+    let page = include_str!("../../../../../docs/reference/auto-merge.md");
     let keys = serde_json::to_value(AutoMerge::default()).unwrap();
     for (key, default) in keys.as_object().unwrap() {
         let default = match default {
@@ -467,7 +467,10 @@ fn every_key_is_in_the_documentation_with_its_default() {
             value => format!("`{}`", value.to_string().replace("\",\"", "\", \"")),
         };
         let row = format!("| `{key}` | {default} | ");
-        assert!(page.contains(&row), "docs/auto-merge.md has no row that begins with {row}");
+        assert!(
+            page.contains(&row),
+            "docs/reference/auto-merge.md has no row that begins with {row}"
+        );
     }
     let rows = page.lines().skip_while(|line| !line.starts_with("| key |")).skip(2);
     let rows = rows.take_while(|line| line.starts_with('|')).count();
