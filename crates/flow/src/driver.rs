@@ -13,6 +13,7 @@ mod programs;
 mod scripts;
 mod store;
 mod stored_run;
+mod work_state;
 
 pub use events::{ScriptReport, WorkflowRunEvent, WorkflowRunRequest};
 pub use programs::{ProgramError, check_command, is_built_in_check, run_check};

@@ -23,7 +23,9 @@ mod review;
 
 pub use person::{PersonChoice, gate_acceptance};
 pub use refusal::EngineRefusal;
-pub use review::{CheckRecord, GateVerdict, ItemRecord, compute_verdict, is_id, is_proven};
+pub use review::{
+    CheckRecord, GateVerdict, ItemRecord, compute_verdict, is_id, is_proven, outdated_checks,
+};
 
 /// A report about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

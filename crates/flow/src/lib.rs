@@ -90,6 +90,7 @@
 //! ```
 
 pub mod check;
+pub mod check_command;
 pub mod codes;
 pub mod driver;
 pub mod engine;

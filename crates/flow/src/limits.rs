@@ -69,6 +69,15 @@ pub const RUN_LOCK_POLL: Duration = Duration::from_millis(2);
 /// Timeout of a workflow's declared check.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
+/// Maximum number of files in the fingerprint of the work that a check looks at.
+pub const WORK_FILES_MAX: usize = 100_000;
+
+/// Maximum number of bytes in the fingerprint of the work.
+pub const WORK_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Maximum number of repositories in the fingerprint of the work.
+pub const WORK_NESTED_MAX: usize = 64;
+
 /// Timeout of a script that prints a step.
 pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
 

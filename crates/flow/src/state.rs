@@ -227,8 +227,16 @@ pub enum CheckProof {
         command: String,
         /// The exit code; none if the command was killed.
         exit_code: Option<i32>,
+        /// The work that the command has looked at; none if it could not be told, or changed meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<WorkFingerprint>,
     },
 }
+
+/// The digest of the files that a check looks at. A green check proves only work with the same digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct WorkFingerprint(String);
 
 /// A person's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -329,6 +337,13 @@ impl WorkflowRunId {
 impl fmt::Display for WorkflowRunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl WorkFingerprint {
+    /// A fingerprint from a digest of the work.
+    pub fn new(digest: impl Into<String>) -> Self {
+        WorkFingerprint(digest.into())
     }
 }
 

@@ -350,7 +350,7 @@ fn build_step_view(
         phase,
         role: step.role.as_ref().map(|role| role.as_str().to_owned()),
         iteration: state.visit_count(),
-        gate: review::gate_view(state, step, &scope)?,
+        gate: review::gate_view(checked, state, step, &scope)?,
         review: match &state.status {
             WorkflowRunStatus::Active | WorkflowRunStatus::Waiting(WaitReason::Limit { .. }) => {
                 review::review_view(checked, state, step, &scope, addressing)?

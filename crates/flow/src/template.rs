@@ -16,6 +16,7 @@ use crate::limits::{STEP_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATE_FUEL};
 use crate::state::WorkflowRunState;
 
 mod restrictions;
+mod shell;
 
 #[cfg(test)]
 mod tests;
@@ -111,8 +112,71 @@ pub fn render_template(text: &str, scope: &TemplateScope) -> Result<String, Temp
         scope.take_bytes(text.len())?;
         return Ok(text.to_owned());
     }
+    render_in(shared_environment(), text, scope)
+}
+
+/// How values are put into a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandValues {
+    /// Every value is quoted as one word.
+    Quoted,
+    /// Like `Quoted`, but a value that is the whole command is the command.
+    QuotedUnlessWhole,
+}
+
+/// Renders a shell command, with values as words: none of them can begin another command.
+pub fn render_command(
+    text: &str,
+    scope: &TemplateScope,
+    values: CommandValues,
+) -> Result<String, TemplateError> {
+    if text.contains([shell::VALUE_BEGIN, shell::VALUE_END]) {
+        return Err(TemplateError::without_line("a command has no control characters"));
+    }
+    if !text.contains('{') {
+        return render_template(text, scope);
+    }
+    let marked = render_in(marking_environment(), text, scope)?;
+    match shell::only_value(&marked) {
+        Some(whole) if values == CommandValues::QuotedUnlessWhole => Ok(whole.to_owned()),
+        _ => shell::quote_values(&marked).map_err(TemplateError::without_line),
+    }
+}
+
+/// Returns an error if a value stands in a place of a command where it cannot be quoted. Both branches of a condition
+/// are looked at, one after the other.
+pub(crate) fn check_command_text(text: &str) -> Result<(), TemplateError> {
+    let mut marked = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        marked.push_str(&rest[..at]);
+        let end = match rest.get(at..at + 2) {
+            Some("{{") => Some("}}"),
+            Some("{%") => Some("%}"),
+            Some("{#") => Some("#}"),
+            _ => None,
+        };
+        let Some(end) = end else {
+            marked.push('{');
+            rest = &rest[at + 1..];
+            continue;
+        };
+        if end == "}}" {
+            marked.extend([shell::VALUE_BEGIN, shell::VALUE_END]);
+        }
+        rest = rest[at..].find(end).map_or("", |found| &rest[at + found + end.len()..]);
+    }
+    marked.push_str(rest);
+    shell::quote_values(&marked).map(drop).map_err(TemplateError::without_line)
+}
+
+fn render_in(
+    environment: &Environment<'_>,
+    text: &str,
+    scope: &TemplateScope,
+) -> Result<String, TemplateError> {
     restrictions::check_text(text)?;
-    let template = shared_environment().template_from_str(text)?;
+    let template = environment.template_from_str(text)?;
     let mut out = CappedWriter(Vec::new());
     if let Err(error) = template.render_captured_to(scope.names.clone(), &mut out) {
         let mut error = TemplateError::from(error);
@@ -168,20 +232,41 @@ pub fn names_in_expression(expression: &str) -> Result<BTreeSet<String>, Templat
 
 fn shared_environment() -> &'static Environment<'static> {
     static SHARED: OnceLock<Environment<'static>> = OnceLock::new();
+    SHARED.get_or_init(build_environment)
+}
+
+/// Like [`shared_environment`], but marks where each value begins and ends.
+fn marking_environment() -> &'static Environment<'static> {
+    static SHARED: OnceLock<Environment<'static>> = OnceLock::new();
     SHARED.get_or_init(|| {
-        let mut env = Environment::empty();
-        env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-        env.set_syntax(block_line_syntax());
-        env.set_fuel(Some(TEMPLATE_FUEL));
-        env.add_test("defined", |value: &Value| !value.is_undefined());
-        env.add_test("none", |value: &Value| value.is_none());
-        env.add_filter("length", |value: &Value| value.len());
-        env.add_filter("join", join_filter);
-        env.add_filter("default", |value: &Value, other: Value| {
-            if value.is_undefined() || value.is_none() { other } else { value.clone() }
+        let mut env = build_environment();
+        env.set_formatter(|out, _, value| {
+            let text = value.to_string();
+            // A marker or NUL in a value cannot be part of a word.
+            if text.contains([shell::VALUE_BEGIN, shell::VALUE_END, '\0']) {
+                let said = "a value in a command has control characters";
+                return Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, said));
+            }
+            write!(out, "{}{text}{}", shell::VALUE_BEGIN, shell::VALUE_END)?;
+            Ok(())
         });
         env
     })
+}
+
+fn build_environment() -> Environment<'static> {
+    let mut env = Environment::empty();
+    env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    env.set_syntax(block_line_syntax());
+    env.set_fuel(Some(TEMPLATE_FUEL));
+    env.add_test("defined", |value: &Value| !value.is_undefined());
+    env.add_test("none", |value: &Value| value.is_none());
+    env.add_filter("length", |value: &Value| value.len());
+    env.add_filter("join", join_filter);
+    env.add_filter("default", |value: &Value, other: Value| {
+        if value.is_undefined() || value.is_none() { other } else { value.clone() }
+    });
+    env
 }
 
 /// The `join` filter, limited to [`TEMPLATE_BYTES_MAX`].

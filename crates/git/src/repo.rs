@@ -41,6 +41,7 @@ mod restore;
 mod status;
 mod tree;
 mod tree_edit;
+mod work_files;
 
 pub use self::commit::CommitAuthor;
 use self::config::GitConfig;
@@ -57,6 +58,7 @@ pub use self::status::{ChangeKind, GitFileChange};
 pub use self::tree::PATHS_PER_CALL;
 pub use self::tree::{GitAttribute, TreeChange, TreeEntry, TreeEntryMode, TreePath};
 pub use self::tree_edit::{RawFile, TreeEdit};
+pub use self::work_files::WorkFiles;
 
 /// The full name of a git object, in most cases a commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

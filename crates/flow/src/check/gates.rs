@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::names::suggest_name;
 use super::{FieldPath, StepGraph, WorkflowFinding};
+use crate::check_command::worker_values;
 use crate::codes;
 use crate::limits::LOOP_MAX;
-use crate::template::{names_in_expression, names_in_text};
+use crate::template::names_in_expression;
 use crate::workflow::{
     ConfidenceLoop, Decide, DeclaredCheck, Gate, OutcomeCase, StepDef, StepId, Workflow,
     WorkflowOutcome,
@@ -16,11 +17,6 @@ pub(super) fn check_gates(workflow: &Workflow, graph: &StepGraph, out: &mut Vec<
     let known = GateFacts {
         owners: map_review_owners(workflow),
         decided: workflow.steps.iter().map(decided_by).collect(),
-        commands: workflow
-            .checks
-            .iter()
-            .map(|(name, check)| (name, names_in_check(check)))
-            .collect(),
     };
     for (name, check) in &workflow.checks {
         let given = [&check.command, &check.file, &check.plan];
@@ -30,6 +26,7 @@ pub(super) fn check_gates(workflow: &Workflow, graph: &StepGraph, out: &mut Vec<
             let place = FieldPath::default().key("checks").key(name.as_str());
             out.push(WorkflowFinding::new(&codes::GATE_REVIEW, message, place));
         }
+        check_worker_values(workflow, name, check, out);
     }
     for (at, step) in workflow.steps.iter().enumerate() {
         let place = FieldPath::for_step(at);
@@ -68,12 +65,31 @@ struct GateFacts<'a> {
     owners: HashMap<&'a StepId, &'a StepId>,
     /// For each step that is decided by conditions, the names those conditions use.
     decided: Vec<Option<BTreeSet<String>>>,
-    /// The names used by the command of each check.
-    commands: HashMap<&'a String, BTreeSet<String>>,
 }
 
-fn names_in_check(check: &DeclaredCheck) -> BTreeSet<String> {
-    names_in_text(&check.command_template()).unwrap_or_default()
+/// Reports values in a check that the worker decides: the check would prove what the worker chooses.
+fn check_worker_values(
+    workflow: &Workflow,
+    name: &str,
+    check: &DeclaredCheck,
+    out: &mut Vec<WorkflowFinding>,
+) {
+    let texts = [("command", &check.command), ("file", &check.file), ("plan", &check.plan)];
+    let key = texts.iter().find(|(_, text)| !text.is_empty()).map_or("command", |(key, _)| *key);
+    for value in worker_values(workflow, check) {
+        let parameter = value.split('.').next().unwrap_or_default();
+        let setter =
+            workflow.steps.iter().find(|step| step.sets.iter().any(|set| set == parameter));
+        let from = match setter {
+            Some(step) => format!("which step `{}` sets", step.id),
+            None => "which the agent that does the work reports".to_owned(),
+        };
+        let message = format!(
+            "check `{name}` uses `{value}`, {from}: who does the work cannot decide what proves it; let the run be started with the value"
+        );
+        let place = FieldPath::default().key("checks").key(name).key(key);
+        out.push(WorkflowFinding::new(&codes::GATE_REVIEW, message, place));
+    }
 }
 
 /// Maps each review step to the first gate that lists it; a step may review for one gate only.
@@ -127,19 +143,10 @@ fn check_reviews(
     }
     for (at, name) in gate.checks.iter().enumerate() {
         let place = place.key("checks").index(at);
-        let Some(names) = known.commands.get(name) else {
+        if !workflow.checks.contains_key(name) {
             let near = suggest_name(out.len(), name, workflow.checks.keys().map(String::as_str));
             let message = format!("there is no check `{name}`{near}");
             out.push(WorkflowFinding::new(&codes::UNKNOWN_REFERENCE, message, place));
-            continue;
-        };
-        let own = format!("state.outputs.{}", step.id);
-        if let Some(said) = step.sets.iter().chain([&own]).find(|said| names.contains(*said)) {
-            let message = format!(
-                "gate `{}` is left with `{said}`, which the command of its check `{name}` uses; let an earlier step say it",
-                step.id
-            );
-            out.push(WorkflowFinding::new(&codes::GATE_REVIEW, message, place));
         }
     }
 }

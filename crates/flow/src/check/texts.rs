@@ -7,7 +7,7 @@ use super::names::suggest_name;
 use super::{FieldPath, WorkflowFinding};
 use crate::codes;
 use crate::limits::INJECTED_BYTES_MAX;
-use crate::template::{TemplateError, names_in_expression, names_in_text};
+use crate::template::{TemplateError, check_command_text, names_in_expression, names_in_text};
 use crate::workflow::{Decide, ParameterType, StepBlock, StepDef, SubagentDispatch, Workflow};
 
 /// The fields of `state` that templates can use.
@@ -27,6 +27,11 @@ pub(super) fn check_texts(workflow: &Workflow, out: &mut Vec<WorkflowFinding>) {
             [("command", &check.command), ("file", &check.file), ("plan", &check.plan)]
         {
             checker.check_text(text, &place.key(key), ItemScope::Unknown);
+        }
+        if let Err(error) = check_command_text(&check.command) {
+            let finding =
+                WorkflowFinding::new(&codes::BAD_TEMPLATE, error.message, place.key("command"));
+            checker.out.push(finding);
         }
     }
     for (at, step) in workflow.steps.iter().enumerate() {

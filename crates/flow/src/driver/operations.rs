@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use crate::engine::{
     self, CheckRecord, EngineAction, EngineInput, GateVerdict, ItemRecord, PersonChoice,
-    StepReport, compute_verdict, gate_acceptance, is_id, is_proven,
+    StepReport, compute_verdict, gate_acceptance, is_id, is_proven, outdated_checks,
 };
 use crate::file::{self, LoadedWorkflow};
-use crate::state::{CheckProof, GateCheckResult, GateReview, ItemStatus, WorkflowRunStatus};
-use crate::workflow::StepId;
+use crate::state::{
+    CheckProof, GateCheckResult, GateReview, ItemStatus, WaitReason, WorkFingerprint,
+    WorkflowRunStatus,
+};
+use crate::workflow::{Gate, StepId};
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_sandbox::workplace::RunWorkplace;
 use repertoire_skill::catalog::{Catalog, SkillNotFound};
@@ -17,6 +20,7 @@ use repertoire_skill::trust::TrustLevel;
 use tokio_util::sync::CancellationToken;
 
 use super::find::{self, FindError, find_workflow};
+use super::work_state::fingerprint_work;
 use super::{
     AnyWorkflowRun, NewScriptRun, NewWorkflowRun, ProgramError, ScriptDecision, ScriptEnvironment,
     ScriptError, ScriptReport, ScriptRun, StoredWorkflowRun, WorkflowRunError, WorkflowRunRequest,
@@ -66,6 +70,19 @@ pub struct WithheldCommands {
     pub trust: TrustLevel,
 }
 
+/// Begins the note of a check that was run again.
+const RUN_AGAIN: &str =
+    "run again when the gate was left, because the work is not known to be the same: ";
+
+/// Checks of a gate that have passed, but whose result does not count for the work as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutdatedChecks {
+    pub names: Vec<String>,
+    /// The work as it is now; `None` if it has no fingerprint, so that nothing says whether it has
+    /// changed.
+    pub work: Option<WorkFingerprint>,
+}
+
 /// The run after the work at a gate was verified.
 enum GateProof {
     /// The step may be left, if the engine agrees.
@@ -97,6 +114,8 @@ pub struct GateReviewRecord {
 pub enum CheckToRecord {
     /// Run the command of the check with this name.
     Run(String),
+    /// Run it again, because it has passed on other work than there is now.
+    RunAgain(String),
     /// Record a result that was reported, for a check without a command.
     Claimed(CheckRecord),
 }
@@ -129,6 +148,9 @@ pub enum WorkflowOperationError {
     /// A person has reviewed a gate and does not accept it.
     #[error("a person has not accepted gate `{gate}`")]
     NotAccepted { gate: StepId, run: String },
+    /// A check fails on the work as it is now, so a person cannot accept the gate.
+    #[error("check `{name}` fails on the work as it is now: {note}")]
+    RedNow { name: String, note: String },
     #[error(transparent)]
     Run(#[from] WorkflowRunError),
     #[error(transparent)]
@@ -242,7 +264,8 @@ impl WorkflowOperations {
     }
 
     /// Verifies the work before a gate is left. Built-in checks are run now, whatever was recorded
-    /// before. A gate that would pass by its items alone needs the acceptance of a person.
+    /// before, and so are commands that have passed on other work than there is now. A gate that
+    /// would pass by its items alone needs the acceptance of a person.
     async fn prove_gate(
         &self,
         mut run: StoredWorkflowRun,
@@ -258,18 +281,32 @@ impl WorkflowOperations {
         let known: Vec<String> =
             gate.checks.iter().filter(|name| is_built_in_check(&run, name)).cloned().collect();
         if !known.is_empty() {
-            let checks = known.into_iter().map(CheckToRecord::Run).collect();
-            let record = GateReviewRecord { gate: Some(id.clone()), items: Vec::new(), checks };
             let seen = run.state.turn;
-            run = self.record_review(run.state.run.as_str(), record, cancel, |_, _| {}).await?;
+            let known = known.into_iter().map(CheckToRecord::Run).collect();
+            run = self.record_checks(run, &id, known, cancel).await?;
             if run.state.turn != seen {
                 return Ok(GateProof::Leave(run));
             }
         }
+        let mut is_current = true;
+        if is_gate_passed(&run, &id, &gate) {
+            let outdated = self.outdated_checks(&run, &id).await.names;
+            if !outdated.is_empty() {
+                let seen = run.state.turn;
+                let outdated = outdated.into_iter().map(CheckToRecord::RunAgain).collect();
+                run = self.record_checks(run, &id, outdated, cancel).await?;
+                if run.state.turn != seen {
+                    return Ok(GateProof::Leave(run));
+                }
+                // Where no fingerprint can be made, a check that was just run is as current as can be.
+                let still = self.outdated_checks(&run, &id).await;
+                is_current = still.names.is_empty() || still.work.is_none();
+            }
+        }
         let none = GateReview::default();
         let review = run.state.reviews.get(&id).unwrap_or(&none);
-        let is_passed = matches!(compute_verdict(&gate, review), GateVerdict::Pass { .. });
-        if !is_passed || is_proven(&gate, review) {
+        let is_shown = is_current && is_proven(run.workflow.workflow(), &gate, review);
+        if !is_gate_passed(&run, &id, &gate) || is_shown {
             return Ok(GateProof::Leave(run));
         }
         match gate_acceptance(&run.workflow, &run.state) {
@@ -284,6 +321,34 @@ impl WorkflowOperations {
                 Ok(GateProof::Wait(self.runs.continue_run(run, &input).await?))
             }
         }
+    }
+
+    /// Runs checks of a gate, and records their results.
+    async fn record_checks(
+        &self,
+        run: StoredWorkflowRun,
+        gate: &StepId,
+        checks: Vec<CheckToRecord>,
+        cancel: &CancellationToken,
+    ) -> Result<StoredWorkflowRun, WorkflowOperationError> {
+        let record = GateReviewRecord { gate: Some(gate.clone()), items: Vec::new(), checks };
+        self.record_review(run.state.run.as_str(), record, cancel, |_, _| {}).await
+    }
+
+    /// Finds the checks of a gate that have passed, but not on the work as it is now. A gate that was
+    /// left has none.
+    pub async fn outdated_checks(&self, run: &StoredWorkflowRun, id: &StepId) -> OutdatedChecks {
+        let gate = run.workflow.find_step(id).and_then(|step| step.decide.as_gate());
+        let review = run.state.reviews.get(id).filter(|review| !review.passed);
+        let (Some(gate), Some(review)) = (gate, review) else { return OutdatedChecks::default() };
+        let find = |now| outdated_checks(run.workflow.workflow(), gate, review, now);
+        // Without a fingerprint, every check is outdated.
+        if find(None).is_empty() {
+            return OutdatedChecks::default();
+        }
+        let workplace = (self.workplace)(&run.head.folder);
+        let work = fingerprint_work(&workplace).await;
+        OutdatedChecks { names: find(work.as_ref()), work }
     }
 
     async fn step_script(
@@ -326,11 +391,15 @@ impl WorkflowOperations {
         for check in asked {
             match check {
                 CheckToRecord::Claimed(record) => checks.push(record),
-                CheckToRecord::Run(name) => {
+                CheckToRecord::Run(ref name) | CheckToRecord::RunAgain(ref name) => {
                     let run = self.runs.open_run(wanted).await?;
                     at = at.or(Some(run.state.turn));
-                    checks
-                        .push(self.run_check(run, gate.as_ref(), &name, cancel, &mut told).await?);
+                    let mut record =
+                        self.run_check(run, gate.as_ref(), name, cancel, &mut told).await?;
+                    if matches!(check, CheckToRecord::RunAgain(_)) {
+                        record.result.note.insert_str(0, RUN_AGAIN);
+                    }
+                    checks.push(record);
                 }
             }
         }
@@ -357,7 +426,7 @@ impl WorkflowOperations {
         // Try to record a result first, so that no check is run whose result could not be recorded.
         let result = GateCheckResult {
             status: ItemStatus::Fail,
-            proof: CheckProof::Run { command: command.clone(), exit_code: None },
+            proof: CheckProof::Run { command: command.clone(), exit_code: None, work: None },
             note: String::new(),
         };
         let trial = EngineAction::Record {
@@ -370,10 +439,48 @@ impl WorkflowOperations {
         if !command.is_empty() {
             told(name, &command);
         }
+        self.perform_check(&run, name, cancel).await
+    }
+
+    async fn perform_check(
+        &self,
+        run: &StoredWorkflowRun,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<CheckRecord, WorkflowOperationError> {
         let workplace = (self.workplace)(&run.head.folder);
-        let record = run_check(&run, name, &workplace, CHECK_TIMEOUT, cancel).await;
+        let record = run_check(run, name, &workplace, CHECK_TIMEOUT, cancel).await;
         workplace.clean_up();
         Ok(record?)
+    }
+
+    /// Runs the outdated and the built-in checks of a gate whose failed items a person is about to
+    /// accept: a red check is never accepted.
+    async fn expect_green(
+        &self,
+        run: &StoredWorkflowRun,
+        choice: &PersonChoice,
+        cancel: &CancellationToken,
+    ) -> Result<(), WorkflowOperationError> {
+        let WorkflowRunStatus::Waiting(WaitReason::Limit { gate, .. }) = &run.state.status else {
+            return Ok(());
+        };
+        if !matches!(choice, PersonChoice::Skip | PersonChoice::MustOnly) {
+            return Ok(());
+        }
+        let mut names = self.outdated_checks(run, gate).await.names;
+        let gate = run.workflow.find_step(gate).and_then(|step| step.decide.as_gate());
+        let checks = gate.iter().flat_map(|gate| &gate.checks);
+        names.extend(checks.filter(|name| is_built_in_check(run, name)).cloned());
+        let mut run = run.clone();
+        run.head.trusted = self.is_trusted_now(&run);
+        for name in names {
+            let CheckRecord { name, result } = self.perform_check(&run, &name, cancel).await?;
+            if result.status != ItemStatus::Pass {
+                return Err(WorkflowOperationError::RedNow { name, note: result.note });
+            }
+        }
+        Ok(())
     }
 
     /// Continues a waiting run with the choice of a person.
@@ -392,6 +499,7 @@ impl WorkflowOperations {
         let run = match self.runs.open_any(wanted).await? {
             AnyWorkflowRun::Workflow(run) => {
                 let choice = PersonChoice::parse(word).ok_or_else(|| none(false))?;
+                self.expect_green(&run, &choice, cancel).await?;
                 let input =
                     EngineInput::about_now(EngineAction::Choose { choice, note: note.to_owned() });
                 let run = self.runs.continue_run(*run, &input).await?;
@@ -469,6 +577,12 @@ impl WorkflowOperations {
         workplace.clean_up();
         Ok(done?)
     }
+}
+
+fn is_gate_passed(run: &StoredWorkflowRun, id: &StepId, gate: &Gate) -> bool {
+    let none = GateReview::default();
+    let review = run.state.reviews.get(id).unwrap_or(&none);
+    matches!(compute_verdict(gate, review), GateVerdict::Pass { .. })
 }
 
 /// Converts a report for a script; `None` if nothing is reported.

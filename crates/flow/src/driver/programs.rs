@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::check_command::render_check_command;
 use crate::engine::CheckRecord;
 use crate::state::{CheckProof, GateCheckResult, ItemStatus};
 use crate::template::{TemplateError, TemplateScope, render_template};
@@ -15,6 +16,7 @@ use repertoire_text::{Severity, fs};
 use tokio_util::sync::CancellationToken;
 
 use super::StoredWorkflowRun;
+use super::work_state::fingerprint_work;
 use crate::limits::CHECK_NOTE_BYTES_MAX;
 use crate::limits::{CHECKED_FILE_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX};
 use repertoire_sandbox::program::{self, EngineProgram};
@@ -51,9 +53,8 @@ pub fn check_command(run: &StoredWorkflowRun, name: &str) -> Result<String, Prog
         workflow: workflow.name.clone(),
         name: name.to_owned(),
     })?;
-    let filled = render_template(&check.command_template(), &TemplateScope::new(&run.state))
-        .map_err(|error| ProgramError::Template { name: name.to_owned(), error })?;
-    Ok(filled.trim().to_owned())
+    render_check_command(workflow, check, &TemplateScope::new(&run.state))
+        .map_err(|error| ProgramError::Template { name: name.to_owned(), error })
 }
 
 /// Returns true if the engine performs a declared check itself, without a command.
@@ -85,7 +86,8 @@ fn check_file(
         Some(_) => (ItemStatus::Fail, Some(1)),
     };
     let note = wrong.unwrap_or_else(|| format!("`{relative}` is there"));
-    let result = GateCheckResult { status, note, proof: CheckProof::Run { command, exit_code } };
+    let proof = CheckProof::Run { command, exit_code, work: None };
+    let result = GateCheckResult { status, note, proof };
     Ok(CheckRecord { name: name.to_owned(), result })
 }
 
@@ -107,7 +109,8 @@ fn plan_errors(folder: &Utf8Path, relative: &Utf8Path, text: &str) -> Option<Str
 /// The maximum number of errors of a plan in the note of a check.
 const PLAN_ERRORS_SHOWN: usize = 3;
 
-/// Runs a declared check. Only exit code 0 is a pass.
+/// Runs a declared check. Only exit code 0 is a pass. The result says what work it is about, unless the work changed while
+/// the command ran.
 pub async fn run_check(
     run: &StoredWorkflowRun,
     name: &str,
@@ -126,15 +129,27 @@ pub async fn run_check(
         return Err(ProgramError::NotTrusted { workflow: run.state.workflow.clone() });
     }
     let args = ["--noprofile", "--norc", "-c", &command].map(str::to_owned).to_vec();
+    let before = fingerprint_work(workplace).await;
     let ended = run_program("bash", args, workplace, timeout, cancel).await?;
     let passed = ended.code == Some(0) && ended.stopped.is_none();
+    let mut note = describe_end(&ended);
+    let mut work = None;
+    if passed && before.is_some() {
+        work = fingerprint_work(workplace).await.filter(|after| Some(after) == before.as_ref());
+        if work.is_none() {
+            note.push_str(CHANGED_MEANWHILE);
+        }
+    }
     let result = GateCheckResult {
         status: if passed { ItemStatus::Pass } else { ItemStatus::Fail },
-        note: describe_end(&ended),
-        proof: CheckProof::Run { command, exit_code: ended.code },
+        note,
+        proof: CheckProof::Run { command, exit_code: ended.code, work },
     };
     Ok(CheckRecord { name: name.to_owned(), result })
 }
+
+/// Added to the note of a check that proves nothing, because it has not looked at one state of the work.
+const CHANGED_MEANWHILE: &str = "; files of the project changed while it ran, so it proves nothing (have git ignore files that it writes)";
 
 /// Runs a program to its end.
 pub(super) async fn run_program(

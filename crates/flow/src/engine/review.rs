@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::leave::{expect_active, expect_short};
 use super::{CheckedWorkflow, EngineRefusal};
+use crate::check_command::{render_check_command, worker_values};
 use crate::limits::{ID_BYTES_MAX, ITEM_TEXT_BYTES_MAX, ITEMS_MAX, REVIEW_BYTES_MAX};
 use crate::state::{
-    CheckProof, GateCheckResult, GateItem, GateReview, ItemStatus, ReviewRound, WorkflowRunState,
+    CheckProof, GateCheckResult, GateItem, GateReview, ItemStatus, ReviewRound, WorkFingerprint,
+    WorkflowRunState,
 };
 use crate::template::{TemplateScope, render_template};
 use crate::workflow::{DeclaredCheck, Gate, ItemSeverity, ReverifyMode, StepId, Workflow};
@@ -100,9 +102,36 @@ fn item_ids(items: &[&GateItem]) -> Vec<String> {
 }
 
 /// Returns true if the engine itself ran a declared check of the gate and it passed. Items alone are only the claim of
-/// the agent that recorded them.
-pub fn is_proven(gate: &Gate, review: &GateReview) -> bool {
-    gate.checks.iter().filter_map(|name| review.checks.get(name)).any(is_green_run)
+/// the agent that recorded them, and so is a check whose command uses values that the worker has reported. Whether the
+/// work has changed since is told by [`outdated_checks`].
+pub fn is_proven(workflow: &Workflow, gate: &Gate, review: &GateReview) -> bool {
+    gate.checks.iter().any(|name| {
+        review.checks.get(name).is_some_and(is_green_run)
+            && workflow
+                .checks
+                .get(name)
+                .is_some_and(|check| worker_values(workflow, check).is_empty())
+    })
+}
+
+/// The checks of a gate whose command has passed, but not on the work as it is `now`. Built-in checks are not among
+/// them: the driver performs them whenever the gate is left.
+pub fn outdated_checks(
+    workflow: &Workflow,
+    gate: &Gate,
+    review: &GateReview,
+    now: Option<&WorkFingerprint>,
+) -> Vec<String> {
+    let is_outdated = |name: &&String| {
+        let has_command = workflow.checks.get(*name).is_some_and(|check| !check.is_built_in());
+        let result = review.checks.get(*name).filter(|result| is_green_run(result));
+        has_command && result.is_some_and(|result| !is_about(&result.proof, now))
+    };
+    gate.checks.iter().filter(is_outdated).cloned().collect()
+}
+
+fn is_about(proof: &CheckProof, now: Option<&WorkFingerprint>) -> bool {
+    matches!(proof, CheckProof::Run { work: Some(work), .. } if Some(work) == now)
 }
 
 fn is_green_run(result: &GateCheckResult) -> bool {
@@ -279,15 +308,16 @@ fn record_check(
         let (gate, known) = (gate_id.clone(), gate.checks.clone());
         return Err(EngineRefusal::NoSuchCheck { gate, name: name.clone(), known });
     };
-    let wanted = render_template(&check.command_template(), &TemplateScope::new(state)).map_err(
-        |error| EngineRefusal::Template { what: format!("the command of check `{name}`"), error },
-    )?;
-    let wanted = wanted.trim();
-    if !wanted.is_empty() && !was_run(wanted, &record.result.proof) {
-        return Err(EngineRefusal::CheckNeedsRun {
-            name: name.clone(),
-            command: wanted.to_owned(),
+    let wanted =
+        render_check_command(workflow, check, &TemplateScope::new(state)).map_err(|error| {
+            EngineRefusal::Template { what: format!("the command of check `{name}`"), error }
         });
+    let proof = &record.result.proof;
+    if !was_run_unquoted(check, state, proof) {
+        let wanted = wanted?;
+        if !wanted.is_empty() && !was_run(&wanted, proof) {
+            return Err(EngineRefusal::CheckNeedsRun { name: name.clone(), command: wanted });
+        }
     }
     expect_short("the note of a check", &record.result.note)?;
     if let CheckProof::Run { exit_code, .. } = record.result.proof {
@@ -311,19 +341,26 @@ fn was_run(wanted: &str, proof: &CheckProof) -> bool {
     matches!(proof, CheckProof::Run { command, .. } if command.trim() == wanted)
 }
 
+/// Returns true if the command was run as earlier versions have rendered it, without quotes. Their events have to
+/// lead to the same state; as a proof of work such a run is outdated.
+fn was_run_unquoted(check: &DeclaredCheck, state: &WorkflowRunState, proof: &CheckProof) -> bool {
+    let command = render_template(&check.command_template(), &TemplateScope::new(state));
+    command.is_ok_and(|command| !command.trim().is_empty() && was_run(command.trim(), proof))
+}
+
 /// Drops the verdicts of checks whose command has changed because of a parameter or an output that was just reported:
 /// the old run proves nothing about the new command.
 pub(super) fn drop_stale_checks(workflow: &Workflow, state: &mut WorkflowRunState) {
     let mut stale: Vec<(StepId, String)> = Vec::new();
     for (gate, review) in state.reviews.iter().filter(|(_, review)| !review.passed) {
         for (name, result) in &review.checks {
-            let command =
-                workflow.checks.get(name).map(DeclaredCheck::command_template).unwrap_or_default();
-            let stands = match render_template(&command, &TemplateScope::new(state)) {
-                Ok(wanted) if wanted.trim().is_empty() => result.proof == CheckProof::Claim,
-                Ok(wanted) => was_run(wanted.trim(), &result.proof),
-                Err(_) => false,
-            };
+            let check = workflow.checks.get(name).cloned().unwrap_or_default();
+            let stands = was_run_unquoted(&check, state, &result.proof)
+                || match render_check_command(workflow, &check, &TemplateScope::new(state)) {
+                    Ok(wanted) if wanted.is_empty() => result.proof == CheckProof::Claim,
+                    Ok(wanted) => was_run(&wanted, &result.proof),
+                    Err(_) => false,
+                };
             if !stands {
                 stale.push((gate.clone(), name.clone()));
             }

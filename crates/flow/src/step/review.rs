@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ShellCommand, StepAddressing};
 use crate::check::CheckedWorkflow;
+use crate::check_command::render_check_command;
 use crate::engine::{GateVerdict, compute_verdict, is_proven};
 use crate::state::{
     CheckProof, GateItem, GateReview, ItemStatus, StepTransition, WaitReason, WorkflowRunState,
@@ -118,6 +119,7 @@ const UNPROVEN: &str = "(self-reviewed: its items were recorded in this run, and
 
 /// The state of the gate, on its own step.
 pub(super) fn gate_view(
+    checked: &CheckedWorkflow,
     state: &WorkflowRunState,
     step: &StepDef,
     scope: &TemplateScope,
@@ -141,7 +143,8 @@ pub(super) fn gate_view(
         GateVerdict::Pass { passed_over } => {
             let said = render_template(&gate.pass_message, scope)?;
             let said = if said.is_empty() { format!("{} is passed.", gate.name) } else { said };
-            let proof = if is_proven(gate, review) { SELF_REVIEWED } else { UNPROVEN };
+            let proof =
+                if is_proven(checked.workflow(), gate, review) { SELF_REVIEWED } else { UNPROVEN };
             ("pass", Vec::new(), passed_over, format!("{} {proof}", said.trim_end()))
         }
         GateVerdict::Fail { blocking, .. } => {
@@ -191,7 +194,7 @@ pub(super) fn review_view(
             id: name.clone(),
             severity: String::new(),
             status: status.to_string(),
-            scope: render_template(&check.command_template(), scope)?.trim().to_owned(),
+            scope: render_check_command(workflow, check, scope)?,
             check: check.description.clone(),
             finding: review.checks.get(name).map(|result| result.note.clone()).unwrap_or_default(),
         });

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use repertoire_flow::CheckedWorkflow;
+use repertoire_flow::check_command::render_check_command;
 use repertoire_flow::engine::{
     CheckRecord, EngineAction, EngineInput, GateVerdict, ItemRecord, StepReport, advance_run,
     compute_verdict, start,
@@ -14,7 +15,7 @@ use repertoire_flow::state::{
     WorkflowRunStatus,
 };
 use repertoire_flow::step::{NextStep, StepAddressing, build_view};
-use repertoire_flow::template::{TemplateScope, render_template};
+use repertoire_flow::template::TemplateScope;
 use repertoire_flow::workflow::{
     ConfidenceLevel, Decide, Gate, ItemSeverity, ParameterType, StepDef, StepId, Workflow,
     WorkflowOutcome, WorkflowParameter,
@@ -227,8 +228,9 @@ impl<'a> Driver<'a> {
     }
 
     fn check(&self, name: &str, pass: bool) -> CheckRecord {
-        let command = &self.flow.workflow().checks[name].command_template();
-        let command = render_template(command, &TemplateScope::new(&self.state))
+        let workflow = self.flow.workflow();
+        let scope = TemplateScope::new(&self.state);
+        let command = render_check_command(workflow, &workflow.checks[name], &scope)
             .expect("a command can be filled in");
         let status = if pass { ItemStatus::Pass } else { ItemStatus::Fail };
         let proof = match command.trim() {
@@ -236,6 +238,7 @@ impl<'a> Driver<'a> {
             command => CheckProof::Run {
                 command: command.to_owned(),
                 exit_code: Some(if pass { 0 } else { 1 }),
+                work: None,
             },
         };
         let result = GateCheckResult { status, proof, note: String::new() };

@@ -1,11 +1,15 @@
 //! Gates: computed from what was recorded, softened by iteration, never by a word.
 
-use repertoire_flow::engine::{EngineInput, ItemRecord, PersonChoice};
-use repertoire_flow::state::{CheckProof, ItemStatus};
+use repertoire_flow::check_command::render_check_command;
+use repertoire_flow::engine::{EngineInput, ItemRecord, PersonChoice, is_proven, outdated_checks};
+use repertoire_flow::state::{CheckProof, GateReview, ItemStatus, WorkFingerprint};
 use repertoire_flow::step::{StepAddressing, build_view};
-use repertoire_flow::workflow::ItemSeverity;
+use repertoire_flow::template::TemplateScope;
+use repertoire_flow::workflow::{Gate, ItemSeverity};
 
-use crate::support::{Run, about, check, choose, error, item, judge, ran, record, sets};
+use crate::support::{
+    Run, about, check, choose, error, item, judge, ran, record, sets, stored_earlier,
+};
 
 use ItemSeverity::{Could, Must, Should};
 use ItemStatus::{Fail, Pass, Todo};
@@ -271,7 +275,7 @@ fn a_check_with_a_command_counts_only_when_it_was_run() {
         run.refuses(&check("tests", Pass, ran("make test", 2))),
         "check `tests` is not PASS: its command has ended with code 2"
     );
-    let killed = CheckProof::Run { command: "make test".into(), exit_code: None };
+    let killed = CheckProof::Run { command: "make test".into(), exit_code: None, work: None };
     assert_eq!(
         run.refuses(&check("tests", Pass, killed)),
         "check `tests` is not PASS: its command has ended with a signal"
@@ -370,7 +374,8 @@ fn a_verdict_does_not_outlive_the_command_that_it_was_come_by() {
         .replace("checks:\n", "parameters: { test: {} }\nchecks:\n")
         .replace("actions: [Review]", "actions: [Review], sets: [test]");
     // What passed was `true`; what is to pass is `make test`.
-    let mut run = Run::with(&yaml, &[("test", "true")]);
+    // The checker no longer accepts such a workflow, but stored runs go on with theirs.
+    let mut run = Run::through(stored_earlier(&yaml), &[("test", "true")]);
     run.done().says(&record(vec![item("a", Must, Pass)]));
     run.says(&check("tests", Pass, ran("true", 0))).says(&sets(&[("test", "make test")]));
     assert_eq!(
@@ -378,7 +383,7 @@ fn a_verdict_does_not_outlive_the_command_that_it_was_come_by() {
         "gate `gate` is open: no verdict yet of check `tests`"
     );
     // What was claimed while there was nothing to run does not count either.
-    let mut run = Run::with(&yaml, &[("test", "")]);
+    let mut run = Run::through(stored_earlier(&yaml), &[("test", "")]);
     run.done().says(&record(vec![item("a", Must, Pass)]));
     run.says(&check("tests", Pass, CheckProof::Claim)).says(&sets(&[("test", "make test")]));
     assert_eq!(
@@ -386,7 +391,7 @@ fn a_verdict_does_not_outlive_the_command_that_it_was_come_by() {
         "gate `gate` is open: no verdict yet of check `tests`"
     );
     // The same command again takes nothing away.
-    let mut run = Run::with(&yaml, &[("test", "make test")]);
+    let mut run = Run::through(stored_earlier(&yaml), &[("test", "make test")]);
     run.done().says(&record(vec![item("a", Must, Pass)]));
     run.says(&check("tests", Pass, ran("make test", 0))).says(&sets(&[("test", "make test ")]));
     run.done();
@@ -408,4 +413,75 @@ fn who_tries_a_repair_again_is_told_again_what_failed() {
     assert_eq!(found(&run), Some(1));
     run.done().done();
     assert_eq!(found(&run), None);
+}
+
+/// The gate of a run and its review.
+fn reviewed_gate(run: &Run) -> (&Gate, &GateReview) {
+    let gate = run.flow.find_step(&"gate".into()).and_then(|step| step.decide.as_gate());
+    (gate.expect("it is a gate"), &run.state.reviews["gate"])
+}
+
+#[test]
+fn a_green_check_is_outdated_once_the_work_is_another() {
+    let mut run = Run::of(&gate("reverify: fresh, checks: [tests]"));
+    reviewed(&mut run, vec![item("a", Must, Pass)]);
+    let work = Some(WorkFingerprint::new("before"));
+    let proof = CheckProof::Run { command: "make test".into(), exit_code: Some(0), work };
+    run.says(&check("tests", Pass, proof));
+    let (gate, review) = reviewed_gate(&run);
+    let outdated = |now: Option<&str>| {
+        let now = now.map(WorkFingerprint::new);
+        outdated_checks(run.flow.workflow(), gate, review, now.as_ref())
+    };
+    assert!(outdated(Some("before")).is_empty());
+    assert_eq!(outdated(Some("after")), ["tests"]);
+    assert_eq!(outdated(None), ["tests"]);
+    assert!(is_proven(run.flow.workflow(), gate, review));
+}
+
+#[test]
+fn a_check_that_does_not_say_what_work_it_has_seen_is_outdated() {
+    let mut run = Run::of(&gate("reverify: fresh, checks: [tests]"));
+    reviewed(&mut run, vec![item("a", Must, Pass)]);
+    run.says(&check("tests", Pass, ran("make test", 0)));
+    let (gate, review) = reviewed_gate(&run);
+    let now = WorkFingerprint::new("now");
+    assert_eq!(outdated_checks(run.flow.workflow(), gate, review, Some(&now)), ["tests"]);
+}
+
+#[test]
+fn a_check_whose_command_the_worker_decides_is_no_proof() {
+    let yaml = gate("reverify: fresh, checks: [tests]")
+        .replace("command: make test", "command: 'test -e nothing-{{ test }}'")
+        .replace("checks:\n", "parameters: { test: {} }\nchecks:\n")
+        .replace("actions: [Review]", "actions: [Review], sets: [test]");
+    let mut run = Run::through(stored_earlier(&yaml), &[("test", "x; true")]);
+    run.done().says(&record(vec![item("a", Must, Pass)]));
+    run.says(&check("tests", Pass, ran("test -e nothing-'x; true'", 0)));
+    let (gate, review) = reviewed_gate(&run);
+    assert!(!is_proven(run.flow.workflow(), gate, review));
+    // Events of earlier versions have the command without quotes, and still lead to the same state.
+    run.says(&check("tests", Pass, ran("test -e nothing-x; true", 0)));
+}
+
+#[test]
+fn a_value_is_a_word_of_the_command_and_only_the_starter_gives_a_whole_command() {
+    let command_of = |command: &str, sets: &str, value: &str| {
+        let yaml = gate("reverify: fresh, checks: [tests]")
+            .replace("command: make test", &format!("command: {command:?}"))
+            .replace("checks:\n", "parameters: { test: {} }\nchecks:\n")
+            .replace("actions: [Review]", &format!("actions: [Review]{sets}"));
+        let run = Run::through(stored_earlier(&yaml), &[("test", value)]);
+        let workflow = run.flow.workflow();
+        render_check_command(workflow, &workflow.checks["tests"], &TemplateScope::new(&run.state))
+            .map_err(|error| error.message)
+    };
+    let by_starter = |command, value| command_of(command, "", value);
+    assert_eq!(by_starter("{{ test }}", "make a && make b").unwrap(), "make a && make b");
+    assert_eq!(by_starter("{{ test }}", " ").unwrap(), "");
+    assert_eq!(by_starter("{% if test %}{{ test }}{% endif %}", "make a b").unwrap(), "make a b");
+    assert_eq!(by_starter("make {{ test }}", "x; true").unwrap(), "make 'x; true'");
+    assert_eq!(by_starter("make \"{{ test }}\"", "$(x)").unwrap(), "make \"\\$(x)\"");
+    assert!(by_starter("echo `{{ test }}`", "x").unwrap_err().contains("after a backtick"));
+    assert_eq!(command_of("{{ test }}", ", sets: [test]", "x; true").unwrap(), "'x; true'");
 }

@@ -98,6 +98,7 @@ fn nonsense(said: &Said) -> EngineInput {
                             _ => CheckProof::Run {
                                 command: "make full".into(),
                                 exit_code: Some((pick % 2) as i32),
+                                work: None,
                             },
                         },
                         note: String::new(),

@@ -141,7 +141,7 @@ fn workflow(plans: &[Plan]) -> Workflow {
     };
     let checks = [
         ("claimed", DeclaredCheck::default()),
-        ("run", DeclaredCheck { command: "make {{ mode }}".into(), ..DeclaredCheck::default() }),
+        ("run", DeclaredCheck { command: "make {{ number }}".into(), ..DeclaredCheck::default() }),
     ];
     Workflow {
         format: 1,

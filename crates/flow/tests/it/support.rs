@@ -34,6 +34,14 @@ pub(crate) fn checked(yaml: &str) -> CheckedWorkflow {
     loaded.checked.unwrap_or_else(|| panic!("this cannot run: {said:#?}"))
 }
 
+/// A workflow as an earlier version has stored it, whatever the checker says about it now.
+pub(crate) fn stored_earlier(yaml: &str) -> CheckedWorkflow {
+    let workflow = read(yaml).workflow.expect("it has the shape of a workflow");
+    let bytes = serde_json::to_vec(&workflow).expect("it can be written");
+    let digest = repertoire_flow::state::WorkflowFingerprint::from_bytes(&bytes);
+    CheckedWorkflow::thaw(&bytes, &digest).expect("it can be read")
+}
+
 /// A run that is pushed on.
 pub(crate) struct Run {
     pub(crate) flow: CheckedWorkflow,
@@ -48,7 +56,10 @@ impl Run {
 
     #[track_caller]
     pub(crate) fn with(yaml: &str, given: &[(&str, &str)]) -> Self {
-        let flow = checked(yaml);
+        Run::through(checked(yaml), given)
+    }
+
+    pub(crate) fn through(flow: CheckedWorkflow, given: &[(&str, &str)]) -> Self {
         let state = start(&flow, WorkflowRunId::new("run-1"), &map(given)).expect("it starts");
         Run { flow, state }
     }
@@ -175,7 +186,7 @@ pub(crate) fn check(name: &str, status: ItemStatus, proof: CheckProof) -> Engine
 }
 
 pub(crate) fn ran(command: &str, code: i32) -> CheckProof {
-    CheckProof::Run { command: command.to_owned(), exit_code: Some(code) }
+    CheckProof::Run { command: command.to_owned(), exit_code: Some(code), work: None }
 }
 
 pub(crate) fn question(id: &str, options: usize) -> UserQuestion {

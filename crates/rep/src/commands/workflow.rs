@@ -259,6 +259,9 @@ fn workflow_failure(
         WorkflowOperationError::NotAccepted { run, .. } => CliFailure::negative_answer(message).hint(format!(
             "Record what is wrong, and the gate fails: `rep workflow record {run} 'ID=FAIL: why'`."
         )),
+        WorkflowOperationError::RedNow { .. } => CliFailure::negative_answer(message).hint(format!(
+            "A red check is for nobody to accept: `rep workflow resume {run} --choice continue` allows one more iteration."
+        )),
         WorkflowOperationError::Run(error) => workflow_run_failure_for(run, error),
         WorkflowOperationError::Script(error) => scripts::script_failure(error),
         WorkflowOperationError::Program(error) => record::program_failure(error),

@@ -29,6 +29,37 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             "a worker that has used up its questions cannot keep a person from being asked about a gate",
             a_worker_that_uses_up_the_questions,
         ),
+        once(
+            "a green check proves only the work that it has looked at: it is run again after a change",
+            a_stale_green_check,
+        ),
+        once("a stale green check is told from a current one by `rep workflow gate`", a_stale_gate),
+        once(
+            "a change that git does not notice makes a green check stale",
+            a_change_that_git_does_not_notice,
+        ),
+        once(
+            "a change in a nested repository makes a green check stale",
+            a_change_in_a_nested_repository,
+        ),
+        once(
+            "without git, a green check is run again when the gate is left",
+            a_stale_check_without_git,
+        ),
+        once(
+            "a check that changes the work while it runs proves nothing",
+            a_check_that_changes_the_work,
+        ),
+        once(
+            "a person who skips failed items does not accept a check that has become red",
+            a_stale_check_behind_a_choice,
+        ),
+        once("ignored files that a check writes keep it green", a_check_that_writes_ignored_files),
+        once("a value in a check command begins no other command", a_value_that_is_a_command),
+        once(
+            "a workflow whose check uses what the worker sets is refused",
+            a_check_that_the_worker_decides,
+        ),
     ]
 }
 
@@ -209,4 +240,162 @@ fn to_the_unchecked_gate(scene: &Scene) {
     rep(scene, &["workflow", "record", "u", item]);
     let gate = rep(scene, &["workflow", "step", "u", "--at", "2"]);
     assert!(gate.stdout.contains("self-reviewed"), "{gate:?}");
+}
+
+/// A trusted workflow of two steps whose gate needs the check `tests`, and fails this often before a person is asked.
+fn checked_skill(scene: &Scene, name: &str, head: &str, work: &str, limit: u32) {
+    let skill =
+        format!("---\nname: {name}\ndescription: Work with a gate. Use when asked.\n---\nWork.\n");
+    scene.write(&format!("home/.claude/skills/{name}/SKILL.md"), skill);
+    let workflow = format!(
+        "description: Work and a gate.\n{head}steps:\n  - id: work\n    title: Work\n{work}    next: gate\n  \
+         - id: gate\n    title: Gate\n    decide:\n      gate:\n        name: The work\n        reviews: [work]\n        \
+         checks: [tests]\n        banner: Look.\n        stop: Nothing else.\n        reverify: fresh\n        \
+         limit: {limit}\n    next: {{ ok: end, fail: work }}\n"
+    );
+    scene.write(&format!("home/.claude/skills/{name}/workflow.yaml"), workflow);
+    rep(scene, &["trust", name]);
+}
+
+/// A run at its gate, with a green check and an item that has this status.
+fn at_the_green_gate(scene: &Scene, command: &str, status: &str) {
+    let head = format!("checks:\n  tests: {{ command: {command:?} }}\n");
+    checked_skill(scene, "stale", &head, "", if status == "FAIL" { 1 } else { 3 });
+    rep(scene, &["workflow", "start", "stale", "--id", "g"]);
+    let item = format!(
+        r#"{{"id":"C1","check":"It is done","severity":"MUST","status":"{status}","finding":"seen"}}"#
+    );
+    rep(scene, &["workflow", "record", "g", &item]);
+    let ran = rep(scene, &["workflow", "record", "g", "--check", "tests"]);
+    assert!(ran.stdout.contains("PASS  check"), "{ran:?}");
+    rep(scene, &["workflow", "step", "g", "--at", "1"]);
+    assert_eq!(standing(scene, "g").1, "gate");
+}
+
+fn remove(scene: &Scene, file: &str) {
+    std::fs::remove_file(scene.path(file)).unwrap();
+}
+
+fn a_stale_green_check(scene: &Scene) {
+    scene.write("project/ok-file", "");
+    at_the_green_gate(scene, "test -e ok-file", "PASS");
+    remove(scene, "project/ok-file");
+    scene.write("project/README.md", "broken\n");
+    let left = rep(scene, &["workflow", "step", "g", "--at", "2"]);
+    assert_eq!(standing(scene, "g").1, "work", "{left:?}");
+    assert!(left.stdout.contains("the work is not known to be the same"), "{left:?}");
+    // The same work as before passes.
+    scene.write("project/ok-file", "");
+    rep(scene, &["workflow", "record", "g", "C1=PASS"]);
+    rep(scene, &["workflow", "record", "g", "--check", "tests"]);
+    rep(scene, &["workflow", "step", "g", "--at", "3"]);
+    let left = rep(scene, &["workflow", "step", "g", "--at", "4"]);
+    assert_eq!(standing(scene, "g").0, "done", "{left:?}");
+}
+
+fn a_stale_gate(scene: &Scene) {
+    scene.write("project/ok-file", "");
+    at_the_green_gate(scene, "test -e ok-file", "PASS");
+    assert_eq!(rep(scene, &["workflow", "gate", "g"]).code, 0);
+    remove(scene, "project/ok-file");
+    let gate = rep(scene, &["workflow", "gate", "g"]);
+    assert_eq!(gate.code, 1, "{gate:?}");
+    assert!(gate.stderr.contains("rep workflow record g --check tests"), "{gate:?}");
+}
+
+/// A worker excludes a file where git looks and a reader of the work does not, and hides another change from the index.
+fn a_change_that_git_does_not_notice(scene: &Scene) {
+    scene.write("project/ok-file", "");
+    scene.write("project/.git/info/exclude", "ok-file\n");
+    scene.git("project", &["update-index", "--assume-unchanged", "README.md"]);
+    at_the_green_gate(scene, "grep -q project README.md && test -e ok-file", "PASS");
+    scene.write("project/README.md", "# A pr-ject\n");
+    let left = rep(scene, &["workflow", "step", "g", "--at", "2"]);
+    assert_eq!(standing(scene, "g").1, "work", "{left:?}");
+    scene.write("project/README.md", "# A project\n");
+    rep(scene, &["workflow", "record", "g", "C1=PASS"]);
+    rep(scene, &["workflow", "record", "g", "--check", "tests"]);
+    rep(scene, &["workflow", "step", "g", "--at", "3"]);
+    remove(scene, "project/ok-file");
+    let left = rep(scene, &["workflow", "step", "g", "--at", "4"]);
+    assert_ne!(standing(scene, "g").0, "done", "{left:?}");
+}
+
+fn a_change_in_a_nested_repository(scene: &Scene) {
+    scene.write("project/vendor/deep/ok-file", "");
+    scene.git("project/vendor", &["init", "--quiet"]);
+    let identity = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
+    let commit = ["commit", "--quiet", "--allow-empty", "--message", "Start"];
+    scene.git("project/vendor", &[&identity[..], &commit[..]].concat());
+    at_the_green_gate(scene, "test -e vendor/deep/ok-file", "PASS");
+    remove(scene, "project/vendor/deep/ok-file");
+    let left = rep(scene, &["workflow", "step", "g", "--at", "2"]);
+    assert_eq!(standing(scene, "g").1, "work", "{left:?}");
+}
+
+fn a_stale_check_without_git(scene: &Scene) {
+    std::fs::rename(scene.path("project/.git"), scene.path("outside/git")).unwrap();
+    scene.write("project/ok-file", "");
+    at_the_green_gate(scene, "test -e ok-file", "PASS");
+    remove(scene, "project/ok-file");
+    let left = rep(scene, &["workflow", "step", "g", "--at", "2"]);
+    assert_eq!(standing(scene, "g").1, "work", "{left:?}");
+}
+
+fn a_check_that_changes_the_work(scene: &Scene) {
+    at_the_green_gate(scene, "date +%N > report.txt", "PASS");
+    rep(scene, &["workflow", "step", "g", "--at", "2"]);
+    assert_eq!(standing(scene, "g"), ("waiting".to_owned(), "gate".to_owned()));
+}
+
+fn a_stale_check_behind_a_choice(scene: &Scene) {
+    scene.write("project/ok-file", "");
+    at_the_green_gate(scene, "test -e ok-file", "FAIL");
+    rep(scene, &["workflow", "step", "g", "--at", "2"]);
+    assert_eq!(standing(scene, "g").0, "waiting");
+    remove(scene, "project/ok-file");
+    let skipped = rep(scene, &["workflow", "resume", "g", "--choice", "skip"]);
+    assert_eq!(standing(scene, "g").0, "waiting", "{skipped:?}");
+    scene.write("project/ok-file", "");
+    rep(scene, &["workflow", "resume", "g", "--choice", "skip"]);
+    assert_eq!(standing(scene, "g").0, "done");
+}
+
+fn a_check_that_writes_ignored_files(scene: &Scene) {
+    scene.write("project/.gitignore", "target/\n");
+    // It fails when it is run a second time.
+    at_the_green_gate(scene, "mkdir target && date > target/built", "PASS");
+    let left = rep(scene, &["workflow", "step", "g", "--at", "2"]);
+    assert_eq!(standing(scene, "g").0, "done", "{left:?}");
+}
+
+/// The value comes with the start of the run, and is still only a word.
+fn a_value_that_is_a_command(scene: &Scene) {
+    checked_skill(
+        scene,
+        "words",
+        "parameters: { target: {} }\nchecks:\n  tests: { command: \"test -e nothing-{{ target }}\" }\n",
+        "",
+        3,
+    );
+    let started = rep(scene, &["workflow", "start", "words", "--id", "t", "-p", "target=x; true"]);
+    assert_eq!(started.code, 0, "{started:?}");
+    let ran = rep(scene, &["workflow", "record", "t", "--check", "tests"]);
+    assert!(ran.stdout.contains("FAIL  check"), "{ran:?}");
+}
+
+fn a_check_that_the_worker_decides(scene: &Scene) {
+    checked_skill(
+        scene,
+        "chosen",
+        "parameters: { target: {} }\nchecks:\n  tests: { command: \"test -e nothing-{{ target }}\" }\n",
+        "    sets: [target]\n",
+        3,
+    );
+    let checked = rep(scene, &["workflow", "check", "chosen"]);
+    assert!(checked.code == 1 && format!("{checked:?}").contains("RS712"), "{checked:?}");
+    rep(scene, &["workflow", "start", "chosen", "--id", "c"]);
+    rep(scene, &["workflow", "step", "c", "--at", "1", "--set", "target=x; true"]);
+    let ran = rep(scene, &["workflow", "record", "c", "--check", "tests"]);
+    assert!(!ran.stdout.contains("PASS  check"), "{ran:?}");
 }

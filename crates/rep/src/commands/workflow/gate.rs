@@ -28,11 +28,28 @@ pub(crate) fn run(
     args: &WorkflowGateArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
-    let run = ctx.use_workflow_runs(async |runs| {
-        runs.open_run(&args.run).await.map_err(workflow_run_failure)
-    })?;
     let gate = args.gate.as_deref().map(StepId::from);
-    if print_gate(&run, gate.as_ref(), ui)? { Ok(CliExit::Done) } else { Ok(CliExit::No) }
+    let (run, outdated) = ctx.run_workflow_action(async |desk, _| {
+        let run = desk.runs.open_run(&args.run).await.map_err(workflow_run_failure)?;
+        let (step, _) = find_gate(&run, gate.as_ref())?;
+        let outdated = desk.outdated_checks(&run, &step.id).await;
+        Ok((run, outdated))
+    })?;
+    let passed = print_gate(&run, gate.as_ref(), ui)?;
+    let is_known = outdated.work.is_some();
+    for name in &outdated.names {
+        let why = if is_known {
+            "was green, but not on the work as it is now"
+        } else {
+            "was green, and nothing says whether the work has changed since (there is no git repository, or it is too large)"
+        };
+        ui.print_note(&format!(
+            "check `{name}` {why}: it is run again when the gate is left, or now with `rep workflow record {} --check {name}`",
+            run.state.run
+        ))?;
+    }
+    let is_current = outdated.names.is_empty() || !is_known;
+    if passed && is_current { Ok(CliExit::Done) } else { Ok(CliExit::No) }
 }
 
 /// Prints the verdict of a gate. Returns true if it is passed.
@@ -94,7 +111,7 @@ pub(super) fn print_gate(
     };
     writeln!(ui.out, "{said}")?;
     if passed {
-        let proof = if is_proven(gate, review) {
+        let proof = if is_proven(run.workflow.workflow(), gate, review) {
             "Self-reviewed: its items were recorded in this run. A declared check is green."
         } else {
             "Self-reviewed, and no declared check has confirmed it: a person has to accept it."

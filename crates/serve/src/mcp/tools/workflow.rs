@@ -74,6 +74,9 @@ pub(super) fn operation_error(error: WorkflowOperationError) -> ServedToolError 
         WorkflowOperationError::NotAccepted { .. } => {
             "Record what the user found wrong as an item with status FAIL; the gate fails then."
         }
+        WorkflowOperationError::RedNow { .. } => {
+            "Ask the user to choose `continue` for one more iteration, and repair the work in it."
+        }
         WorkflowOperationError::NotTrustedNow(_)
         | WorkflowOperationError::Program(ProgramError::NotTrusted { .. })
         | WorkflowOperationError::Script(ScriptError::Program(ProgramError::NotTrusted {
