@@ -6,6 +6,7 @@ use repertoire_text::fs::{
     FileLocation as Target, FolderHandle, LocationError, OpenedEntry, ReadError,
 };
 
+use crate::confinement::followed_paths;
 use crate::protected;
 use crate::workplace::RunWorkplace;
 
@@ -266,14 +267,16 @@ fn is_protected(workplace: &RunWorkplace, root: &Utf8Path, path: &Utf8Path) -> b
     let wanted = fold_case(path);
     let relative = wanted.strip_prefix(fold_case(&workplace.dir));
     let relative = relative.or_else(|_| wanted.strip_prefix(fold_case(root)));
+    let is_beneath = |protected: &Utf8PathBuf| {
+        let beneath = protected.strip_prefix(&workplace.dir).unwrap_or(protected);
+        let real = protected.canonicalize_utf8().ok();
+        wanted.starts_with(fold_case(protected))
+            || wanted.starts_with(fold_case(&root.join(beneath)))
+            || real.is_some_and(|real| wanted.starts_with(fold_case(&real)))
+    };
     protected::is_protected(relative.unwrap_or(&wanted))
-        || workplace.protected.iter().any(|protected| {
-            let beneath = protected.strip_prefix(&workplace.dir).unwrap_or(protected);
-            let real = protected.canonicalize_utf8().ok();
-            wanted.starts_with(fold_case(protected))
-                || wanted.starts_with(fold_case(&root.join(beneath)))
-                || real.is_some_and(|real| wanted.starts_with(fold_case(&real)))
-        })
+        || workplace.protected.iter().any(is_beneath)
+        || followed_paths(workplace).iter().any(is_beneath)
 }
 
 /// Folds a path as case-insensitive file systems do. Those of macOS also ignore some invisible characters, and use full

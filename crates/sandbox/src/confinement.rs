@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::followed::{FollowedPaths, GitFollower, followed_paths};
 pub(crate) use self::guard::PICTURES;
 pub(crate) use self::policy::private_dir;
 use self::policy::{SandboxLayers, SandboxPolicy};
@@ -23,6 +24,7 @@ use crate::workplace::RunWorkplace;
 
 mod bubblewrap;
 mod environment;
+mod followed;
 mod guarantee;
 mod guard;
 #[cfg(target_os = "linux")]

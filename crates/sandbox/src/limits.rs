@@ -47,8 +47,28 @@ pub const PIPE_CHUNK_BYTES: usize = 64 * 1024;
 /// The maximum output of a sandbox probe.
 pub const PROBE_OUTPUT_BYTES_MAX: usize = 8 * 1024;
 
-/// The maximum number of protected files whose contents are saved while a program runs.
+/// The maximum number of protected files whose contents are saved while a program runs. Hooks, configuration and
+/// instructions come first. A change to any other file is noticed, but cannot be undone.
 pub const GUARDED_FILES_MAX: usize = 4096;
+
+/// The maximum number of protected files and folders that are compared after a program. With more, a folder is mounted
+/// read-only instead, or the program is not started.
+pub const GUARDED_ENTRIES_MAX: usize = 65_536;
+
+/// The maximum depth of a protected folder whose entries are compared.
+pub const GUARDED_DEPTH_MAX: usize = 128;
+
+/// The maximum number of folders that are mounted read-only because they have too many entries to compare.
+pub const LARGE_MOUNTED_MAX: usize = 64;
+
+/// The maximum size of a git configuration that is searched for files of the work folder.
+pub const GIT_CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The maximum number of files and folders in a work folder that git configuration names.
+pub const FOLLOWED_PATHS_MAX: usize = 4_096;
+
+/// The maximum work of a search through git configuration: bytes, and 64 for each name that is looked up.
+pub const FOLLOWED_WORK_MAX: u64 = 64 * 1024 * 1024;
 
 /// The maximum total size of protected files saved while a program runs.
 pub const GUARDED_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -43,10 +43,14 @@ pub async fn run(
     let place = workplace.clone();
     let (spawn, guard) = run_blocking(&name, move || {
         let guard = ProtectedPathGuard::for_workplace(&place);
+        if let Some(refusal) = guard.refusal() {
+            let source = std::io::Error::other(refusal);
+            return Err(ProcessError::Start { program: program.program, source });
+        }
         let spawn = place.sandbox.confine(build_spawn(&program, &place), &place, program.network);
-        (spawn, guard)
+        Ok((spawn, guard))
     })
-    .await?;
+    .await??;
     let ended = process::run(&spawn, cancel, on_line).await;
     let changes = run_blocking(&name, move || guard.restore_paths()).await?;
     Ok(EngineProgramResult { ended: ended?, changes })

@@ -6,13 +6,6 @@
 //! `.git`.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use repertoire_text::fs::read_text;
-use repertoire_text::repository::{self, configured_values};
-
-use crate::beneath::normalise_path;
-
-/// The maximum size of a git configuration that is searched for files of the work folder.
-const GIT_CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The name of a repository's git folder, or of the file that points to it.
 pub(crate) const GIT: &str = ".git";
@@ -120,27 +113,7 @@ pub(crate) fn is_protected_name(name: &str) -> bool {
 pub(crate) fn protected_in(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
     let git = GIT_PARTS.iter().map(|part| dir.join(GIT).join(part));
     let named = IN_THE_WORK_FOLDER.iter().map(|name| dir.join(name));
-    git.chain(named).chain(followed_by_git(dir)).collect()
-}
-
-/// Files and folders in a work folder that the repository's configuration makes git run or read: hooks and included
-/// files. The user's git follows them without asking.
-fn followed_by_git(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
-    let Some(repository) = repository::find_repository_around(dir) else { return Vec::new() };
-    let config = read_text(&repository.common_dir.join("config"), GIT_CONFIG_BYTES_MAX);
-    let config = config.unwrap_or_default();
-    let named = |section, key, base: &Utf8Path| {
-        let values = configured_values(&config, section, key).into_iter();
-        values
-            .map(|value| normalise_path(base.join(value).as_str()).into())
-            .collect::<Vec<Utf8PathBuf>>()
-    };
-    let mut followed = named("core", "hookspath", &repository.top);
-    followed.extend(named("include", "path", &repository.common_dir));
-    followed.extend(named("includeif", "path", &repository.common_dir));
-    let git = dir.join(GIT);
-    followed.retain(|path| path != dir && path.starts_with(dir) && !path.starts_with(&git));
-    followed
+    git.chain(named).collect()
 }
 
 #[cfg(test)]
@@ -177,23 +150,6 @@ mod tests {
                 "x/repertoire.toml",
             ],
         );
-    }
-
-    #[test]
-    fn hooks_and_included_files_in_the_work_folder_are_protected_wherever_they_are() {
-        let keep = tempfile::tempdir().unwrap();
-        let dir = Utf8PathBuf::from_path_buf(keep.path().canonicalize().unwrap()).unwrap();
-        for folder in ["objects", "refs"] {
-            std::fs::create_dir_all(dir.join(GIT).join(folder)).unwrap();
-        }
-        let put = |path: &str, text: &str| {
-            repertoire_text::fs::write_atomic(&dir.join(path), text.as_bytes()).unwrap();
-        };
-        put(".git/HEAD", "ref: refs/heads/main\n");
-        let config = "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf/git\n\tpath = /etc/elsewhere\n\tpath = more\n";
-        put(".git/config", config);
-        assert_eq!(followed_by_git(&dir), [dir.join("tools/hooks"), dir.join("conf/git")]);
-        assert_eq!(followed_by_git(&dir.join("tools")), [dir.join("tools/hooks")]);
     }
 
     #[test]

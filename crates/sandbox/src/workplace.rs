@@ -1,11 +1,14 @@
 //! The workplace of a run: its folder, the protected paths in it, the environment of its programs, and the sandbox.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_text::fs::{FolderHandle, LocationError};
 
-use crate::confinement::{LazySandbox, PICTURES, SearchedTree, private_dir};
+use crate::confinement::{
+    FollowedPaths, GitFollower, LazySandbox, PICTURES, SearchedTree, private_dir,
+};
 use crate::limits::ToolLimits;
 use crate::protected::protected_in;
 
@@ -32,6 +35,8 @@ pub struct RunWorkplace {
     pub limits: ToolLimits,
     /// The folders below `dir` as the last search for protected paths found them. Clones share it.
     pub(crate) searched: SearchedTree,
+    /// The git configuration that the last search for followed files read. Clones share it.
+    pub(crate) follower: GitFollower,
 }
 
 impl RunWorkplace {
@@ -53,7 +58,19 @@ impl RunWorkplace {
             sandbox: sandbox.into(),
             limits: ToolLimits::default(),
             searched: SearchedTree::default(),
+            follower: GitFollower::default(),
         }
+    }
+
+    /// Finds the files of the work folder that the user's git follows: included configuration, hooks and programs. They
+    /// are protected like `protected`. `nested` are the nested protected paths.
+    pub(crate) fn find_followed(&self, nested: &[PathBuf]) -> FollowedPaths {
+        if self.protected.is_empty() {
+            return FollowedPaths::default();
+        }
+        let home = self.environment.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, home)| Utf8Path::new(home));
+        self.follower.find_paths(&self.dir, home, nested)
     }
 
     /// Returns true if the spill folder is not reached through a symlink. In the work folder, a repository or a program
@@ -76,7 +93,7 @@ impl RunWorkplace {
     /// folder, since a program could redirect it.
     pub fn add_readable(&self, dir: &Utf8Path) {
         let dir = self.dir.join(dir);
-        match resolve_links(&dir) {
+        match resolve_links(&dir, MissingPart::Refused) {
             Ok(resolved) if !resolved.visited_paths().any(|path| self.is_writable(path)) => {
                 self.readable.add(dir);
             }
@@ -152,8 +169,23 @@ impl ResolvedPath {
 /// The maximum number of links in a path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
+/// Whether a path may be resolved of which a part does not exist.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MissingPart {
+    Refused,
+    Kept,
+}
+
+/// The real path of an absolute path that need not exist, and the real paths of the links on the way.
+pub(crate) fn visited_paths(path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    match resolve_links(path, MissingPart::Kept) {
+        Ok(resolved) => resolved.links.into_iter().chain([resolved.real]).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
 /// Resolves an absolute path link by link.
-fn resolve_links(path: &Utf8Path) -> std::io::Result<ResolvedPath> {
+fn resolve_links(path: &Utf8Path, missing: MissingPart) -> std::io::Result<ResolvedPath> {
     let mut resolved = ResolvedPath { real: Utf8PathBuf::from("/"), links: Vec::new() };
     let mut rest: Vec<String> = path.components().rev().map(|part| part.to_string()).collect();
     while let Some(part) = rest.pop() {
@@ -163,7 +195,12 @@ fn resolve_links(path: &Utf8Path) -> std::io::Result<ResolvedPath> {
             ".." => resolved.real.parent().unwrap_or(Utf8Path::new("/")).to_owned(),
             name => resolved.real.join(name),
         };
-        if !next.symlink_metadata()?.is_symlink() {
+        let is_link = match next.symlink_metadata() {
+            Ok(metadata) => metadata.is_symlink(),
+            Err(_) if missing == MissingPart::Kept => false,
+            Err(error) => return Err(error),
+        };
+        if !is_link {
             resolved.real = next;
             continue;
         }

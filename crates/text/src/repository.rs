@@ -14,7 +14,7 @@ mod back_link;
 mod configuration;
 mod owner;
 
-pub use self::configuration::configured_values;
+pub use self::configuration::{ConfigSetting, config_settings, configured_values};
 pub use self::owner::RepositoryOwners;
 
 /// The maximum size of a `HEAD`, `commondir` or `.git` file.

@@ -90,16 +90,24 @@ pub(super) async fn run(
         )));
     }
     let network = if command.network { NetworkAccess::On } else { NetworkAccess::Off };
-    let (spawn, guard) = run_blocking(move || {
+    let prepared = run_blocking(move || {
         let may_change = command.may_change;
         // The guard comes before `confine`, which mounts the paths that it found.
         let guard = ProtectedPathGuard::allowing_changes(&workplace, may_change);
+        if let Some(refusal) = guard.refusal() {
+            return Err(refusal);
+        }
         // Paths that the program may change must not be mounted read-only.
         workplace.protected.retain(|path| !may_change.iter().any(|may| path.ends_with(may)));
         let spawn = workplace.sandbox.confine(spawn_of(&workplace, command), &workplace, network);
-        (spawn, guard)
+        Ok((spawn, guard))
     })
     .await?;
+    let (spawn, guard) = prepared.map_err(|refusal| {
+        let message = format!("nothing was run: {refusal}");
+        call.run.events.emit(EventKind::Warning { message: message.clone() });
+        ToolOutput::error(message)
+    })?;
     if guard.search_was_cut() {
         let message = format!(
             "Nested protected paths are searched for in the nearest {SEARCHED_FOLDERS_MAX} folders only; the work folder has more."

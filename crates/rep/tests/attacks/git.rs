@@ -48,6 +48,18 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             "a command does not change hooks or configuration that the user's git follows into the work tree",
             followed_files,
         ),
+        (
+            "a command does not change configuration that is included in several steps, or hooks of any scope",
+            files_followed_in_several_steps,
+        ),
+        (
+            "a command does not change programs of the work tree that the user's git runs",
+            followed_programs,
+        ),
+        (
+            "a command does not change what the git of a nested repository follows",
+            files_followed_by_nested_repositories,
+        ),
     ];
     let together =
         together.map(|(holds, attack)| Guarantee { holds, tried: Tried::InEverySituation, attack });
@@ -148,6 +160,87 @@ fn followed_files(scene: &Scene) {
         let found = scene.read(&format!("project/{path}")).unwrap_or_default();
         assert!(!found.contains("evil"), "{path}: {ran:?}");
     }
+}
+
+/// Lets a check append to files of the project, and expects that none keeps what was appended.
+fn append_in_vain(scene: &Scene, paths: &[&str]) {
+    let plant = format!(
+        "for f in {}; do mkdir -p $(dirname $f); echo '#evil' >> $f; done; touch worked",
+        paths.join(" ")
+    );
+    let ran = scene.rep_command(&["verify", "--check", &plant]).output().unwrap();
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    for path in paths {
+        let found = scene.read(&format!("project/{path}")).unwrap_or_default();
+        assert!(!found.contains("evil"), "{path}: {ran:?}");
+    }
+    std::fs::remove_file(scene.path("project/worked")).unwrap();
+}
+
+fn files_followed_in_several_steps(scene: &Scene) {
+    scene.write(
+        "project/conf/git",
+        "[include]\n\tpath = more\n[includeIf \"onbranch:]x\"]\n\tpath = other\n",
+    );
+    scene.write("project/conf/more", "[core]\n\thooksPath = tools/hooks\n");
+    scene.write("project/conf/other", "");
+    scene.write_program("project/tools/hooks/pre-commit", "#!/bin/sh\n");
+    scene.write_program("project/of-user/pre-commit", "#!/bin/sh\n");
+    scene.write_program("project/of-worktree/pre-commit", "#!/bin/sh\n");
+    scene.write("project/real/git", "");
+    std::os::unix::fs::symlink("real", scene.path("project/link")).unwrap();
+    scene.write(
+        "home/.gitconfig",
+        "[core]\n\thooksPath = ~/../project/of-user\n[include]\n\tpath = ~/../project/link/git\n",
+    );
+    configure(scene, "include.path", "../conf/git");
+    scene.write("project/.git/config.worktree", "[core]\n\thooksPath = of-worktree\n");
+    append_in_vain(
+        scene,
+        &[
+            "conf/more",
+            "conf/other",
+            "real/git",
+            "tools/hooks/pre-commit",
+            "tools/hooks/post-commit",
+            "of-user/pre-commit",
+            "of-worktree/pre-commit",
+        ],
+    );
+    // The command of the user that would run it.
+    let ran = scene
+        .rep_command(&[
+            "verify",
+            "--check",
+            &format!(
+                "printf '[core]\\n\\tfsmonitor = touch {}; false\\n' >> conf/more",
+                scene.path("outside/ran")
+            ),
+        ])
+        .output()
+        .unwrap();
+    scene.git("project", &["status", "--short"]);
+    assert!(!scene.exists("outside/ran"), "{ran:?}");
+}
+
+fn followed_programs(scene: &Scene) {
+    for path in ["tools/clean.sh", "tools/monitor", "diff.py"] {
+        scene.write_program(&format!("project/{path}"), "#!/bin/sh\ncat\n");
+    }
+    scene.write("home/.gitconfig", "[filter \"x\"]\n\tclean = \"./tools/clean.sh --quiet\"\n[diff \"x\"]\n\tcommand = python3 diff.py\n");
+    configure(scene, "core.fsmonitor", "tools/monitor");
+    configure(scene, "filter.y.smudge", "sh -c 'tools/missing.sh %f'");
+    append_in_vain(scene, &["tools/clean.sh", "tools/monitor", "diff.py", "tools/missing.sh"]);
+}
+
+fn files_followed_by_nested_repositories(scene: &Scene) {
+    scene.folder("project/lib");
+    scene.git("project/lib", &["init", "--quiet"]);
+    scene.write("project/lib/inc", "");
+    scene.write_program("project/lib/th/pre-commit", "#!/bin/sh\n");
+    scene.git("project/lib", &["config", "include.path", "../inc"]);
+    scene.git("project/lib", &["config", "core.hooksPath", "th"]);
+    append_in_vain(scene, &["lib/inc", "lib/th/pre-commit", "lib/th/post-commit"]);
 }
 
 fn hidden_by_flags(scene: &Scene) {

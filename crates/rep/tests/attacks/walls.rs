@@ -23,6 +23,23 @@ pub(crate) fn guarantees() -> Vec<Guarantee> {
             protected_paths_hold_at_every_depth,
         ),
         everywhere(
+            "a command changes no protected path unnoticed, however many there are",
+            many_protected_files_switch_nothing_off,
+        ),
+        everywhere(
+            "with more protected folders than are mounted, the rest is compared",
+            many_protected_folders_switch_nothing_off,
+        ),
+        Guarantee {
+            holds: "a folder with too many protected files to compare is read-only, or no command starts",
+            tried: Tried::InFullForm,
+            attack: too_many_protected_files,
+        },
+        everywhere(
+            "a changed file that cannot be put back is not lost",
+            changed_files_are_not_lost,
+        ),
+        everywhere(
             "a new nested repository stays if git runs nothing for it, and is moved aside otherwise",
             new_nested_repositories,
         ),
@@ -206,6 +223,110 @@ fn protected_paths_hold_at_every_depth(scene: &Scene) {
         assert!(!scene.exists(&format!("project/{path}")), "{path}: {ran:?}");
     }
     assert!(scene.exists("project/a/ordinary"), "ordinary work goes on: {ran:?}");
+}
+
+/// Many files of an agent's folder, before and behind more important protected paths.
+fn plant_many(scene: &Scene, folder: &str, count: usize) {
+    for number in 0..count {
+        scene.write(&format!("project/{folder}/f{number}"), "mine\n");
+    }
+}
+
+fn many_protected_files_switch_nothing_off(scene: &Scene) {
+    plant_many(scene, ".claude", 4_200);
+    scene.write("project/.claude/z/settings.json", "{}\n");
+    scene.write("project/.claude/z/kept", "mine\n");
+    scene.write("project/b/.claude/settings.json", "{}\n");
+    scene.folder("project/lib");
+    scene.git("project/lib", &["init", "--quiet"]);
+    let config = scene.read("project/lib/.git/config");
+    let ran = commands(
+        scene,
+        &["mkdir -p lib/.git/hooks; echo evil > lib/.git/hooks/pre-commit; echo '[evil]' >> lib/.git/config
+           for f in b/.claude/settings.json .claude/z/settings.json .claude/z/new .claude/f999; do echo evil >> $f; done
+           touch worked"],
+    );
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    assert_eq!(scene.read("project/lib/.git/config"), config, "{ran:?}");
+    for path in ["b/.claude/settings.json", ".claude/z/settings.json"] {
+        assert_eq!(
+            scene.read(&format!("project/{path}")).as_deref(),
+            Some("{}\n"),
+            "{path}: {ran:?}"
+        );
+    }
+    for path in ["lib/.git/hooks/pre-commit", ".claude/z/new", ".claude/f999"] {
+        let left = scene.read(&format!("project/{path}")).unwrap_or_default();
+        assert!(!left.contains("evil"), "{path}: {ran:?}");
+    }
+    assert_eq!(scene.read("project/.claude/z/kept").as_deref(), Some("mine\n"), "{ran:?}");
+    if scene.situation.namespaces == UserNamespaces::Denied {
+        assert!(ran.stderr.contains(".claude/f999"), "it is reported: {ran:?}");
+    }
+}
+
+fn many_protected_folders_switch_nothing_off(scene: &Scene) {
+    for number in 0..520 {
+        scene.write(&format!("project/n{number}/AGENTS.md"), "mine\n");
+    }
+    plant_many(scene, "x/y/.claude", 4_200);
+    scene.write("project/x/y/z/.claude/settings.json", "{}\n");
+    scene.folder("project/x/y/z/w/lib");
+    scene.git("project/x/y/z/w/lib", &["init", "--quiet"]);
+    let ran = commands(
+        scene,
+        &["echo evil >> x/y/z/.claude/settings.json; mkdir -p x/y/z/w/lib/.git/hooks
+           echo evil >> x/y/z/w/lib/.git/hooks/pre-commit; for n in n*; do echo evil >> $n/AGENTS.md; done
+           for f in x/y/.claude/*; do echo evil >> $f; done; touch worked"],
+    );
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    let text = |path: &str| scene.read(&format!("project/{path}")).unwrap_or_default();
+    assert_eq!(text("x/y/z/.claude/settings.json"), "{}\n", "{ran:?}");
+    assert!(!scene.exists("project/x/y/z/w/lib/.git/hooks/pre-commit"), "{ran:?}");
+    for number in 0..520 {
+        assert_eq!(text(&format!("n{number}/AGENTS.md")), "mine\n", "{ran:?}");
+    }
+    for number in 0..4_200 {
+        assert!(!text(&format!("x/y/.claude/f{number}")).contains("evil"), "{ran:?}");
+    }
+}
+
+fn too_many_protected_files(scene: &Scene) {
+    plant_many(scene, "x/.claude", 66_000);
+    for number in 0..520 {
+        scene.write(&format!("project/a/n{number}/.claude/settings.json"), "{}\n");
+    }
+    let attempt = "echo evil >> x/.claude/f7; echo evil >> x/.claude/new; touch worked";
+    let ran = commands(scene, &[attempt]);
+    assert_eq!(scene.read("project/x/.claude/f7").as_deref(), Some("mine\n"), "{ran:?}");
+    assert!(!scene.exists("project/x/.claude/new"), "{ran:?}");
+    if scene.situation.namespaces == UserNamespaces::Allowed {
+        assert!(scene.exists("project/worked"), "{ran:?}");
+        return;
+    }
+    assert!(!scene.exists("project/worked"), "{ran:?}");
+    assert!(ran.stderr.contains("x/.claude"), "it is said why: {ran:?}");
+    let verified = scene.rep_command(&["verify", "--check", "touch worked"]).output().unwrap();
+    let verified = crate::scene::ran(&verified);
+    assert!(verified.code != 0 && !scene.exists("project/worked"), "{verified:?}");
+    assert!(format!("{verified:?}").contains("x/.claude"), "{verified:?}");
+}
+
+fn changed_files_are_not_lost(scene: &Scene) {
+    // More small hooks than contents are kept, all of the same rank.
+    plant_many(scene, "lib/.git/hooks", 4_200);
+    scene.write("project/lib/.git/config", format!("[user]\n\tname = Mine{}\n", " ".repeat(400)));
+    let ran = commands(scene, &["echo '[evil]' >> lib/.git/config; touch worked"]);
+    assert!(scene.exists("project/worked"), "{ran:?}");
+    let left = scene.read("project/lib/.git/config").unwrap_or_default();
+    assert!(!left.contains("evil"), "{ran:?}");
+    if left.is_empty() {
+        let (_, command) = ran.stderr.split_once("put it back: `mv '").expect(&ran.stderr);
+        let aside = command.split('\'').next().unwrap();
+        let moved = std::fs::metadata(aside).expect(&ran.stderr);
+        assert!(moved.len() > 400, "{ran:?}");
+        assert!(ran.stderr.contains("has no configuration"), "{ran:?}");
+    }
 }
 
 fn new_nested_repositories(scene: &Scene) {

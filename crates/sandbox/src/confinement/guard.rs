@@ -18,6 +18,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,10 +27,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use self::check::{AsideFolder, SnapshotCheck};
 pub(super) use self::handles::unlock;
 use self::handles::{open_dir, permission_bits};
-use self::snapshot::{GuardSnapshot, SnapshotDepth, empty_snapshot};
-use super::nested::worktree_pointers;
+use self::snapshot::{GuardSnapshot, SnapshotDepth, SnapshotRecorder, empty_snapshot};
+use super::nested::{NestedPaths, found_paths, worktree_pointers};
 use super::policy::private_dir;
 use super::search::{NestedSearchResult, SearchedTree};
+use crate::limits::{GUARDED_DEPTH_MAX, GUARDED_ENTRIES_MAX, LARGE_MOUNTED_MAX, NESTED_FOUND_MAX};
+use crate::protected::is_protected;
 use crate::workplace::RunWorkplace;
 
 mod check;
@@ -51,6 +54,8 @@ pub enum ProtectedPathOutcome {
     Restored,
     /// The path did not exist before; it was moved to this location.
     MovedTo(Utf8PathBuf),
+    /// The path was changed, and its contents had not been kept; the changed file was moved to this location.
+    ChangedCopyMovedTo(Utf8PathBuf),
     /// The path could not be restored, for this reason.
     Failed(String),
     /// The folder could not be searched for new protected paths, for this reason.
@@ -62,7 +67,9 @@ impl ProtectedPathChange {
     pub fn is_failure(&self) -> bool {
         matches!(
             self.outcome,
-            ProtectedPathOutcome::Failed(_) | ProtectedPathOutcome::NotSearched(_)
+            ProtectedPathOutcome::Failed(_)
+                | ProtectedPathOutcome::NotSearched(_)
+                | ProtectedPathOutcome::ChangedCopyMovedTo(_)
         )
     }
 
@@ -76,6 +83,18 @@ impl ProtectedPathChange {
             ProtectedPathOutcome::MovedTo(aside) => {
                 format!("the protected path `{path}` was made, and is now in {aside}")
             }
+            ProtectedPathOutcome::ChangedCopyMovedTo(aside) => {
+                // The end of a long line may not be shown, so the path is named once.
+                let missing = if is_git_configuration(path) {
+                    "The repository has no configuration until you"
+                } else {
+                    "To restore it,"
+                };
+                format!(
+                    "the protected path `{path}` was changed, and no copy had been kept: too many or too large files are \
+                     protected. {missing} look at the changed file and put it back: `mv '{aside}' '{path}'`"
+                )
+            }
             ProtectedPathOutcome::Failed(why) => {
                 format!("the protected path `{path}` was changed and not put back: {why}")
             }
@@ -86,6 +105,10 @@ impl ProtectedPathChange {
             }
         }
     }
+}
+
+fn is_git_configuration(path: &Utf8Path) -> bool {
+    path.ends_with(".git/config") || (path.file_name() == Some("config") && !is_protected(path))
 }
 
 /// The subfolder of a private folder that holds snapshots of work folders.
@@ -117,6 +140,10 @@ struct SharedGuardState {
     file: Option<Utf8PathBuf>,
     /// Path suffixes that running programs may change, with one entry per program.
     may_change: Vec<&'static str>,
+    /// Paths that were found in the work folder and that are to be mounted read-only, relative to it.
+    mounted: Arc<[Utf8PathBuf]>,
+    /// The reason why no program may be started.
+    refusal: Option<String>,
 }
 
 /// The state of protected paths before a program runs, shared by programs that run concurrently in the same folder.
@@ -182,6 +209,12 @@ impl ProtectedPathGuard {
         let found = self.nested_result();
         let closed = found.iter().flat_map(|found| found.closed.keys());
         closed.map(|path| path.to_string_lossy().into_owned().into()).collect()
+    }
+
+    /// The reason why the program must not be started: not all protected paths can be protected.
+    pub fn refusal(&self) -> Option<String> {
+        let (_, _, shared) = self.place.as_ref()?;
+        lock_shared(shared).refusal.clone()
     }
 
     fn nested_result(&self) -> Option<Arc<NestedSearchResult>> {
@@ -259,17 +292,40 @@ impl SharedGuardState {
         } else {
             worktree_pointers(&workplace.dir)
         };
+        let mut recorder = SnapshotRecorder::new(picture, dir);
         for path in workplace.protected.iter().chain(&worktrees) {
             let Ok(relative) = path.strip_prefix(&workplace.dir) else { continue };
-            picture.record_along(dir, relative.as_std_path(), depth);
+            recorder.record_along(relative.as_std_path(), depth);
             // A path that may be changed is not mounted read-only, so its contents are needed for the comparison.
             if may_change.iter().any(|may| relative.ends_with(may)) {
-                picture.store_contents(dir, relative.as_std_path());
+                recorder.want_contents(relative.as_std_path());
             }
         }
-        if is_first && !workplace.protected.is_empty() {
+        let found = (is_first && !workplace.protected.is_empty()).then(|| {
             let found = workplace.searched.search(&workplace.dir, Duration::ZERO);
-            picture.record_nested(dir, found, depth);
+            let followed = workplace.find_followed(&found.protected);
+            let paths = found_paths(workplace, &found, &followed);
+            let NestedPaths { mounted, compared } = NestedPaths::select(&workplace.dir, paths);
+            mounted.iter().for_each(|path| recorder.record_along(path.as_std_path(), depth));
+            let contents = SnapshotDepth::Contents;
+            compared.iter().for_each(|path| recorder.record_along(path, contents));
+            let unknown = followed.is_cut.map(|why| describe_unknown_configuration(&why));
+            self.refusal = unknown.or_else(|| describe_too_many_nested(&found));
+            (found, mounted)
+        });
+        let too_large = recorder.finish();
+        if let Some((found, mut mounted)) = found {
+            picture.nested = Some(found);
+            // A folder that a running program could replace must not be mounted, so this is only for the first program.
+            if is_mounted && too_large.len() <= LARGE_MOUNTED_MAX {
+                mounted.extend(too_large.iter().filter_map(|path| utf8_path(path)));
+            }
+            self.mounted = mounted.into();
+        }
+        let is_left =
+            |path: &&PathBuf| !utf8_path(path).is_some_and(|path| self.mounted.contains(&path));
+        if let Some(path) = too_large.iter().find(is_left) {
+            self.refusal = Some(describe_too_large(path));
         }
         // Supervisors read the file, so rewrite it whenever the snapshot has gained paths.
         let has_grown = picture.before.len() > known || !may_change.is_empty();
@@ -278,6 +334,51 @@ impl SharedGuardState {
             remove_snapshot(std::mem::replace(&mut self.file, written));
         }
     }
+}
+
+fn utf8_path(path: &Path) -> Option<Utf8PathBuf> {
+    Utf8Path::from_path(path).map(Utf8Path::to_owned)
+}
+
+fn describe_too_large(path: &Path) -> String {
+    format!(
+        "the protected paths of the work folder have more than {GUARDED_ENTRIES_MAX} files and \
+         folders, or more than {GUARDED_DEPTH_MAX} levels, so a change to `{}` could not be noticed. Move files out of \
+         that folder, or out of the work folder; or use a machine with user namespaces, where such a folder is \
+         read-only (`rep doctor`)",
+        path.display()
+    )
+}
+
+/// The reason not to start a program if the search found so many nested protected paths that it ended early. Names the
+/// folder that has the most.
+fn describe_too_many_nested(found: &NestedSearchResult) -> Option<String> {
+    let all = found.protected.iter().chain(&found.sockets);
+    if !found.is_cut || all.clone().count() < NESTED_FOUND_MAX {
+        return None;
+    }
+    let mut counts: BTreeMap<&Path, usize> = BTreeMap::new();
+    for path in all {
+        for above in path.ancestors().skip(1) {
+            *counts.entry(above).or_default() += 1;
+        }
+    }
+    // The narrowest folder with more than half of them.
+    let most = counts.iter().filter(|(_, count)| **count > NESTED_FOUND_MAX / 2);
+    let folder = most.max_by_key(|(path, _)| path.components().count()).map(|(path, _)| *path);
+    let folder = folder.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(format!(
+        "there are more than {NESTED_FOUND_MAX} nested protected paths (`AGENTS.md`, `.git` and others) and sockets, most \
+         of them in `{}`, so the rest would not be protected. Move that folder out of the work folder, or work in a folder below",
+        folder.display()
+    ))
+}
+
+fn describe_unknown_configuration(why: &str) -> String {
+    format!(
+        "{why}, so it is not known which files of the work folder your git would follow. Remove \
+         includes or nested repositories that you do not need"
+    )
 }
 
 /// Unregisters a program. The last one removes the snapshot.
@@ -312,9 +413,12 @@ fn shared_of(workplace: &RunWorkplace) -> Option<Arc<Mutex<SharedGuardState>>> {
     lock_watched().get(&key).map(|entry| entry.shared.clone())
 }
 
-/// The nested protected paths in the snapshot of a workplace, if programs are running there.
-pub(super) fn nested_paths_of(workplace: &RunWorkplace) -> Option<Arc<NestedSearchResult>> {
-    lock_shared(&*shared_of(workplace)?).picture.as_ref()?.nested.clone()
+/// The paths that were found in a workplace and are to be mounted read-only, relative to it, if programs are running
+/// there.
+pub(super) fn mounted_paths_of(workplace: &RunWorkplace) -> Option<Arc<[Utf8PathBuf]>> {
+    let shared = shared_of(workplace)?;
+    let shared = lock_shared(&shared);
+    shared.picture.as_ref()?.nested.is_some().then(|| shared.mounted.clone())
 }
 
 /// The file with the snapshot of a workplace, if programs are running there.
@@ -631,6 +735,104 @@ mod tests {
         assert!(!odd.exists());
         assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
         assert_eq!(place.text(".claude/settings.json").as_deref(), Some("{}"));
+    }
+
+    #[test]
+    fn beyond_the_contents_that_are_kept_changes_are_noticed_and_nothing_is_lost() {
+        let place = Place::new();
+        let folder = place.root.join("work/.claude/many");
+        std::fs::create_dir_all(&folder).unwrap();
+        for number in 0..crate::limits::GUARDED_FILES_MAX {
+            File::create(folder.join(number.to_string())).unwrap();
+        }
+        place.put(".claude/larger", "mine");
+        place.put(".claude/removed", "mine");
+        place.put("lib/.git/config", PLAIN);
+        place.put("z/.claude/settings.json", "{}");
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
+        assert_eq!(guard.refusal(), None);
+        place.put("lib/.git/config", EVIL);
+        place.put("lib/.git/hooks/pre-commit", "evil");
+        place.put("z/.claude/settings.json", "evil");
+        place.put(".claude/larger", "evil");
+        place.put(".claude/new", "evil");
+        std::fs::remove_file(place.root.join("work/.claude/removed")).unwrap();
+        let second = ProtectedPathGuard::for_workplace(&place.workplace());
+        let changes = guard.restore_paths();
+        let told: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+        assert_eq!(
+            told,
+            [
+                ".claude/larger",
+                ".claude/new",
+                ".claude/removed",
+                "lib/.git/config",
+                "lib/.git/hooks",
+                "z/.claude/settings.json",
+            ]
+        );
+        let ProtectedPathOutcome::ChangedCopyMovedTo(aside) = &changes[0].outcome else {
+            panic!("{changes:?}")
+        };
+        assert_eq!(repertoire_text::fs::read_text(aside, 100).unwrap(), "evil");
+        assert_eq!(place.text(".claude/larger"), None);
+        assert!(changes[2].is_failure(), "{changes:?}");
+        assert_eq!(place.text("lib/.git/config").as_deref(), Some(PLAIN));
+        assert_eq!(place.text("z/.claude/settings.json").as_deref(), Some("{}"));
+        assert_eq!(second.restore_paths(), [], "a change is reported once");
+    }
+
+    #[test]
+    fn a_folder_that_is_too_deep_to_compare_lets_no_program_start() {
+        let place = Place::new();
+        place.put(&format!(".claude/{}file", "a/".repeat(200)), "");
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
+        let refusal = guard.refusal().unwrap();
+        assert!(refusal.contains("`.claude`") && refusal.contains("Move files"), "{refusal}");
+        drop(guard);
+        std::fs::remove_dir_all(place.root.join("work/.claude")).unwrap();
+        assert_eq!(ProtectedPathGuard::for_workplace(&place.workplace()).refusal(), None);
+    }
+
+    #[test]
+    fn more_nested_protected_paths_than_are_searched_for_let_no_program_start() {
+        let place = Place::new();
+        let work = place.root.join("work");
+        for number in 0..=crate::limits::NESTED_FOUND_MAX {
+            std::fs::create_dir_all(work.join(format!("many/of/{number}"))).unwrap();
+            File::create(work.join(format!("many/of/{number}/AGENTS.md"))).unwrap();
+        }
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
+        let refusal = guard.refusal().unwrap();
+        assert!(refusal.contains("`many/of`"), "{refusal}");
+    }
+
+    #[test]
+    fn a_folder_on_the_way_to_one_protected_path_can_be_protected_as_a_whole() {
+        let place = Place::new();
+        place.put(".repertoire/agents/a.md", "mine");
+        place.put(".repertoire/other", "mine");
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
+        place.put(".repertoire/other", "evil");
+        place.put(".repertoire/agents/a.md", "evil");
+        assert_eq!(guard.restore_paths().len(), 2);
+        assert_eq!(place.text(".repertoire/other").as_deref(), Some("mine"));
+        assert_eq!(place.text(".repertoire/agents/a.md").as_deref(), Some("mine"));
+    }
+
+    #[test]
+    fn a_changed_file_stays_beside_its_place_where_nothing_can_be_moved_aside() {
+        let place = Place::new();
+        let large = File::create(place.root.join("work/AGENTS.md")).unwrap();
+        large.set_len(crate::limits::GUARDED_BYTES_MAX + 1).unwrap();
+        place.put("spill", "");
+        std::fs::rename(place.root.join("work/spill"), place.root.join("spill")).unwrap();
+        let guard = ProtectedPathGuard::for_workplace(&place.workplace());
+        place.put("AGENTS.md", "evil");
+        let changes = guard.restore_paths();
+        assert!(changes[0].describe().contains("AGENTS.md.changed-0"), "{changes:?}");
+        assert_eq!(place.text("AGENTS.md"), None);
+        assert_eq!(place.text("AGENTS.md.changed-0").as_deref(), Some("evil"));
     }
 
     #[test]

@@ -16,16 +16,19 @@ use std::path::{Path, PathBuf};
 use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
+use super::FollowedPaths;
 use super::search::NestedSearchResult;
 use crate::limits::{
     NESTED_CONFIG_BYTES_MAX, NESTED_MOUNTED_BYTES_MAX, NESTED_MOUNTED_MAX, WORKTREES_MOUNTED_MAX,
 };
 use crate::protected::{GIT, GIT_PARTS};
+use crate::workplace::RunWorkplace;
 
 /// The folder of a repository with one folder for each linked worktree.
 const WORKTREES: &str = "worktrees";
 
-/// Nested protected paths, relative to the work folder. A repository's `.git` is replaced by the protected parts in it.
+/// Protected paths that were found, relative to the work folder.
+#[derive(Debug, Default)]
 pub(super) struct NestedPaths {
     /// The paths that fit into a policy. With namespaces they are mounted read-only.
     pub(super) mounted: Vec<Utf8PathBuf>,
@@ -34,10 +37,20 @@ pub(super) struct NestedPaths {
 }
 
 impl NestedPaths {
-    pub(super) fn from_search(found: &NestedSearchResult) -> Self {
-        let mut nested = NestedPaths { mounted: Vec::new(), compared: Vec::new() };
+    /// Selects the paths to mount: folders first, since one mount protects everything in a folder, then files. Paths
+    /// that do not exist cannot be mounted over.
+    pub(super) fn select(dir: &Utf8Path, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut nested = NestedPaths::default();
+        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        for path in paths {
+            match dir.as_std_path().join(&path).symlink_metadata() {
+                Ok(metadata) if metadata.is_dir() => folders.push(path),
+                Ok(_) => files.push(path),
+                Err(_) => nested.compared.push(path),
+            }
+        }
         let mut bytes = 0;
-        for path in found.protected.iter().flat_map(|path| parts_of(path)) {
+        for path in folders.into_iter().chain(files) {
             bytes += path.as_os_str().len();
             let fits =
                 nested.mounted.len() < NESTED_MOUNTED_MAX && bytes < NESTED_MOUNTED_BYTES_MAX;
@@ -49,6 +62,28 @@ impl NestedPaths {
         }
         nested
     }
+}
+
+/// All protected paths of a workplace that were found: nested ones, and those that git follows. A repository's `.git` is
+/// replaced by the protected parts in it. Leaves out paths in a folder that is protected anyway.
+pub(super) fn found_paths(
+    workplace: &RunWorkplace,
+    found: &NestedSearchResult,
+    followed: &FollowedPaths,
+) -> Vec<PathBuf> {
+    let relative = |path: &Utf8PathBuf| {
+        path.strip_prefix(&workplace.dir).ok().map(|path| path.as_std_path().to_owned())
+    };
+    let mut known: HashSet<PathBuf> = workplace.protected.iter().filter_map(relative).collect();
+    let mut paths = Vec::new();
+    let nested = found.protected.iter().flat_map(|path| parts_of(path));
+    for path in nested.chain(followed.paths.iter().filter_map(relative)) {
+        if !path.ancestors().any(|above| known.contains(above)) {
+            known.insert(path.clone());
+            paths.push(path);
+        }
+    }
+    paths
 }
 
 /// Files of a repository that say where the configuration of its linked worktrees is.
@@ -174,8 +209,12 @@ fn is_inert_line(header: &str, line: &str) -> bool {
     let section = inner.split([' ', '\t', '"', '.']).next().unwrap_or_default();
     let section = section.to_ascii_lowercase();
     let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
-    line == header
-        || INERT.iter().any(|(name, keys)| *name == section && keys.contains(&key.as_str()))
+    line == header || runs_nothing(&section, &key)
+}
+
+/// Returns true if a setting of git cannot run anything. Section and key are in lower case.
+pub(super) fn runs_nothing(section: &str, key: &str) -> bool {
+    INERT.iter().any(|(name, keys)| *name == section && keys.contains(&key))
 }
 
 /// Sections and keys of git's configuration that cannot run anything.
@@ -199,8 +238,9 @@ const INERT: &[(&str, &[&str])] = &[
     ("init", &["defaultbranch"]),
     ("user", &["email", "name"]),
     ("remote", &["fetch", "pushurl", "tagopt", "url"]),
-    ("branch", &["merge", "rebase", "remote"]),
-    ("commit", &["gpgsign"]),
+    ("blame", &["ignorerevsfile"]),
+    ("branch", &["description", "merge", "rebase", "remote", "vscode-merge-base"]),
+    ("commit", &["gpgsign", "template"]),
     ("tag", &["gpgsign"]),
     ("pull", &["ff", "rebase"]),
     ("push", &["default"]),
@@ -262,14 +302,20 @@ mod tests {
     }
 
     #[test]
-    fn paths_beyond_the_limit_are_compared() {
-        let name = |number| PathBuf::from(format!("{number:04}/AGENTS.md"));
-        let protected = (0..600).map(name).collect();
-        let nested = NestedPaths::from_search(&NestedSearchResult {
-            protected,
-            ..NestedSearchResult::default()
-        });
+    fn folders_are_mounted_before_files_and_paths_beyond_the_limit_are_compared() {
+        let keep = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(keep.path()).unwrap();
+        let mut paths: Vec<PathBuf> =
+            (0..600).map(|number| PathBuf::from(format!("{number:04}.md"))).collect();
+        for path in &paths {
+            File::create(dir.as_std_path().join(path)).unwrap();
+        }
+        std::fs::create_dir(dir.join("z")).unwrap();
+        paths.extend(["missing".into(), "z".into()]);
+        let nested = NestedPaths::select(dir, paths);
         assert_eq!(nested.mounted.len(), NESTED_MOUNTED_MAX);
-        assert_eq!(nested.compared.len(), 600 - NESTED_MOUNTED_MAX);
+        assert_eq!(nested.mounted[0], "z");
+        assert_eq!(nested.compared.len(), 602 - NESTED_MOUNTED_MAX);
+        assert_eq!(nested.compared[0], Path::new("missing"));
     }
 }

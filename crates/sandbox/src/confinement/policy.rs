@@ -8,8 +8,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::NetworkAccess;
-use super::guard::{nested_paths_of, snapshot_file_of};
-use super::nested::{NestedPaths, worktree_pointers};
+use super::guard::{mounted_paths_of, snapshot_file_of};
+use super::nested::{NestedPaths, found_paths, worktree_pointers};
 use super::search::JUST_SEARCHED;
 use super::toolchains::tool_chains;
 use crate::limits::NESTED_MOUNTED_MAX;
@@ -205,14 +205,15 @@ fn mounted_paths(
     if protected.is_empty() || walls == SandboxLayers::Unprivileged {
         return (protected, Vec::new());
     }
-    // Prefer the guard's search result: it stored no contents for these paths because it expects them to be mounted.
-    let guarded = nested_paths_of(workplace);
+    // Prefer the guard's selection: it stored no contents for these paths because it expects them to be mounted.
+    let guarded = mounted_paths_of(workplace);
     let age_max = if guarded.is_some() { JUST_SEARCHED } else { Duration::ZERO };
     let now = workplace.searched.search(&workplace.dir, age_max);
-    let found = guarded.unwrap_or_else(|| now.clone());
-    protected.extend(
-        NestedPaths::from_search(&found).mounted.iter().map(|path| workplace.dir.join(path)),
-    );
+    let mounted = guarded.unwrap_or_else(|| {
+        let followed = workplace.find_followed(&now.protected);
+        NestedPaths::select(&workplace.dir, found_paths(workplace, &now, &followed)).mounted.into()
+    });
+    protected.extend(mounted.iter().map(|path| workplace.dir.join(path)));
     protected.extend(worktree_pointers(&workplace.dir));
     let sockets = now.sockets.iter().filter_map(|path| Utf8Path::from_path(path));
     let sockets = sockets.take(NESTED_MOUNTED_MAX).map(|path| workplace.dir.join(path));

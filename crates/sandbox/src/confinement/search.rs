@@ -307,8 +307,9 @@ fn identity_of(stat: &Stat) -> FolderIdentity {
     }
 }
 
+/// Returns true if a later change would result in another change time.
 #[expect(clippy::disallowed_methods, reason = "it is compared with times of the file system")]
-fn is_settled((seconds, nanoseconds): (i64, i64)) -> bool {
+pub(super) fn is_settled((seconds, nanoseconds): (i64, i64)) -> bool {
     let changed = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
     let changed = changed.map(|(seconds, nanos)| {
         SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos) + CHANGE_TIME_GRAIN

@@ -10,8 +10,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{FileType, Mode};
 
 use super::handles::{
-    delete_entry, file_kind, is_missing, list_names, make_folder, open_beneath, open_dir,
-    parent_of, read_contents, remove_dead_socket, stat_entry, unlock_along, write_file,
+    copy_file, delete_entry, file_kind, is_missing, list_names, make_folder, open_beneath,
+    open_dir, parent_of, read_contents, remove_dead_socket, stat_entry, unlock_along, write_file,
 };
 use super::snapshot::{GuardSnapshot, ProtectedPathState, matches_state, unkept_state};
 use super::{ProtectedPathChange, ProtectedPathOutcome};
@@ -27,6 +27,8 @@ use crate::protected::GIT;
 const SEARCHES_MAX: usize = 64;
 /// The maximum length, in bytes, of the name of a file that is moved aside.
 const ASIDE_NAME_BYTES_MAX: usize = 180;
+/// The maximum number of files with the same name that are moved aside.
+const ASIDE_NUMBERS_MAX: usize = 1000;
 /// The repository file that a command may be allowed to change, if the added lines cannot run anything.
 const CONFIG: &str = "config";
 
@@ -129,13 +131,13 @@ impl SnapshotCheck<'_> {
         if self.is_allowed(&parent, name, path, before) {
             return None;
         }
-        let outcome = self.restore(&parent, name, path, before);
-        if let (ProtectedPathOutcome::Failed(_), ProtectedPathState::Unkept { .. }) =
-            (&outcome, &before)
-            && let Ok(Some(stat)) = stat_entry(&parent, name)
-        {
-            // The path cannot be restored; record its current state, so that it is reported only once.
-            *before = unkept_state(&stat);
+        if !matches!(before, ProtectedPathState::Unkept(_)) {
+            return Some(self.restore(&parent, name, path, before));
+        }
+        let outcome = self.set_changed_aside(&parent, name, path);
+        // Record the current state, so that the change is reported only once.
+        if let Ok(now) = stat_entry(&parent, name) {
+            *before = now.map_or(ProtectedPathState::Absent, |stat| unkept_state(&stat));
         }
         Some(outcome)
     }
@@ -182,13 +184,13 @@ impl SnapshotCheck<'_> {
         let restored = self.clear_conflict(parent, name, path, before).and_then(|moved| {
             match before {
                 ProtectedPathState::Absent => {}
-                ProtectedPathState::Folder => {
+                ProtectedPathState::Way | ProtectedPathState::ReadOnly => {
                     rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?
                 }
                 ProtectedPathState::Known { mode } => make_folder(parent, name, *mode)?,
                 ProtectedPathState::Link(target) => rustix::fs::symlinkat(target, parent, name)?,
                 ProtectedPathState::File { bytes, mode } => write_file(parent, name, bytes, *mode)?,
-                ProtectedPathState::Unkept { .. } => {
+                ProtectedPathState::Unkept(_) => {
                     return Err(io::Error::other("its contents had not been kept"));
                 }
             }
@@ -199,6 +201,45 @@ impl SnapshotCheck<'_> {
             (Ok(Some(to)), ProtectedPathState::Absent) => ProtectedPathOutcome::MovedTo(to),
             (Ok(_), _) => ProtectedPathOutcome::Restored,
         }
+    }
+
+    /// Moves a changed file aside whose contents had not been kept. The user may need it, so it is never deleted.
+    fn set_changed_aside(
+        &self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+    ) -> ProtectedPathOutcome {
+        match stat_entry(parent, name) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let why = "it was removed, and its contents had not been kept";
+                return ProtectedPathOutcome::Failed(why.to_owned());
+            }
+            Err(error) => return ProtectedPathOutcome::Failed(error.to_string()),
+        }
+        match self.move_or_copy_aside(parent, name, path) {
+            Ok(Some(to)) => ProtectedPathOutcome::ChangedCopyMovedTo(to),
+            Ok(None) => self.rename_changed(parent, name, path),
+            Err(error) => ProtectedPathOutcome::Failed(format!(
+                "it is still there as the program left it, because it cannot be moved aside: {error}"
+            )),
+        }
+    }
+
+    /// Gives a changed file a name that nothing reads.
+    fn rename_changed(&self, parent: &OwnedFd, name: &OsStr, path: &Path) -> ProtectedPathOutcome {
+        for number in 0..ASIDE_NUMBERS_MAX {
+            let mut target = name.to_owned();
+            target.push(format!(".changed-{number}"));
+            let flags = rustix::fs::RenameFlags::NOREPLACE;
+            if rustix::fs::renameat_with(parent, name, parent, &target, flags).is_ok() {
+                let to = path.with_file_name(target).to_string_lossy().into_owned();
+                return ProtectedPathOutcome::ChangedCopyMovedTo(to.into());
+            }
+        }
+        let why = "it is still there as the program left it, because it cannot be moved aside";
+        ProtectedPathOutcome::Failed(why.to_owned())
     }
 
     /// Moves an entry aside if restoring needs its place.
@@ -349,32 +390,50 @@ impl SnapshotCheck<'_> {
         changes
     }
 
-    /// Moves an entry to the aside folder. Deletes it if that folder is unusable or on another file system.
+    /// Moves an entry to the aside folder. Deletes it if that is impossible.
     fn move_aside(
         &self,
         parent: &OwnedFd,
         name: &OsStr,
         path: &Path,
     ) -> io::Result<Option<Utf8PathBuf>> {
+        match self.move_or_copy_aside(parent, name, path)? {
+            Some(to) => Ok(Some(to)),
+            None => delete_entry(parent, name).map(|()| None),
+        }
+    }
+
+    /// Moves an entry to the aside folder; a file may be copied there. Returns `None` if that folder is unusable, or if
+    /// it is on another file system and the entry is not a regular file.
+    fn move_or_copy_aside(
+        &self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+    ) -> io::Result<Option<Utf8PathBuf>> {
         // Programs may write to the parent of the aside folder, and may have replaced it with a link or a file.
-        let Ok(aside) = self.aside.open_handle() else {
-            return delete_entry(parent, name).map(|()| None);
-        };
+        let Ok(aside) = self.aside.open_handle() else { return Ok(None) };
         let flat = path.to_string_lossy().replace('/', "-");
         let flat =
             &flat[flat.ceil_char_boundary(flat.len().saturating_sub(ASIDE_NAME_BYTES_MAX))..];
-        for number in 0..1000 {
+        for number in 0..ASIDE_NUMBERS_MAX {
             let target = format!("{flat}.{number}");
             if stat_entry(&aside, OsStr::new(&target))?.is_some() {
                 continue;
             }
-            return match rustix::fs::renameat(parent, name, &aside, &target) {
-                Ok(()) => Ok(Some(self.aside.path().join(target))),
-                Err(rustix::io::Errno::XDEV) => delete_entry(parent, name).map(|()| None),
-                Err(error) => Err(error.into()),
-            };
+            match rustix::fs::renameat(parent, name, &aside, &target) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::XDEV) => {
+                    if copy_file(parent, name, &aside, OsStr::new(&target)).is_err() {
+                        return Ok(None);
+                    }
+                    delete_entry(parent, name)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            return Ok(Some(self.aside.path().join(target)));
         }
-        delete_entry(parent, name).map(|()| None)
+        Ok(None)
     }
 }
 

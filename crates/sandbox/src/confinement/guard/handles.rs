@@ -135,6 +135,28 @@ pub(super) fn make_folder(parent: &OwnedFd, name: &OsStr, mode: u32) -> io::Resu
     Ok(rustix::fs::fchmod(fd, Mode::from_raw_mode(mode))?)
 }
 
+/// Copies a regular file that the program may still be writing to. A copy that fails is removed.
+pub(super) fn copy_file(
+    parent: &OwnedFd,
+    name: &OsStr,
+    to: &OwnedFd,
+    target: &OsStr,
+) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let from = File::from(rustix::fs::openat(parent, name, flags, Mode::empty())?);
+    let size = from.metadata().and_then(|metadata| match metadata.is_file() {
+        true => Ok(metadata.len()),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    })?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(to, target, flags, Mode::from_raw_mode(0o600))?;
+    let copied = io::copy(&mut from.take(size), &mut File::from(fd));
+    copied.map(drop).inspect_err(|_| {
+        // The error of the copy is the one to report.
+        let _ = rustix::fs::unlinkat(to, target, AtFlags::empty());
+    })
+}
+
 pub(super) fn delete_entry(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => Ok(()),

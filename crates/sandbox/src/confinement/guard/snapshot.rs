@@ -14,10 +14,9 @@ use super::handles::{
     file_kind, list_names, open_beneath, parent_of, permission_bits, read_contents, read_link,
     stat_entry,
 };
-use crate::confinement::nested::NestedPaths;
 use crate::confinement::search::{ClosedFolders, FolderIdentity, NestedSearchResult};
-use crate::limits::{GUARDED_BYTES_MAX, GUARDED_FILES_MAX};
-use crate::protected::is_protected;
+use crate::limits::{GUARDED_BYTES_MAX, GUARDED_DEPTH_MAX, GUARDED_ENTRIES_MAX, GUARDED_FILES_MAX};
+use crate::protected::{GIT, is_protected, is_protected_name};
 
 /// The protected paths of a work folder, as they were before the first of the programs that are running there.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,14 +29,18 @@ pub(super) struct GuardSnapshot {
     pub(super) before: BTreeMap<PathBuf, ProtectedPathState>,
     /// The nested protected paths that existed; `None` if nothing is protected.
     pub(super) nested: Option<Arc<NestedSearchResult>>,
-    bytes: u64,
+    /// The number of files whose contents are stored, and their total size.
+    kept_files: usize,
+    kept_bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ProtectedPathState {
     Absent,
-    /// A folder that leads to a protected path, or one that is mounted read-only.
-    Folder,
+    /// A folder on the way to a protected path. Its other entries are not protected.
+    Way,
+    /// A folder that programs can only read: it is mounted.
+    ReadOnly,
     /// A folder whose entries are all recorded.
     Known {
         mode: u32,
@@ -47,11 +50,18 @@ pub(super) enum ProtectedPathState {
         mode: u32,
     },
     Link(OsString),
-    /// Exists, but its contents are not stored: it is mounted read-only, too large, or not a regular file.
-    Unkept {
-        inode: u64,
-        changed: (i64, i64),
-    },
+    /// Exists, but its contents are not stored: it is mounted read-only, too large, one of too many, or not a regular
+    /// file.
+    Unkept(Fingerprint),
+}
+
+/// Identifies a file in a state. A program cannot set the change time (ctime), unlike the modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    inode: u64,
+    size: u64,
+    mode: u32,
+    changed: (i64, i64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,104 +74,205 @@ pub(super) enum SnapshotDepth {
     Contents,
 }
 
-impl GuardSnapshot {
+/// The order in which contents are stored while there is room: first of all what git or a shell runs, and what
+/// instructs agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ContentRank {
+    Run,
+    Settings,
+    Other,
+    Skill,
+}
+
+/// A file whose contents are to be stored.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct WantedFile {
+    rank: ContentRank,
+    size: u64,
+    path: PathBuf,
+}
+
+/// Adds paths to a snapshot: first what is there, and at last the contents, the important ones first.
+pub(super) struct SnapshotRecorder<'a> {
+    snapshot: &'a mut GuardSnapshot,
+    dir: &'a OwnedFd,
+    wanted: Vec<WantedFile>,
+    /// Folders with too many entries to record.
+    too_large: Vec<PathBuf>,
+}
+
+impl<'a> SnapshotRecorder<'a> {
+    pub(super) fn new(snapshot: &'a mut GuardSnapshot, dir: &'a OwnedFd) -> Self {
+        SnapshotRecorder { snapshot, dir, wanted: Vec::new(), too_large: Vec::new() }
+    }
+
     /// Records every component of a protected path, up to the first that is not a folder. Components that are already
     /// recorded keep their state.
-    pub(super) fn record_along(&mut self, dir: &OwnedFd, relative: &Path, depth: SnapshotDepth) {
+    pub(super) fn record_along(&mut self, relative: &Path, depth: SnapshotDepth) {
         let mut at = PathBuf::new();
         let last = relative.components().count();
         for (index, part) in relative.components().enumerate() {
             at.push(part);
             let is_last = index + 1 == last;
-            if !is_last && !is_protected_path(&at) && is_absent(dir, &at) {
+            if !is_last && !is_protected_path(&at) && is_absent(self.dir, &at) {
                 // Programs may create the folder, such as `.github`, but not the protected path in it.
-                self.before.entry(relative.to_owned()).or_insert(ProtectedPathState::Absent);
+                let before = &mut self.snapshot.before;
+                before.entry(relative.to_owned()).or_insert(ProtectedPathState::Absent);
                 return;
             }
             let depth = if is_last { depth } else { SnapshotDepth::Way };
-            if !self.record_path(dir, &at, depth) {
+            if !self.record_path(&at, depth) {
                 return;
             }
         }
     }
 
-    /// Records the nested paths that a search found.
-    pub(super) fn record_nested(
-        &mut self,
-        dir: &OwnedFd,
-        found: Arc<NestedSearchResult>,
-        depth: SnapshotDepth,
-    ) {
-        let nested = NestedPaths::from_search(&found);
-        nested.mounted.iter().for_each(|path| self.record_along(dir, path.as_std_path(), depth));
-        nested
-            .compared
-            .iter()
-            .for_each(|path| self.record_along(dir, path, SnapshotDepth::Contents));
-        self.nested = Some(found);
-    }
-
-    /// Stores the contents of a file for which they are not stored yet. If the file has changed since it was recorded,
-    /// it is left as recorded.
-    pub(super) fn store_contents(&mut self, dir: &OwnedFd, path: &Path) {
-        let Some(known @ ProtectedPathState::Unkept { .. }) = self.before.get(path) else { return };
-        let Ok((parent, name)) = parent_of(dir, path) else { return };
-        if matches_state(&parent, name, known).unwrap_or(false)
-            && let Ok(state) = self.read_state(&parent, name, SnapshotDepth::Contents)
-        {
-            self.before.insert(path.to_owned(), state);
+    /// Stores the contents of a file that is recorded without them. If the file has changed since it was recorded, it is
+    /// left as recorded.
+    pub(super) fn want_contents(&mut self, path: &Path) {
+        if let Some(ProtectedPathState::Unkept(known)) = self.snapshot.before.get(path) {
+            let size = known.size;
+            self.wanted.push(WantedFile { rank: ContentRank::Run, size, path: path.to_owned() });
         }
     }
 
-    /// Records a path. Returns true if it is a folder.
-    fn record_path(&mut self, dir: &OwnedFd, path: &Path, depth: SnapshotDepth) -> bool {
-        if let Some(known) = self.before.get(path) {
-            return *known == ProtectedPathState::Folder;
-        }
-        let Ok((parent, name)) = parent_of(dir, path) else { return false };
-        let Ok(state) = self.read_state(&parent, name, depth) else { return false };
-        let is_folder =
-            matches!(state, ProtectedPathState::Folder | ProtectedPathState::Known { .. });
-        let is_known = matches!(state, ProtectedPathState::Known { .. });
-        self.before.insert(path.to_owned(), state);
-        if is_known && let Ok(names) = open_beneath(dir, path).and_then(|fd| list_names(&fd)) {
-            for name in names {
-                self.record_path(dir, &path.join(name), SnapshotDepth::Contents);
+    /// Stores contents as far as there is room. Returns the folders with too many entries to record; they must be made
+    /// read-only.
+    pub(super) fn finish(mut self) -> Vec<PathBuf> {
+        self.wanted.sort();
+        for wanted in std::mem::take(&mut self.wanted) {
+            if self.snapshot.kept_files >= GUARDED_FILES_MAX
+                || self.snapshot.kept_bytes + wanted.size > GUARDED_BYTES_MAX
+            {
+                continue;
+            }
+            let Some(known) = self.snapshot.before.get(&wanted.path) else { continue };
+            if let Some((bytes, mode)) = read_known(self.dir, &wanted.path, known) {
+                self.snapshot.kept_files += 1;
+                self.snapshot.kept_bytes += bytes.len() as u64;
+                self.snapshot.before.insert(wanted.path, ProtectedPathState::File { bytes, mode });
             }
         }
-        is_folder
+        self.too_large
+    }
+
+    /// Records a path. Returns true if it is a folder in which more can be recorded.
+    fn record_path(&mut self, path: &Path, depth: SnapshotDepth) -> bool {
+        match self.snapshot.before.get(path) {
+            // So far it was only on the way to something.
+            Some(ProtectedPathState::Way) if depth != SnapshotDepth::Way => {}
+            Some(known) => return *known == ProtectedPathState::Way,
+            None => {}
+        }
+        let Ok((parent, name)) = parent_of(self.dir, path) else { return false };
+        let Ok(state) = self.read_state(&parent, name, path, depth) else { return false };
+        let is_way = state == ProtectedPathState::Way;
+        let is_known = matches!(state, ProtectedPathState::Known { .. });
+        self.snapshot.before.insert(path.to_owned(), state);
+        if is_known && !self.record_entries(path) {
+            let before = &mut self.snapshot.before;
+            before.retain(|other, _| other == path || !other.starts_with(path));
+            before.insert(path.to_owned(), ProtectedPathState::ReadOnly);
+            self.wanted.retain(|wanted| !wanted.path.starts_with(path));
+            self.too_large.push(path.to_owned());
+        }
+        is_way
+    }
+
+    /// Records all entries of a folder. Returns false if there are too many.
+    fn record_entries(&mut self, path: &Path) -> bool {
+        let mut folders = vec![path.to_owned()];
+        while let Some(folder) = folders.pop() {
+            if folder.components().count() > GUARDED_DEPTH_MAX {
+                return false;
+            }
+            let Ok(fd) = open_beneath(self.dir, &folder) else { continue };
+            let names = list_names(&fd).unwrap_or_default();
+            let is_submodule = is_submodule(&folder, &names);
+            for name in names {
+                if self.snapshot.before.len() >= GUARDED_ENTRIES_MAX {
+                    return false;
+                }
+                let path = folder.join(&name);
+                // As in `.git` itself, git runs nothing in these, and they may be very large.
+                let is_store = is_submodule && (name == "objects" || name == "lfs");
+                let depth = if is_store { SnapshotDepth::Way } else { SnapshotDepth::Contents };
+                match self.snapshot.before.get(&path) {
+                    Some(ProtectedPathState::Way) if !is_store => {}
+                    Some(_) => continue,
+                    None => {}
+                }
+                let Ok(state) = self.read_state(&fd, &name, &path, depth) else { continue };
+                if matches!(state, ProtectedPathState::Known { .. }) {
+                    folders.push(path.clone());
+                }
+                self.snapshot.before.insert(path, state);
+            }
+        }
+        true
     }
 
     fn read_state(
         &mut self,
         parent: &OwnedFd,
         name: &OsStr,
+        path: &Path,
         depth: SnapshotDepth,
     ) -> std::io::Result<ProtectedPathState> {
         let Some(stat) = stat_entry(parent, name)? else { return Ok(ProtectedPathState::Absent) };
-        let room = self.before.len() < GUARDED_FILES_MAX
-            && self.bytes + u64::try_from(stat.st_size).unwrap_or(0) <= GUARDED_BYTES_MAX;
-        let mode = permission_bits(&stat);
         Ok(match (file_kind(&stat), depth) {
-            (FileType::Directory, SnapshotDepth::Contents) if room => {
-                ProtectedPathState::Known { mode }
+            (FileType::Directory, SnapshotDepth::Contents) => {
+                ProtectedPathState::Known { mode: permission_bits(&stat) }
             }
-            (FileType::Directory, _) => ProtectedPathState::Folder,
+            (FileType::Directory, SnapshotDepth::Surface) => ProtectedPathState::ReadOnly,
+            (FileType::Directory, SnapshotDepth::Way) => ProtectedPathState::Way,
             (FileType::Symlink, _) => {
                 read_link(parent, name).map_or(unkept_state(&stat), ProtectedPathState::Link)
             }
-            (FileType::RegularFile, SnapshotDepth::Contents | SnapshotDepth::Way) if room => {
-                match read_contents(parent, name) {
-                    Ok(bytes) => {
-                        self.bytes += bytes.len() as u64;
-                        ProtectedPathState::File { bytes, mode }
-                    }
-                    Err(_) => unkept_state(&stat),
-                }
+            (FileType::RegularFile, SnapshotDepth::Contents | SnapshotDepth::Way) => {
+                let size = fingerprint_of(&stat).size;
+                let (rank, path) = (rank_of(path), path.to_owned());
+                self.wanted.push(WantedFile { rank, size, path });
+                unkept_state(&stat)
             }
             _ => unkept_state(&stat),
         })
     }
+}
+
+/// Reads a file if it is as recorded before and after.
+fn read_known(dir: &OwnedFd, path: &Path, known: &ProtectedPathState) -> Option<(Vec<u8>, u32)> {
+    let ProtectedPathState::Unkept(Fingerprint { mode, .. }) = known else { return None };
+    let (parent, name) = parent_of(dir, path).ok()?;
+    let is_known = || matches_state(&parent, name, known).unwrap_or(false);
+    let bytes = is_known().then(|| read_contents(&parent, name).ok()).flatten()?;
+    is_known().then_some((bytes, mode & 0o7777))
+}
+
+fn rank_of(path: &Path) -> ContentRank {
+    let parts: Vec<String> =
+        path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
+    let has = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
+    let name = parts.last().map_or("", String::as_str);
+    if has(&[GIT, ".husky", ".githooks", ".git-hooks", ".lefthook"])
+        || is_protected_name(name)
+        // Followed by git, or the part of a bare repository.
+        || !is_protected_path(path)
+    {
+        ContentRank::Run
+    } else if has(&["skills"]) {
+        ContentRank::Skill
+    } else if ["settings", "config", "mcp", "hook"].iter().any(|part| name.contains(part)) {
+        ContentRank::Settings
+    } else {
+        ContentRank::Other
+    }
+}
+
+/// Returns true if a folder with these entries is the git folder of a submodule.
+fn is_submodule(folder: &Path, names: &[OsString]) -> bool {
+    let mut parts = folder.components().map(|part| part.as_os_str());
+    parts.any(|part| part == "modules") && names.iter().any(|name| name == "HEAD")
 }
 
 fn is_protected_path(path: &Path) -> bool {
@@ -173,11 +284,18 @@ fn is_absent(dir: &OwnedFd, path: &Path) -> bool {
         .is_ok_and(|(parent, name)| stat_entry(&parent, name).is_ok_and(|stat| stat.is_none()))
 }
 
-/// Identifies a file by its inode and change time (ctime), which a program cannot set, unlike the modification time.
 pub(super) fn unkept_state(stat: &Stat) -> ProtectedPathState {
-    #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
-    let (inode, changed) = (stat.st_ino as u64, (stat.st_ctime as i64, stat.st_ctime_nsec as i64));
-    ProtectedPathState::Unkept { inode, changed }
+    ProtectedPathState::Unkept(fingerprint_of(stat))
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between machines")]
+fn fingerprint_of(stat: &Stat) -> Fingerprint {
+    Fingerprint {
+        inode: stat.st_ino as u64,
+        size: stat.st_size.cast_unsigned() as u64,
+        mode: stat.st_mode as u32,
+        changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+    }
 }
 
 pub(super) fn matches_state(
@@ -190,12 +308,14 @@ pub(super) fn matches_state(
     };
     Ok(match before {
         ProtectedPathState::Absent => false,
-        ProtectedPathState::Folder => file_kind(&stat) == FileType::Directory,
+        ProtectedPathState::Way | ProtectedPathState::ReadOnly => {
+            file_kind(&stat) == FileType::Directory
+        }
         ProtectedPathState::Known { mode: known } => {
             file_kind(&stat) == FileType::Directory && permission_bits(&stat) == *known
         }
         ProtectedPathState::Link(target) => read_link(parent, name).as_ref() == Some(target),
-        ProtectedPathState::Unkept { .. } => unkept_state(&stat) == *before,
+        ProtectedPathState::Unkept(known) => fingerprint_of(&stat) == *known,
         ProtectedPathState::File { bytes, mode: known } => {
             file_kind(&stat) == FileType::RegularFile
                 && permission_bits(&stat) == *known
@@ -205,7 +325,7 @@ pub(super) fn matches_state(
 }
 
 /// The magic bytes of an encoded snapshot.
-const HEADING: &[u8] = b"repertoire picture 1\n";
+const HEADING: &[u8] = b"repertoire picture 2\n";
 
 impl GuardSnapshot {
     /// Encodes the snapshot for the supervisor. A binary format, because paths need not be UTF-8.
@@ -250,7 +370,14 @@ impl GuardSnapshot {
         } else {
             None
         };
-        from.0.is_empty().then_some(GuardSnapshot { dir, spill, aside, before, nested, bytes: 0 })
+        from.0.is_empty().then_some(GuardSnapshot {
+            dir,
+            spill,
+            aside,
+            before,
+            nested,
+            ..GuardSnapshot::default()
+        })
     }
 }
 
@@ -278,7 +405,8 @@ impl SnapshotEncoder {
     fn write_state(&mut self, state: &ProtectedPathState) {
         match state {
             ProtectedPathState::Absent => self.write_number(0),
-            ProtectedPathState::Folder => self.write_number(1),
+            ProtectedPathState::Way => self.write_number(1),
+            ProtectedPathState::ReadOnly => self.write_number(6),
             ProtectedPathState::Known { mode } => {
                 self.write_number(2);
                 self.write_number(u64::from(*mode));
@@ -292,9 +420,11 @@ impl SnapshotEncoder {
                 self.write_number(4);
                 self.write_bytes(target.as_bytes());
             }
-            ProtectedPathState::Unkept { inode, changed } => {
+            ProtectedPathState::Unkept(Fingerprint { inode, size, mode, changed }) => {
                 self.write_number(5);
                 self.write_number(*inode);
+                self.write_number(*size);
+                self.write_number(u64::from(*mode));
                 self.write_time(*changed);
             }
         }
@@ -340,17 +470,20 @@ impl SnapshotDecoder<'_> {
     fn read_state(&mut self) -> Option<ProtectedPathState> {
         Some(match self.read_number()? {
             0 => ProtectedPathState::Absent,
-            1 => ProtectedPathState::Folder,
+            1 => ProtectedPathState::Way,
             2 => ProtectedPathState::Known { mode: self.read_mode()? },
             3 => {
                 let mode = self.read_mode()?;
                 ProtectedPathState::File { mode, bytes: self.read_bytes()? }
             }
             4 => ProtectedPathState::Link(OsString::from_vec(self.read_bytes()?)),
-            5 => ProtectedPathState::Unkept {
+            5 => ProtectedPathState::Unkept(Fingerprint {
                 inode: self.read_number()?,
+                size: self.read_number()?,
+                mode: self.read_mode()?,
                 changed: self.read_time()?,
-            },
+            }),
+            6 => ProtectedPathState::ReadOnly,
             _ => return None,
         })
     }
@@ -399,11 +532,17 @@ mod tests {
         picture.nested = Some(Arc::new(found));
         let states = [
             ProtectedPathState::Absent,
-            ProtectedPathState::Folder,
+            ProtectedPathState::Way,
+            ProtectedPathState::ReadOnly,
             ProtectedPathState::Known { mode: 0o755 },
             ProtectedPathState::File { bytes: vec![0, 255], mode: 0o644 },
             ProtectedPathState::Link(OsString::from_vec(vec![255])),
-            ProtectedPathState::Unkept { inode: 7, changed: (-1, 2) },
+            ProtectedPathState::Unkept(Fingerprint {
+                inode: 7,
+                size: 8,
+                mode: 9,
+                changed: (-1, 2),
+            }),
         ];
         for (number, state) in states.into_iter().enumerate() {
             picture.before.insert(odd.join(number.to_string()), state);
