@@ -133,6 +133,10 @@ impl EncodedSecret {
 
     /// Returns where forms are in parts of a text if everything but letters and digits is left out.
     fn find_packed(&self, text: &[u8], parts: &[Range<usize>]) -> Vec<Range<usize>> {
+        let is_packed = |first| self.packed.begins_with(first);
+        if !views::has_window(text, parts, is_packed, |first| self.hex.begins_with(first)) {
+            return Vec::new();
+        }
         let packed = views::pack_parts(text, parts);
         let digits = views::hex_digits(&packed);
         let (plain, hex) = (self.packed.find(&packed), self.hex.find(&digits));

@@ -309,7 +309,7 @@ fn times_of(
     mut second: impl FnMut() -> String,
 ) -> [Duration; 2] {
     let mut shortest = [Duration::MAX; 2];
-    let runs: [&mut dyn FnMut() -> String; 2] = [&mut first, &mut second];
+    let mut runs: [&mut dyn FnMut() -> String; 2] = [&mut first, &mut second];
     for _ in 0..9 {
         for (run, shortest) in runs.iter_mut().zip(&mut shortest) {
             let start = Instant::now();

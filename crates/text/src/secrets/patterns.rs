@@ -33,32 +33,38 @@ impl PatternSet {
         PatternSet { patterns, filter }
     }
 
+    /// Returns true if one of the patterns begins with these bytes, the first of which is the highest.
+    #[inline]
+    pub(super) fn begins_with(&self, first: u64) -> bool {
+        let (word, bit) = filter_bit(first);
+        self.filter[word] & bit != 0 && self.has_start(first)
+    }
+
+    #[cold]
+    fn has_start(&self, first: u64) -> bool {
+        self.patterns.iter().any(|(start, _)| *start == first)
+    }
+
     /// Returns the longest match at each position at which a pattern begins. Matches may overlap.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
-        let mut found = Vec::new();
-        if self.patterns.is_empty() {
-            return found;
-        }
-        for (at, window) in text.windows(PATTERN_BYTES_MIN).enumerate() {
-            let Some(first) = first_bytes(window) else { continue };
-            let (word, bit) = filter_bit(first);
-            if self.filter[word] & bit != 0 {
-                let is_here = |(start, pattern): &&(u64, Vec<u8>)| {
-                    *start == first && text[at..].starts_with(pattern)
-                };
-                let longest = self.patterns.iter().find(is_here);
-                found.extend(longest.map(|(_, pattern)| at..at + pattern.len()));
-            }
-        }
-        found
+        let windows = text.windows(PATTERN_BYTES_MIN).enumerate();
+        let begun = windows
+            .filter(|(_, window)| first_bytes(window).is_some_and(|first| self.begins_with(first)));
+        let longest_at = |(at, _)| {
+            let here = &text[at..];
+            let longest = self.patterns.iter().find(|(_, pattern)| here.starts_with(pattern));
+            longest.map(|(_, pattern)| at..at + pattern.len())
+        };
+        begun.filter_map(longest_at).collect()
     }
 }
 
 fn first_bytes(text: &[u8]) -> Option<u64> {
-    text.first_chunk::<PATTERN_BYTES_MIN>().map(|first| u64::from_le_bytes(*first))
+    text.first_chunk::<PATTERN_BYTES_MIN>().map(|first| u64::from_be_bytes(*first))
 }
 
 /// Returns the word and the bit of the filter for the first bytes of a pattern.
+#[inline]
 fn filter_bit(first: u64) -> (usize, u64) {
     let hash = first.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS_LOG2);
     ((hash >> 6) as usize, 1 << (hash & 63))

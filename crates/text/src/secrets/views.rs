@@ -9,6 +9,8 @@ use memchr::memchr;
 const RUN_BYTES_MIN: usize = 24;
 /// The number of digits of an offset or of a group in a hex dump.
 const DUMP_DIGITS: std::ops::RangeInclusive<usize> = 2..=16;
+/// The number of words before a line of a hex dump.
+const DUMP_WORDS_BEFORE_MAX: usize = 6;
 /// The number of groups from which a line without an offset is a hex dump.
 const DUMP_GROUPS_MIN: usize = 2;
 
@@ -63,6 +65,30 @@ pub(super) fn hex_positions(packed: &[u8]) -> Vec<usize> {
     (0..packed.len()).filter(|at| HEX[usize::from(packed[*at])] != 0).collect()
 }
 
+/// Returns true if `is_packed` holds for eight letters and digits of parts of a text in a row, or `is_hex` for eight
+/// hexadecimal digits, the first being the highest byte. It tells nearly every text without a secret in one pass, without
+/// making a view of it.
+#[inline]
+pub(super) fn has_window(
+    text: &[u8],
+    parts: &[Range<usize>],
+    is_packed: impl Fn(u64) -> bool,
+    is_hex: impl Fn(u64) -> bool,
+) -> bool {
+    let (mut packed, mut digits) = (0_u64, 0_u64);
+    for part in parts {
+        for byte in &text[part.clone()] {
+            let (kept, digit) = (PACKED[usize::from(*byte)], HEX[usize::from(*byte)]);
+            packed = if kept == 0 { packed } else { (packed << 8) | u64::from(kept) };
+            digits = if digit == 0 { digits } else { (digits << 8) | u64::from(digit) };
+            if is_packed(packed) || is_hex(digits) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// Adds what a view keeps of a text. There is no branch for each byte: what follows overwrites separators.
 fn keep_bytes(text: &[u8], table: &Kept, out: &mut Vec<u8>) {
     let mut length = out.len();
@@ -94,15 +120,10 @@ pub(super) fn line_end(text: &[u8], at: usize) -> usize {
 /// Returns the parts of a text without the numbers and offsets at the start of its lines; `None` if fewer than two lines
 /// have one.
 pub(super) fn parts_without_numbers(text: &[u8]) -> Option<Vec<Range<usize>>> {
-    let mut numbered = 0;
-    let parts: Vec<_> = line_ranges(text)
-        .map(|line| {
-            let number = length_of_number(&text[line.clone()]);
-            numbered += usize::from(number > 0);
-            line.start + number..line.end
-        })
-        .collect();
-    (numbered > 1).then_some(parts)
+    let number_of = |line: &Range<usize>| length_of_number(&text[line.clone()]);
+    let numbered = line_ranges(text).filter(|line| number_of(line) > 0).take(2).count();
+    let without_number = |line: Range<usize>| line.start + number_of(&line)..line.end;
+    (numbered > 1).then(|| line_ranges(text).map(without_number).collect())
 }
 
 /// Returns the length of a number or offset at the start of a line, with what surrounds it; 0 if there is none.
@@ -172,8 +193,16 @@ fn dump_groups(line: &[u8]) -> Vec<Range<usize>> {
             && DUMP_DIGITS.contains(&range.len())
             && line[range.clone()].iter().all(u8::is_ascii_hexdigit)
     };
-    let first = tokens.peek().cloned();
-    let offset = first.as_ref().and_then(|first| offset_digits(&line[first.clone()]));
+    // A log or a sentence may put words before the offset.
+    let mut offset = None;
+    for _ in 0..=DUMP_WORDS_BEFORE_MAX {
+        let Some(first) = tokens.peek() else { break };
+        offset = offset_digits(&line[first.clone()]);
+        if offset.is_some() {
+            break;
+        }
+        tokens.next();
+    }
     let Some(offset) = offset else { return Vec::new() };
     let (is_marked, digits) = offset;
     let mut groups: Vec<Range<usize>> = Vec::new();
@@ -221,15 +250,15 @@ fn tokens_of(line: &[u8]) -> impl Iterator<Item = Range<usize>> + Clone {
 
 /// Decodes the long runs of Base64 and hexadecimal digits in a text, in every alignment. Line breaks do not end a run.
 pub(super) fn decode_runs(text: &[u8]) -> impl Iterator<Item = Decoded> {
-    let in_base64 = runs_of(text, |byte| base64_value(byte).is_some())
+    let in_base64 = runs_of(text, is_base64)
         .flat_map(move |digits| (0..4).map(move |skipped| decode_base64(text, &digits[skipped..])));
-    let in_hex = runs_of(text, |byte| byte.is_ascii_hexdigit())
+    let in_hex = runs_of(text, |byte| HEX[usize::from(byte)] != 0)
         .flat_map(move |digits| (0..2).map(move |skipped| decode_hex(text, &digits[skipped..])));
     in_base64.chain(in_hex)
 }
 
 /// Returns the positions of the digits of each long run.
-fn runs_of(text: &[u8], is_digit: fn(u8) -> bool) -> impl Iterator<Item = Vec<usize>> {
+fn runs_of(text: &[u8], is_digit: impl Fn(u8) -> bool + Copy) -> impl Iterator<Item = Vec<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let run = next_run(text, at, is_digit)?;
@@ -239,7 +268,11 @@ fn runs_of(text: &[u8], is_digit: fn(u8) -> bool) -> impl Iterator<Item = Vec<us
 }
 
 /// Returns the next run of digits: at least [`RUN_BYTES_MIN`] on the first line, and any number on further ones.
-fn next_run(text: &[u8], mut from: usize, is_digit: fn(u8) -> bool) -> Option<Range<usize>> {
+fn next_run(
+    text: &[u8],
+    mut from: usize,
+    is_digit: impl Fn(u8) -> bool + Copy,
+) -> Option<Range<usize>> {
     let is_digit = |at: &usize| is_digit(text[*at]);
     while from + RUN_BYTES_MIN <= text.len() {
         // Looking from the end skips most of ordinary text.
@@ -284,6 +317,10 @@ fn decode_hex(text: &[u8], digits: &[usize]) -> Decoded {
     let (pairs, _) = digits.as_chunks::<2>();
     pairs.iter().for_each(|pair| decoded.push_hex(text, *pair));
     decoded
+}
+
+fn is_base64(byte: u8) -> bool {
+    PACKED[usize::from(byte)] != 0 || matches!(byte, b'+' | b'-' | b'/' | b'_')
 }
 
 /// Returns the value of a digit of Base64, of either alphabet.
