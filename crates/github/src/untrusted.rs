@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{CLEAN_PASSES_MAX, LINE_CHARS_MAX, TEXT_BYTES_MAX};
 
 mod addresses;
+mod blanks;
 mod blocks;
+mod diagram_styles;
+mod diagrams;
 mod entities;
 mod fence;
 mod formulas;
@@ -66,12 +69,14 @@ pub enum HiddenKind {
     Formula,
     /// A footnote without a reference.
     Footnote,
-    /// A part of a diagram that is not drawn.
+    /// A part of a diagram that is not drawn, or a diagram that is not understood.
     Diagram,
     /// A code block that is drawn as a map or a 3D model.
     Picture,
     /// The info string of a code fence, except for the language.
     FenceInfo,
+    /// Empty space that moves text out of sight.
+    EmptySpace,
     /// A cell beyond the columns of its table.
     TableCell,
     /// A part of the address of a link: readers see only the text of the link.
@@ -96,9 +101,12 @@ impl HiddenKind {
             HiddenKind::Reference => "references that lead nowhere or that nothing refers to",
             HiddenKind::Formula => "formulas that hide text",
             HiddenKind::Footnote => "footnotes that nothing refers to",
-            HiddenKind::Diagram => "parts of diagrams that are not drawn",
+            HiddenKind::Diagram => {
+                "parts of diagrams that are not drawn, or diagrams that are not understood"
+            }
             HiddenKind::Picture => "blocks that are drawn as maps or models",
             HiddenKind::FenceInfo => "words behind fences of code",
+            HiddenKind::EmptySpace => "long empty spaces that were shortened",
             HiddenKind::TableCell => "cells beyond the columns of tables",
             HiddenKind::LinkAddress => "addresses of links that were cut",
             HiddenKind::Fence => "fences like ours",
@@ -185,6 +193,7 @@ fn sanitise_once(text: &str, counts: &mut RemovalCounts) -> String {
     let text = html::without_attributes(&text, counts);
     let text = formulas::without_hidden_text(&text, counts);
     let text = tables::without_excess_cells(&text, counts);
+    let text = blanks::shorten_empty_space(&text, counts);
     markup::without_hidden_text(&text, counts).trim_end().to_owned()
 }
 

@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 mod encoded;
+mod patterns;
+mod views;
 
 pub use encoded::EncodedSecret;
 

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::diagrams::{self, DiagramEdit};
 use super::markup::TextEdit;
 use super::{HiddenKind, formulas};
 
@@ -100,29 +101,8 @@ const LANGUAGES: &[&str] = &[
 /// Blocks that are drawn as maps and 3D models.
 const PICTURES: &[&str] = &["geojson", "topojson", "stl"];
 
-/// The first words of diagram lines that are not drawn, or that only change the style.
-const DIAGRAM_LINES: &[&str] = &[
-    "%%",
-    "acctitle",
-    "accdescr",
-    "click",
-    "style",
-    "classdef",
-    "class",
-    "linkstyle",
-    "cssclass",
-    "link",
-    "links",
-    "callback",
-    "href",
-    "properties",
-];
-
-/// The maximum length of a name in a diagram. The names of nodes with a label are not drawn.
-const DIAGRAM_NAME_CHARS_MAX: usize = 24;
-
-/// The maximum number of words in such a name.
-const DIAGRAM_NAME_WORDS_MAX: usize = 3;
+/// The text in place of a diagram that is not understood.
+const DIAGRAM_REMOVED: &str = "(a diagram that is not understood was removed)\n";
 
 /// Returns the edits that sanitise a fenced block. `block` is the block with its fences, `content`
 /// the ranges of its lines.
@@ -136,16 +116,22 @@ pub(super) fn edits_of_fenced(
     let marks = first_line.chars().take_while(|c| matches!(c, '`' | '~')).count();
     let info = &first_line[marks..];
     let language = language_of(info);
-    let kept = if LANGUAGES.contains(&language.as_str()) { language.as_str() } else { "" };
+    let source: String = content.iter().map(|range| &text[range.clone()]).collect();
+    let diagram = (language == "mermaid").then(|| diagrams::edits_of_diagram(&source));
+    let known = if LANGUAGES.contains(&language.as_str()) { language.as_str() } else { "" };
+    // The note in place of a diagram is no diagram.
+    let kept = if diagram == Some(None) { "" } else { known };
     if info != kept {
-        let is_hidden = info.trim().to_lowercase() != kept;
+        let is_hidden = info.trim().to_lowercase() != known;
         let range = block.start + marks..block.start + first_line.len();
         edits.push(TextEdit::new(range, kept, is_hidden.then_some(HiddenKind::FenceInfo)));
     }
-    let lines = || content.iter().flat_map(|range| lines_of(text, range.clone()));
-    let source: String = content.iter().map(|range| &text[range.clone()]).collect();
+    match diagram {
+        Some(Some(parts)) => edits.extend(edits_of_mermaid(content, parts)),
+        Some(None) => edits.extend(removal_of_mermaid(text, content)),
+        None => {}
+    }
     match language.as_str() {
-        "mermaid" => edits.extend(hidden_diagram_lines(text, lines())),
         "math" if formulas::hides_in_block(&source) => {
             edits.extend(
                 content.iter().map(|range| TextEdit::removal(range.clone(), HiddenKind::Formula)),
@@ -167,55 +153,45 @@ fn language_of(info: &str) -> String {
     word.to_lowercase()
 }
 
-fn lines_of(text: &str, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut at = range.start;
-    text[range].split_inclusive('\n').map(move |line| {
-        let start = at;
-        at += line.len();
-        start..at
-    })
+/// Returns the edits of a diagram, which are given in its source.
+fn edits_of_mermaid(content: &[Range<usize>], parts: Vec<DiagramEdit>) -> Vec<TextEdit> {
+    let in_text = |(range, with): (Range<usize>, String)| {
+        let start = position_in(content, range.start)?;
+        Some(TextEdit::new(start..start + range.len(), &with, Some(HiddenKind::Diagram)))
+    };
+    parts.into_iter().filter_map(in_text).collect()
 }
 
-/// Returns the removals of diagram lines that are not drawn.
-fn hidden_diagram_lines(text: &str, lines: impl Iterator<Item = Range<usize>>) -> Vec<TextEdit> {
-    let mut edits = Vec::new();
-    let (mut is_description, mut is_settings) = (false, false);
-    for (number, range) in lines.enumerate() {
-        let line = &text[range.clone()];
-        let plain = line.trim().to_lowercase();
-        let is_ruler = plain == "---" && (number == 0 || is_settings);
-        if is_ruler {
-            is_settings = number == 0;
-        }
-        let word = plain.split(|c: char| c.is_whitespace() || c == ':' || c == '{').next();
-        let is_hidden = is_ruler
-            || is_settings
-            || is_description
-            || plain.starts_with("%%")
-            || word.is_some_and(|word| DIAGRAM_LINES.contains(&word))
-            || has_long_name(line);
-        if plain.starts_with("accdescr") && plain.contains('{') {
-            is_description = true;
-        }
-        if plain.contains('}') {
-            is_description = false;
-        }
-        if is_hidden {
-            edits.push(TextEdit::removal(range, HiddenKind::Diagram));
-        } else if let Some(at) = line.find("%%") {
-            let start = range.start + line[..at].trim_end().len();
-            let end = range.start + line.trim_end_matches('\n').len();
-            edits.push(TextEdit::removal(start..end, HiddenKind::Diagram));
-        }
+/// Returns the edits that put a note in place of a diagram.
+fn removal_of_mermaid(text: &str, content: &[Range<usize>]) -> Vec<TextEdit> {
+    let [first, .., last] = content else {
+        let removal = |range: &Range<usize>| {
+            TextEdit::new(range.clone(), DIAGRAM_REMOVED, Some(HiddenKind::Diagram))
+        };
+        return content.iter().map(removal).collect();
+    };
+    let length: usize = content.iter().map(Range::len).sum();
+    if length == last.end - first.start {
+        let whole = first.start..last.end;
+        return vec![TextEdit::new(whole, DIAGRAM_REMOVED, Some(HiddenKind::Diagram))];
     }
-    edits
+    // In a quotation or a list the line breaks stay, because the marks of the next line follow them.
+    let mut notes = std::iter::once(DIAGRAM_REMOVED.trim_end());
+    let removal = |range: &Range<usize>| {
+        let end = range.start + text[range.clone()].trim_end_matches('\n').len();
+        let note = notes.next().unwrap_or_default();
+        TextEdit::new(range.start..end, note, Some(HiddenKind::Diagram))
+    };
+    content.iter().map(removal).collect()
 }
 
-fn has_long_name(line: &str) -> bool {
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    line.split(|c: char| !is_name(c)).any(|name| {
-        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        name.chars().count() > DIAGRAM_NAME_CHARS_MAX && name.chars().any(char::is_alphanumeric)
-            || words.count() > DIAGRAM_NAME_WORDS_MAX
-    })
+/// Returns the position in a text of a position in the content of a block.
+fn position_in(content: &[Range<usize>], mut at: usize) -> Option<usize> {
+    for piece in content {
+        if at < piece.len() {
+            return Some(piece.start + at);
+        }
+        at -= piece.len();
+    }
+    None
 }

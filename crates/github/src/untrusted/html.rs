@@ -109,11 +109,28 @@ fn compile_regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns of this program are written right")
 }
 
-/// Matches links without text, and text nested in several subscripts or superscripts, which make it
-/// illegibly small.
-static UNSEEN: LazyLock<Regex> = LazyLock::new(|| {
-    compile_regex(r"(?is)<a(?:\s[^<>]*)?>\s*</a>|(?:<su[bp]>\s*){4,}[^<]*(?:</su[bp]>\s*)*")
-});
+/// Matches links without text.
+static UNSEEN: LazyLock<Regex> = LazyLock::new(|| compile_regex(r"(?is)<a(?:\s[^<>]*)?>\s*</a>"));
+
+/// Elements that make their text smaller, with the number of steps.
+const SMALLER: &[(&str, usize)] = &[
+    ("sub", 1),
+    ("sup", 1),
+    ("small", 1),
+    ("code", 1),
+    ("kbd", 1),
+    ("samp", 1),
+    ("tt", 1),
+    ("h5", 1),
+    ("h6", 1),
+    ("rp", 1),
+    // The text above a ruby is half as large as the text around it.
+    ("rt", 2),
+    ("rtc", 2),
+];
+
+/// The number of steps from which text is illegibly small.
+const STEPS_MAX: usize = 4;
 
 pub(super) fn without_comments(text: &str, counts: &mut RemovalCounts) -> String {
     replace_all(text, &COMMENT, |_| {
@@ -128,19 +145,33 @@ pub(super) fn without_hidden_elements(text: &str, counts: &mut RemovalCounts) ->
         counts.add(HiddenKind::Element);
         Some(String::new())
     });
-    if !ANY_TAG.is_match(text) {
+    if !OPENING_OR_CLOSING.is_match(text) {
         return text.clone();
     }
     let ranges = MarkdownRanges::find_ranges(text);
     let mut out = String::with_capacity(text.len());
     let mut last = 0;
-    for found in ANY_TAG.captures_iter(text) {
+    let mut sizes = OpenSizes::default();
+    for found in OPENING_OR_CLOSING.captures_iter(text) {
         let tag = found.get(0).expect("a match has a whole");
+        if tag.start() < last || ranges.is_code(tag.start()) {
+            continue;
+        }
+        let is_tag = range_containing(&ranges.html, tag.start()).is_some();
+        if let Some(closed) = found.get(3) {
+            if is_tag {
+                sizes.close(&closed.as_str().to_ascii_lowercase());
+            }
+            continue;
+        }
         let name = found[1].to_ascii_lowercase();
         let attributes = found.get(2).map_or("", |attributes| attributes.as_str());
-        let is_shown = ranges.is_code(tag.start()) || !is_hidden(&name, attributes);
-        if tag.start() < last || is_shown {
+        let is_tiny = is_tag && sizes.open(&name);
+        if !is_tiny && !is_hidden(&name, attributes) {
             continue;
+        }
+        if is_tiny {
+            sizes.close(&name);
         }
         counts.add(HiddenKind::Element);
         out.push_str(&text[last..tag.start()]);
@@ -154,6 +185,37 @@ pub(super) fn without_hidden_elements(text: &str, counts: &mut RemovalCounts) ->
     out.push_str(&text[last..]);
     out
 }
+
+/// The open elements that make their text smaller.
+#[derive(Default)]
+struct OpenSizes {
+    open: Vec<(&'static str, usize)>,
+    steps: usize,
+}
+
+impl OpenSizes {
+    /// Opens an element, and returns true if it makes its text illegibly small.
+    fn open(&mut self, name: &str) -> bool {
+        let Some(smaller) = SMALLER.iter().find(|(known, _)| *known == name) else { return false };
+        self.open.push(*smaller);
+        self.steps += smaller.1;
+        self.steps >= STEPS_MAX
+    }
+
+    /// Closes the innermost element of a name, if one is open.
+    fn close(&mut self, name: &str) {
+        if let Some(at) = self.open.iter().rposition(|(known, _)| *known == name) {
+            self.steps -= self.open.remove(at).1;
+        }
+    }
+}
+
+/// Matches an opening tag, or the start of a closing one.
+static OPENING_OR_CLOSING: LazyLock<Regex> = LazyLock::new(|| {
+    compile_regex(
+        r#"(?s)<([A-Za-z][A-Za-z0-9-]*)([\s/](?:"[^"]*"|'[^']*'|[^"'<>])*)?>|</([A-Za-z][A-Za-z0-9-]*)"#,
+    )
+});
 
 static ANY_TAG: LazyLock<Regex> = LazyLock::new(|| {
     compile_regex(r#"(?s)<([A-Za-z][A-Za-z0-9-]*)([\s/](?:"[^"]*"|'[^']*'|[^"'<>])*)?>"#)

@@ -1,7 +1,7 @@
 //! Ways to hide text in Markdown: each has a word that readers of the page do not see, and a word that they do.
 
 use repertoire_github::comment::{NeutraliseRules, neutralise_text};
-use repertoire_github::untrusted::sanitise_text;
+use repertoire_github::untrusted::{HiddenKind, sanitise_text};
 use repertoire_model::ApiSecret;
 
 /// The hidden word of every way. Parts of it are as bad.
@@ -239,6 +239,138 @@ const WAYS: &[(&str, &str)] = &[
         "SEEN\n\n```mermaid\n---\nconfig: OBEYME\n---\ngraph TD\n```",
     ),
     ("a name in a diagram", "SEEN\n\n```mermaid\ngraph TD\ndo_what_they_say_OBEYME[x]-->B\n```"),
+    // Diagrams: what is not known to be drawn.
+    (
+        "a hint of a diagram on the line of another statement",
+        "SEEN\n\n```mermaid\ngraph TD; A-->B; click A \"x\" \"OBEYME\"\n```",
+    ),
+    (
+        "a description of a diagram on the line of its kind",
+        "SEEN\n\n```mermaid\ngraph TD; accDescr: OBEYME\n```",
+    ),
+    (
+        "a statement behind a description on its line",
+        "SEEN\n\n```mermaid\ngraph TD\naccDescr: x; A[\"OBEYME\"]-->B\n```",
+    ),
+    (
+        "white text in a diagram on one line",
+        "SEEN\n\n```mermaid\ngraph TD; A[\"OBEYME\"]; style A color:#fff,fill:#fff,stroke:#fff\n```",
+    ),
+    (
+        "white text in a diagram by a class",
+        "SEEN\n\n```mermaid\ngraph TD\nclassDef x color:#fff\nA[\"OBEYME\"]:::x\n```",
+    ),
+    (
+        "dark text on a dark node",
+        "SEEN\n\n```mermaid\ngraph TD\nA[\"OBEYME\"]\nstyle A fill:#333\n```",
+    ),
+    (
+        "a node of a diagram without opacity",
+        "SEEN\n\n```mermaid\ngraph TD\nA[\"OBEYME\"]\nstyle A opacity:0\n```",
+    ),
+    (
+        "a menu of an actor on one line",
+        "SEEN\n\n```mermaid\nsequenceDiagram; participant A; link A: OBEYME @ https://x.y\n```",
+    ),
+    (
+        "a menu of an actor as data",
+        "SEEN\n\n```mermaid\nsequenceDiagram\nA->>B: hi\nlinks A: {\"OBEYME\": \"https://x.y\"}\n```",
+    ),
+    ("a message of a commit", "SEEN\n\n```mermaid\ngitGraph\ncommit id:\"a\" msg:\"OBEYME\"\n```"),
+    (
+        "data of a node",
+        "SEEN\n\n```mermaid\ngraph TD\nA@{ shape: rect, label: \"x\", descr: \"OBEYME\" }\n```",
+    ),
+    (
+        "a link of a container",
+        "SEEN\n\n```mermaid\nC4Context\nPerson(a, \"x\", $link=\"OBEYME\")\n```",
+    ),
+    (
+        "settings of a diagram over lines",
+        "SEEN\n\n```mermaid\n%%{init: {\n\"x\": \"OBEYME\"\n}}%%\ngraph TD\nA-->B\n```",
+    ),
+    (
+        "a style sheet in the settings of a diagram",
+        "SEEN\n\n```mermaid\n%%{init: {\"themeCSS\": \"* {fill: white}\"}}%%\ngraph TD\nA[OBEYME]-->B\n```",
+    ),
+    (
+        "settings of a diagram before it over lines",
+        "SEEN\n\n```mermaid\n---\nconfig:\n  x: OBEYME\n---\ngraph TD\nA-->B\n```",
+    ),
+    (
+        "a title before a diagram",
+        "SEEN\n\n```mermaid\n---\ntitle: OBEYME\n---\ngraph TD\nA-->B\n```",
+    ),
+    (
+        "a name of a node with a label",
+        "SEEN\n\n```mermaid\ngraph TD\nOBEYME[\"x\"]-->B\nB-->OBEYME\n```",
+    ),
+    (
+        "names of nodes as a sentence",
+        "SEEN\n\n```mermaid\ngraph TD\nprint[a]-->the[b]-->OBEYME[c]\n```",
+    ),
+    (
+        "a name of an actor with a label",
+        "SEEN\n\n```mermaid\nsequenceDiagram\nparticipant OBEYME as A\nOBEYME->>B: hi\n```",
+    ),
+    (
+        "a name of a state with a description",
+        "SEEN\n\n```mermaid\nstateDiagram-v2\nstate \"x\" as OBEYME\n[*] --> OBEYME\n```",
+    ),
+    (
+        "a name of a class with a label",
+        "SEEN\n\n```mermaid\nclassDiagram\nclass OBEYME[\"x\"]\nOBEYME <|-- B\n```",
+    ),
+    ("a first label of two", "SEEN\n\n```mermaid\ngraph TD\nA[\"OBEYME\"]-->B\nA[\"x\"]\n```"),
+    ("a class of a node", "SEEN\n\n```mermaid\ngraph TD\nA:::OBEYME-->B\n```"),
+    ("an icon of a node", "SEEN\n\n```mermaid\ngraph TD\nA[\"fa:fa-OBEYME x\"]-->B\n```"),
+    (
+        "a tag in a label",
+        "SEEN\n\n```mermaid\ngraph TD\nA[\"<span hidden>OBEYME</span>\"]-->B\n```",
+    ),
+    ("a formula in a label", "SEEN\n\n```mermaid\ngraph TD\nA[\"$$\\phantom{OBEYME}$$\"]-->B\n```"),
+    ("Markdown in a label", "SEEN\n\n```mermaid\ngraph TD\nA[\"`![OBEYME](x)`\"]-->B\n```"),
+    ("a sliver of a pie", "SEEN\n\n```mermaid\npie\n\"a\" : 1000\n\"OBEYME\" : 0.1\n```"),
+    ("a name of an edge", "SEEN\n\n```mermaid\ngraph TD\nA OBEYME@--> B\n```"),
+    (
+        "a kind of diagram that is not known",
+        "SEEN\n\n```mermaid\nmindmap\n  root((x))\n    ::icon(OBEYME)\n```",
+    ),
+    ("a diagram that is none", "SEEN\n\n```mermaid\nOBEYME\n```"),
+    (
+        "a diagram in a quotation",
+        "SEEN\n\n> ```mermaid\n> gitGraph\n> commit msg:\"OBEYME\"\n> ```",
+    ),
+    (
+        "a diagram in a list",
+        "SEEN\n\n- ```mermaid\n  graph TD; A-->B; click A \"x\" \"OBEYME\"\n  ```",
+    ),
+    // Sizes.
+    (
+        "subscripts with text between them",
+        "SEEN <sub>.<sub>.<sub>.<sub>.<sub>OBEYME</sub></sub></sub></sub></sub> x",
+    ),
+    (
+        "subscripts with other tags between them",
+        "SEEN <sub><b><sub><b><sub><b><sub><b>OBEYME</b></sub></b></sub></b></sub></b></sub> x",
+    ),
+    (
+        "small text in small text",
+        "SEEN <small><small><small><small>a<small>OBEYME</small></small></small></small></small> x",
+    ),
+    ("code in code", "SEEN <code><code><code><code>OBEYME</code></code></code></code> x"),
+    ("a ruby above a ruby", "SEEN <ruby>a<rt><ruby>b<rt>OBEYME</rt></ruby></rt></ruby> x"),
+    ("smaller by several elements", "SEEN <kbd><samp><tt><sup>OBEYME</sup></tt></samp></kbd> x"),
+    ("smaller in a heading", "SEEN\n\n<h6><sub>a <sup>b <small>OBEYME</small></sup></sub></h6>"),
+    (
+        "smaller with attributes",
+        "SEEN <sub id=a><sub id=b><sub id=c><sub id=d>OBEYME</sub></sub></sub></sub> x",
+    ),
+    ("smaller without an end", "SEEN <small><small><small><small>OBEYME"),
+    (
+        "smaller with an end in code",
+        "SEEN <sub><sub><sub>`</sub>`<sub>OBEYME</sub></sub></sub></sub> x",
+    ),
 ];
 
 #[test]
@@ -270,6 +402,16 @@ fn what_readers_see_survives() {
         "```rust\nfn main() { println!(\"$\\\\phantom\"); }\n```",
         "```\nplain\n```\n\n~~~toml\na = 1\n~~~",
         "```mermaid\ngraph TD\nA[Start]-->B{Choice}\n```",
+        "```mermaid\ngraph LR\nA[\"Start; then\"] -->|yes| B(Stop)\nB -- no --> C{Choice}\nC -.-> D & E\nsubgraph Inner work\nD ==> E\nend\nbuild --> test\n```",
+        "```mermaid\nsequenceDiagram\nparticipant Alice\nAlice->>+Bob: How are you?\nBob-->>-Alice: Fine, 1 < 2\nNote over Alice,Bob: They met\nloop Every day\nAlice-)Bob: Hi\nend\n```",
+        "```mermaid\nstateDiagram-v2\n[*] --> Idle\nIdle --> Running: start\nstate Running {\nA --> B\n}\nRunning --> [*]\n```",
+        "```mermaid\nclassDiagram\nclass Animal {\n+int age\n+run() bool\n}\nAnimal <|-- Duck : is\nDuck : +swim()\nAnimal \"1\" --> \"many\" Leg\n```",
+        "```mermaid\nerDiagram\nCUSTOMER ||--o{ ORDER : places\nORDER {\nint id PK \"number\"\n}\n```",
+        "```mermaid\npie title Pets\n\"Dogs\" : 40\n\"Cats\" : 60.5\n```",
+        "```mermaid\njourney\ntitle My day\nsection Work\nMake tea: 5: Me, Cat\n```",
+        "```mermaid\ntimeline\ntitle History\n2002 : LinkedIn\n2004 : Facebook : Google\n```",
+        "Wide code:\n\n```\na                                        b                                        c\n```",
+        "<p>H<sub>2</sub>O</p>\n\n<p>x<sup>a<sub>b<sup>c</sup></sub></sup></p>\n\n<kbd>a</kbd> <kbd>b</kbd> <code>c</code> <code>d</code> <small>e</small>",
         "| a | b |\n|---|:-:|\n| 1 | 2 |\n| `x \\| y` | 3 |\n\nMore | text | here.",
         "Costs $5, or $x^2 + \\frac{1}{2}$, or $$\\sum_{i=0}^n i$$.",
         "<details><summary>More</summary>\n\nText\n\n</details>",
@@ -280,6 +422,45 @@ fn what_readers_see_survives() {
     ] {
         let cleaned = sanitise_text(text);
         assert_eq!(cleaned.text, text, "{:?}", cleaned.removed);
+    }
+}
+
+#[test]
+fn what_a_diagram_does_not_draw_goes_and_the_rest_stays() {
+    for (diagram, expected) in [
+        ("graph TD; A[One]-->B; click A \"x\" \"y\"", "graph TD; A[One]-->B;"),
+        ("graph TD\nstyle A fill:#f9f,stroke:#333\nA-->B", "graph TD\n\nA-->B"),
+        ("graph TD\nserver[Our server]-->B\nB-->server", "graph TD\nn1[Our server]-->B\nB-->n1"),
+        ("%%{init: {'theme': 'forest'}}%%\ngraph TD\nA:::big-->B %% why", "\ngraph TD\nA -->B"),
+    ] {
+        let cleaned = sanitise_text(&format!("```mermaid\n{diagram}\n```")).text;
+        let lines: Vec<&str> = cleaned.lines().map(str::trim_end).collect();
+        assert_eq!(lines.join("\n"), format!("```mermaid\n{expected}\n```"));
+    }
+    let cleaned = sanitise_text("```mermaid\nmindmap\n a\n```").text;
+    assert_eq!(cleaned, "```\n(a diagram that is not understood was removed)\n```");
+}
+
+#[test]
+fn text_is_not_pushed_out_of_sight_by_empty_space() {
+    let blanks = " ".repeat(3000);
+    let parts = "a                                      ".repeat(40);
+    let paragraphs = "&nbsp;\n\n".repeat(300);
+    for (text, mark) in [
+        (format!("```\nx{blanks}OBEYME\n```"), "(… 3000 blanks …) OBEYME"),
+        (format!("    x{}OBEYME", "\t".repeat(300)), "(… 300 blanks …) OBEYME"),
+        (format!("> ```\n> {parts}OBEYME\n> ```"), "a (… 38 blanks …) a"),
+        (format!("SEEN\n\n{paragraphs}OBEYME"), "(… empty space …)"),
+        (format!("SEEN{}OBEYME", "<br>".repeat(300)), "(… empty space …)"),
+        (format!("SEEN\n\n{}OBEYME", "<p></p>\n".repeat(300)), "(… empty space …)"),
+        (format!("SEEN\n\n{}OBEYME", "> &emsp;\n>\n".repeat(300)), "(… empty space …)"),
+        (format!("```\nx{}OBEYME\n```", "\n".repeat(300)), "(… empty space …)"),
+    ] {
+        let cleaned = sanitise_text(&text);
+        assert!(cleaned.text.contains(mark) && cleaned.text.len() < 2100, "{:?}", cleaned.text);
+        let kinds: Vec<_> = cleaned.removed.iter().map(|removed| removed.what).collect();
+        assert_eq!(kinds, [HiddenKind::EmptySpace], "{text:?}");
+        assert_eq!(sanitise_text(&cleaned.text).text, cleaned.text);
     }
 }
 
@@ -298,10 +479,14 @@ fn encoded_forms_of_a_token_are_not_published() {
         "6768735F41623132436433344566353647683738",
         "67 68 73 5f 41 62 31 32 43 64 33 34 45 66 35 36 47 68 37 38",
         "\\x67\\x68\\x73\\x5f\\x41\\x62\\x31\\x32\\x43\\x64\\x33\\x34\\x45\\x66\\x35\\x36\\x47\\x68\\x37\\x38",
+        "Z2hz-X0Fi-MTJD-ZDM0-RWY1-Nkdo-Nzg=",
+        "Z2hzX0FiMTJD\nZDM0RWY1Nkdo\nNzg=",
+        "g h s _ A b 1 2 C d 3 4 E f 5 6 G h 7 8",
+        "00000000: 6768 735f 4162 3132 4364 3334 4566 3536  ghs_Ab12Cd34Ef56\n00000010: 4768 3738  Gh78\n",
         "%67%68%73%5F%41%62%31%32%43%64%33%34%45%66%35%36%47%68%37%38",
     ] {
         // A value that is one digit shorter is not an encoded form.
-        let is_whole = form.len() != 39;
+        let is_whole = form != "6768735f4162313243643334456635364768373";
         let shown = neutralise_text(&format!("The value is {form} here."), &rules);
         assert_eq!(shown.contains("***"), is_whole, "{form} became {shown}");
         assert!(!is_whole || !shown.contains(form), "{form} became {shown}");

@@ -181,6 +181,14 @@ fn hostile_nesting_is_quick() {
         "<template>`</template>`",
         "https://github.com/a?b ",
         "*a _",
+        "<sub>",
+        "<rt></sub>",
+        "&nbsp;<br>",
+        "&nbsp;a",
+        "    \n```\n                                    x",
+        "```mermaid\ngraph TD\nword[x]-->",
+        "```mermaid\ngraph TD\nA -- ",
+        "```mermaid\n```\n",
     ] {
         let text = unit.repeat(TEXT_BYTES_MAX / unit.len());
         let begun = std::time::Instant::now();
@@ -326,6 +334,22 @@ fn hostile() -> impl Strategy<Value = String> {
         "k7",
         "Qx19",
         "\\",
+        "<sub>",
+        "</sub>",
+        "<code>",
+        "&nbsp;<br>&nbsp;<br>&nbsp;<br>&nbsp;<br>&nbsp;<br>&nbsp;<br>&nbsp;<br>&nbsp;<br>",
+        "                                                                      ",
+        "\n```mermaid\n",
+        "\n> ```mermaid\n> ",
+        "graph TD",
+        "sequenceDiagram",
+        "word[x]",
+        "-->",
+        "->>",
+        ":::",
+        "%%",
+        "click ",
+        "\n```\n",
     ]);
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
