@@ -466,7 +466,9 @@ pub fn store_failure(error: ConversationStoreError) -> AppError {
     match error {
         ConversationStoreError::NotFound { .. }
         | ConversationStoreError::Ambiguous { .. }
-        | ConversationStoreError::NoneIn { .. } => failure.hint("`rep conversations` lists them."),
+        | ConversationStoreError::NoneIn { .. } => {
+            failure.hint("`rep runs --kind conversation` lists them.")
+        }
         ConversationStoreError::InUse { .. } => {
             failure.hint("Wait for it, or begin a new conversation without `--resume`.")
         }

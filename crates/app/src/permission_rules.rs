@@ -8,7 +8,8 @@ use crate::config::KEY;
 use crate::context::AppContext;
 use crate::error::AppError;
 
-const HELP: &str = "`rep tools` lists the tools; docs/reference/permissions.md explains rules.";
+const HELP: &str =
+    "`rep agents --tools` lists the tools; docs/reference/permissions.md explains rules.";
 
 /// The tools that a rule can name.
 #[derive(Debug)]

@@ -122,7 +122,7 @@ impl RunListRow {
     }
 }
 
-/// The output of `rep runs show --json` and `rep replay --at --json`.
+/// The output of `rep runs show --json` and `rep runs replay --at --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunJson {
     /// The run.

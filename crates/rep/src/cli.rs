@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use repertoire::config::{ConfigFlags, RepConfig};
 use repertoire::context::AppContext;
 use repertoire_skill::profile::ProfileId;
@@ -20,22 +20,32 @@ use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::logging::{LogFormat, start_logging};
 use crate::ui::{self, TerminalUi};
 
+mod help;
+mod old_names;
+mod unknown_command;
+
+use old_names::OldCommand;
+
 const AFTER_HELP: &str = "\
 Examples:
-  rep demo                     see it work, in a temporary folder
-  rep list                     what is there, and what lost or broke
-  rep match \"fill in a form\"   which skills a task needs, and why
-  rep lint --fix .claude       check skills and mend what is certain
-  rep read pdf-processing      hand a skill to an agent
-  rep run \"fix the test\"       let an agent do it, with the skills it needs
+  rep demo                     try it in a temporary folder
+  rep list                     list your skills, and those that do not load
+  rep match \"fill in a form\"   see which skills a task needs, and why
+  rep lint --fix .claude       check skills and fix what can be fixed safely
+  rep run \"fix the test\"       have an agent do it, with the skills it needs
+  rep plan run                 have an agent work through PLAN.md
+  rep help runs show           help on one command
 
-Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.";
+Exit codes: 0 success, 1 negative answer, 2 usage error, 3 could not run.";
+
+/// Maximum width of help, in columns.
+const HELP_COLUMNS_MAX: usize = 100;
 
 const GLOBAL: &str = "Options of every command";
 
 /// Find, check and serve skills for AI agents
 #[derive(Debug, Parser)]
-#[command(name = "rep", version, after_help = AFTER_HELP, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "rep", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct RepCli {
     /// Emulate this agent's search paths, names and rules
     #[arg(long, global = true, value_enum, value_name = "PROFILE", help_heading = GLOBAL)]
@@ -102,109 +112,65 @@ impl From<ProfileArg> for ProfileId {
 
 #[derive(Debug, Subcommand)]
 enum RepCommand {
-    /// Walk through the main features in a temporary folder
-    Demo(commands::demo::DemoArgs),
     /// List skills by root, including shadowed and broken ones
     #[command(visible_alias = "ls")]
     List(commands::list::SkillListArgs),
-    /// Show all details of a skill
-    Show(commands::show::SkillShowArgs),
     /// Pick the skills that a task needs, and explain why
     Match(commands::matching::MatchArgs),
+    /// Show a skill, its dependencies, or documentation of all skills
+    Show(commands::show::SkillShowArgs),
     /// Print skills for an agent to read
     Read(commands::read::ReadArgs),
     /// Check skills, and apply safe fixes
     Lint(commands::lint::LintArgs),
-    /// Measure how well skills are picked for labelled queries
-    Eval(commands::eval::EvalArgs),
-    /// Write the list of skills into AGENTS.md
-    Sync(commands::sync::SyncArgs),
-    /// Print the catalog for a system prompt
-    ToPrompt(commands::to_prompt::ToPromptArgs),
-    /// Print a skill's properties as JSON
-    Props(commands::props::PropsArgs),
-    /// Show the dependencies between skills
-    Deps(commands::deps::DepsArgs),
     /// Create a new skill
     New(commands::new::NewArgs),
-    /// Generate documentation for the skills
-    Docs(commands::docs::DocsArgs),
     /// Trust the current version of a skill from a project or plugin
     Trust(commands::trust::TrustArgs),
+    /// Write the list of skills into AGENTS.md, or print it
+    Sync(commands::sync::SyncArgs),
+    /// Measure how well skills are picked for labelled queries
+    Eval(commands::eval::EvalArgs),
     /// Have an agent do a task, with the skills that it needs
     Run(Box<commands::run::RunArgs>),
     /// Chat with an agent
     Chat(Box<commands::chat::ChatArgs>),
-    /// Execute one skill or sub-agent
-    Exec(Box<commands::exec::ExecArgs>),
-    /// List agents, or show one
+    /// List agents and their tools, or show one agent
     Agents(commands::agents::AgentsArgs),
-    /// List the tools available to agents
-    Tools(commands::tools::ToolsArgs),
-    /// List conversations that can be resumed, or remove some
-    Conversations(commands::conversations::ConversationsArgs),
+    /// Connect an agent that you already have, over MCP
+    Setup(commands::setup::SetupArgs),
+    /// Run plans: checklists that agents work through
+    Plan(Box<commands::plan::PlanArgs>),
     /// Review a change: agents report findings, the engine checks them
     Review(Box<commands::review::ReviewArgs>),
     /// Run workflows: steps, reviews and gates that the engine enforces
     #[command(visible_alias = "wf")]
     Workflow(commands::workflow::WorkflowArgs),
-    /// Run plans: checklists that agents work through
-    Plan(Box<commands::plan::PlanArgs>),
-    /// Respond to GitHub events, or preview the response
-    Github(Box<commands::github::GithubArgs>),
     /// Run the declared checks, and report what failed and what to fix first
     Verify(Box<commands::verify::VerifyArgs>),
-    /// List, show and control runs
+    /// List, show and control runs of every kind
     Runs(commands::runs::RunsArgs),
-    /// Print events, one per line
-    Events(commands::events::EventsArgs),
-    /// Rebuild runs from their events and report differences
-    Replay(commands::replay::ReplayArgs),
-    /// Show past failures of checks and the fixes that worked
-    Memory(commands::memory::MemoryArgs),
-    /// List failed events that need a person (dead letters)
-    Dlq(commands::dlq::DlqArgs),
-    /// Print metrics in the Prometheus format
-    Metrics(commands::metrics::MetricsArgs),
-    /// Work on queued runs until stopped
-    Daemon(commands::worker::DaemonArgs),
-    /// Work on queued runs of a database that many hosts share
-    Worker(commands::worker::WorkerArgs),
+    /// Respond to GitHub events, or preview the response
+    Github(Box<commands::github::GithubArgs>),
     /// Serve the web page, the API and MCP over HTTP on this machine
     Serve(commands::serve::ServeArgs),
     /// Serve skills to one agent over MCP, on standard input and output
     Mcp(commands::mcp::McpArgs),
-    /// Add `rep mcp` to an agent's configuration, check it, or remove it
-    Setup(commands::setup::SetupArgs),
-    /// Explain which skills an agent would see, which it would not, and why
+    /// Work on queued runs until stopped
+    Daemon(commands::daemon::DaemonArgs),
+    /// Explain which skills an agent sees, which it does not, and why
     Doctor(commands::doctor::DoctorArgs),
     /// Print the configuration and the origin of each value
     Config(commands::config::ConfigArgs),
-    /// Print completions for a shell
+    /// Print completions for a shell, or the manual page
     Completions(commands::completions::CompletionsArgs),
-    /// Print the manual page
-    Man(commands::man::ManArgs),
-    /// Alias of `rep runs pause`
-    #[command(hide = true)]
-    Pause(commands::runs::control::RunsPauseArgs),
-    /// Alias of `rep runs resume`
-    #[command(hide = true)]
-    Resume(commands::runs::control::RunsResumeArgs),
-    /// Alias of `rep runs cancel`
-    #[command(hide = true)]
-    Cancel(commands::runs::control::RunsCancelArgs),
-    /// Alias of `rep runs retry`
-    #[command(hide = true)]
-    Retry(commands::runs::control::RunsRetryArgs),
-    /// Alias of `rep runs steer`
-    #[command(hide = true)]
-    Steer(commands::runs::control::RunsSteerArgs),
-    /// Alias of `rep runs diff`
-    #[command(hide = true)]
-    Diff(commands::runs::diff::RunsDiffArgs),
-    /// Alias of `rep runs merge`
-    #[command(hide = true)]
-    Merge(commands::runs::merge::RunsMergeArgs),
+    /// Try the main features in a temporary folder
+    Demo(commands::demo::DemoArgs),
+    #[command(flatten)]
+    Old(OldCommand),
+    /// A word that is no command
+    #[command(external_subcommand)]
+    Unknown(Vec<OsString>),
 }
 
 impl RepCommand {
@@ -212,52 +178,33 @@ impl RepCommand {
     fn text_only(&self) -> Option<&'static str> {
         match self {
             RepCommand::Demo(_) => Some("demo"),
-            RepCommand::Docs(_) => Some("docs"),
             RepCommand::Completions(_) => Some("completions"),
-            RepCommand::Man(_) => Some("man"),
             RepCommand::Chat(_) => Some("chat"),
-            RepCommand::Metrics(_) => Some("metrics"),
             RepCommand::Mcp(_) => Some("mcp"),
+            RepCommand::Show(args) => args.text_only(),
+            RepCommand::Runs(args) => args.text_only(),
+            RepCommand::Old(old) => old.text_only(),
             RepCommand::List(_)
-            | RepCommand::Show(_)
             | RepCommand::Match(_)
             | RepCommand::Read(_)
             | RepCommand::Lint(_)
-            | RepCommand::Eval(_)
-            | RepCommand::Sync(_)
-            | RepCommand::ToPrompt(_)
-            | RepCommand::Props(_)
-            | RepCommand::Deps(_)
             | RepCommand::New(_)
             | RepCommand::Trust(_)
-            | RepCommand::Doctor(_)
+            | RepCommand::Sync(_)
+            | RepCommand::Eval(_)
             | RepCommand::Run(_)
-            | RepCommand::Exec(_)
             | RepCommand::Agents(_)
-            | RepCommand::Tools(_)
-            | RepCommand::Conversations(_)
+            | RepCommand::Setup(_)
+            | RepCommand::Plan(_)
             | RepCommand::Review(_)
             | RepCommand::Workflow(_)
-            | RepCommand::Plan(_)
-            | RepCommand::Github(_)
             | RepCommand::Verify(_)
-            | RepCommand::Runs(_)
-            | RepCommand::Events(_)
-            | RepCommand::Replay(_)
-            | RepCommand::Memory(_)
-            | RepCommand::Dlq(_)
-            | RepCommand::Pause(_)
-            | RepCommand::Resume(_)
-            | RepCommand::Cancel(_)
-            | RepCommand::Retry(_)
-            | RepCommand::Steer(_)
-            | RepCommand::Diff(_)
-            | RepCommand::Merge(_)
-            | RepCommand::Daemon(_)
-            | RepCommand::Worker(_)
+            | RepCommand::Github(_)
             | RepCommand::Serve(_)
-            | RepCommand::Setup(_)
-            | RepCommand::Config(_) => None,
+            | RepCommand::Daemon(_)
+            | RepCommand::Doctor(_)
+            | RepCommand::Config(_)
+            | RepCommand::Unknown(_) => None,
         }
     }
 }
@@ -285,12 +232,22 @@ impl<'a> Deref for CliContext<'a> {
 
 /// Returns the definition of the whole command line, for documentation and completions.
 pub fn build_clap_command() -> clap::Command {
-    RepCli::command()
+    help::group_commands(RepCli::command(), HELP_COLUMNS_MAX)
+}
+
+/// Parses the arguments, with help that fits the terminal.
+fn parse_args<I>(columns: usize, args: I) -> Result<RepCli, clap::Error>
+where
+    I: IntoIterator<Item: Into<OsString> + Clone>,
+{
+    let mut command = help::group_commands(RepCli::command(), columns.min(HELP_COLUMNS_MAX));
+    let matches = command.try_get_matches_from_mut(args)?;
+    RepCli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Runs a command line and returns the process exit code.
 pub fn main(env: &CliEnvironment, args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match RepCli::try_parse_from(args) {
+    let cli = match parse_args(env.columns, args) {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { CliExit::Usage } else { CliExit::Done };
@@ -347,14 +304,20 @@ pub fn report_early(failure: &CliFailure) -> ExitCode {
 /// Runs one command line with the given output streams, for the demo and for tests.
 pub fn run_in(env: &CliEnvironment, args: &[&str], ui: &mut TerminalUi<'_>) -> CliResult {
     let args = std::iter::once("rep").chain(args.iter().copied());
-    let cli =
-        RepCli::try_parse_from(args).map_err(|error| CliFailure::wrong_usage(error.to_string()))?;
+    let cli = parse_args(env.columns, args)
+        .map_err(|error| CliFailure::wrong_usage(error.to_string()))?;
     run_command(env, cli, ui)
 }
 
 fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> CliResult {
-    let is_daemon =
-        matches!(cli.command, RepCommand::Serve(_) | RepCommand::Worker(_) | RepCommand::Daemon(_));
+    if let RepCommand::Unknown(words) = &cli.command {
+        return Err(unknown_command::explain(words));
+    }
+    let is_daemon = match &cli.command {
+        RepCommand::Serve(_) | RepCommand::Daemon(_) => true,
+        RepCommand::Old(old) => matches!(old, OldCommand::Worker(_)),
+        _ => false,
+    };
     let format =
         if is_daemon && !env.stderr_is_terminal { LogFormat::Json } else { LogFormat::Text };
     let here = match &cli.directory {
@@ -383,7 +346,7 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
         cli.command,
         RepCommand::Demo(_)
             | RepCommand::Completions(_)
-            | RepCommand::Man(_)
+            | RepCommand::Old(OldCommand::Man(_))
             | RepCommand::Github(_)
             | RepCommand::Doctor(_)
     );
@@ -393,8 +356,10 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
     // Commands that need no configuration still work when it is broken.
     match &cli.command {
         RepCommand::Demo(args) => return commands::demo::run(env, args, ui),
-        RepCommand::Completions(args) => return commands::completions::run(args, ui),
-        RepCommand::Man(args) => return commands::man::run(env, args, ui),
+        RepCommand::Completions(args) => return commands::completions::run(env, args, ui),
+        RepCommand::Old(OldCommand::Man(args)) => {
+            return commands::completions::man::run(env, args, ui);
+        }
         RepCommand::Github(args) => return commands::github::run(env, &flags, args, ui),
         RepCommand::Doctor(args) => {
             let (config, problems) = RepConfig::load_reporting(env, &here, &flags);
@@ -417,52 +382,33 @@ fn run_command(env: &CliEnvironment, cli: RepCli, ui: &mut TerminalUi<'_>) -> Cl
 fn run_configured(ctx: &CliContext<'_>, command: RepCommand, ui: &mut TerminalUi<'_>) -> CliResult {
     match command {
         RepCommand::List(args) => commands::list::run(ctx, &args, ui),
-        RepCommand::Show(args) => commands::show::run(ctx, &args, ui),
         RepCommand::Match(args) => commands::matching::run(ctx, &args, ui),
+        RepCommand::Show(args) => commands::show::run(ctx, &args, ui),
         RepCommand::Read(args) => commands::read::run(ctx, &args, ui),
         RepCommand::Lint(args) => commands::lint::run(ctx, &args, ui),
-        RepCommand::Eval(args) => commands::eval::run(ctx, &args, ui),
-        RepCommand::Sync(args) => commands::sync::run(ctx, &args, ui),
-        RepCommand::ToPrompt(args) => commands::to_prompt::run(ctx, &args, ui),
-        RepCommand::Props(args) => commands::props::run(ctx, &args, ui),
-        RepCommand::Deps(args) => commands::deps::run(ctx, &args, ui),
         RepCommand::New(args) => commands::new::run(ctx, &args, ui),
-        RepCommand::Docs(args) => commands::docs::run(ctx, &args, ui),
         RepCommand::Trust(args) => commands::trust::run(ctx, &args, ui),
+        RepCommand::Sync(args) => commands::sync::run(ctx, &args, ui),
+        RepCommand::Eval(args) => commands::eval::run(ctx, &args, ui),
         RepCommand::Run(args) => commands::run::run(ctx, &args, ui),
         RepCommand::Chat(args) => commands::chat::run(ctx, &args, ui),
-        RepCommand::Exec(args) => commands::exec::run(ctx, &args, ui),
         RepCommand::Agents(args) => commands::agents::run(ctx, &args, ui),
-        RepCommand::Tools(args) => commands::tools::run(ctx, &args, ui),
-        RepCommand::Conversations(args) => commands::conversations::run(ctx, &args, ui),
+        RepCommand::Setup(args) => commands::setup::run(ctx, &args, ui),
+        RepCommand::Plan(args) => commands::plan::run(ctx, &args, ui),
         RepCommand::Review(args) => commands::review::run(ctx, &args, ui),
         RepCommand::Workflow(args) => commands::workflow::run(ctx, &args, ui),
-        RepCommand::Plan(args) => commands::plan::run(ctx, &args, ui),
         RepCommand::Verify(args) => commands::verify::run(ctx, &args, ui),
         RepCommand::Runs(args) => commands::runs::run(ctx, &args, ui),
-        RepCommand::Memory(args) => commands::memory::run(ctx, &args, ui),
-        RepCommand::Dlq(args) => commands::dlq::run(ctx, &args, ui),
-        RepCommand::Events(args) => commands::events::run(ctx, &args, ui),
-        RepCommand::Replay(args) => commands::replay::run(ctx, &args, ui),
-        RepCommand::Metrics(args) => commands::metrics::run(ctx, &args, ui),
-        RepCommand::Pause(args) => commands::runs::control::pause_run(ctx, &args, ui),
-        RepCommand::Resume(args) => commands::runs::control::resume_run(ctx, &args, ui),
-        RepCommand::Cancel(args) => commands::runs::control::cancel_run(ctx, &args, ui),
-        RepCommand::Retry(args) => commands::runs::control::retry_run(ctx, &args, ui),
-        RepCommand::Steer(args) => commands::runs::control::steer_run(ctx, &args, ui),
-        RepCommand::Diff(args) => commands::runs::diff::run(ctx, &args, ui),
-        RepCommand::Merge(args) => commands::runs::merge::run(ctx, &args, ui),
-        RepCommand::Daemon(args) => commands::worker::run_daemon(ctx, &args, ui),
-        RepCommand::Worker(args) => commands::worker::run_worker(ctx, &args, ui),
         RepCommand::Serve(args) => commands::serve::run(ctx, &args, ui),
         RepCommand::Mcp(args) => commands::mcp::run(ctx, &args, ui),
-        RepCommand::Setup(args) => commands::setup::run(ctx, &args, ui),
+        RepCommand::Daemon(args) => commands::daemon::run(ctx, &args, ui),
         RepCommand::Config(args) => commands::config::run(ctx, &args, ui),
+        RepCommand::Old(old) => old.run(ctx, ui),
         RepCommand::Demo(_)
         | RepCommand::Completions(_)
-        | RepCommand::Man(_)
         | RepCommand::Github(_)
-        | RepCommand::Doctor(_) => Ok(CliExit::Done),
+        | RepCommand::Doctor(_)
+        | RepCommand::Unknown(_) => Ok(CliExit::Done),
     }
 }
 

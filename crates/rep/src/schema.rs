@@ -163,7 +163,7 @@ pub struct ActivationJson {
     pub diagnostics: Vec<DiagnosticJson>,
 }
 
-/// The output of `rep to-prompt --json`.
+/// The output of `rep sync --print --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ToPromptJson {
     /// The text for the prompt.
@@ -212,7 +212,7 @@ pub struct NewSkillJson {
     pub path: String,
 }
 
-/// The output of `rep deps --json`.
+/// The output of `rep show --deps --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DepsJson {
     /// The skills in topological order, each after its dependencies.
@@ -405,7 +405,7 @@ pub struct AgentJson {
     pub thinking_tokens: Option<u32>,
     /// Maximum number of turns; null for the configured limit.
     pub max_iterations: Option<u32>,
-    /// The agent's capabilities, for `rep exec --capability`.
+    /// The agent's capabilities, for `rep run --skill --capability`.
     pub capabilities: Vec<String>,
     /// The trust in the agent's file.
     pub trust: TrustLevel,
@@ -419,7 +419,7 @@ pub struct AgentJson {
     pub problem: Option<String>,
 }
 
-/// The output of `rep tools --json`.
+/// The output of `rep agents --tools --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ToolListJson {
     /// The agent whose tools these are, if one was named.
@@ -444,7 +444,7 @@ pub struct ToolRowJson {
     pub why_not: Option<String>,
 }
 
-/// The output of `rep conversations --json`.
+/// The output of `rep runs --kind conversation --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConversationsJson {
     /// The conversations, the newest first.

@@ -62,7 +62,7 @@ pub struct MemoryImportResult {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    #[error("this is no memory as `rep memory export` writes it: {0}")]
+    #[error("this is no memory as `rep verify memory export` writes it: {0}")]
     Shape(serde_json::Error),
     /// The file was written by a newer version.
     #[error("this memory has version {found}, and this `rep` knows {MEMORY_VERSION}")]

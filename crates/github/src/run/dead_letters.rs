@@ -79,10 +79,10 @@ impl TaskLetters {
             // A transient problem may be over by now.
             LetterStatus::Queued if letter.class == FailureClass::Transient.as_str() => None,
             LetterStatus::Queued => Some(format!(
-                "was given up before, and is not tried again until somebody edits it or says `rep dlq retry {short}`"
+                "was given up before, and is not tried again until somebody edits it or says `rep runs dead-letters retry {short}`"
             )),
             LetterStatus::Abandoned => Some(format!(
-                "is not to be done, somebody said (dead letter {short}); `rep dlq requeue {short}` takes that back"
+                "is not to be done, somebody said (dead letter {short}); `rep runs dead-letters requeue {short}` takes that back"
             )),
         };
         if letter.status.is_open() {
@@ -373,8 +373,8 @@ mod tests {
         let letters = letters.without_retried();
         let held: Vec<&str> = letters.held.keys().map(String::as_str).collect();
         assert_eq!(held, ["file-1", "file-2"]);
-        assert!(letters.held["file-1"].contains("rep dlq retry"));
-        assert!(letters.held["file-2"].contains("rep dlq requeue"));
+        assert!(letters.held["file-1"].contains("rep runs dead-letters retry"));
+        assert!(letters.held["file-2"].contains("rep runs dead-letters requeue"));
         assert_eq!(letters.retried_tasks(), ["file-3", "file-7"].map(str::to_owned).into());
         assert!(letters.open.contains_key("file-5") && !letters.open.contains_key("file-2"));
     }

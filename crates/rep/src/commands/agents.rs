@@ -14,14 +14,26 @@ use crate::schema::{AgentJson, AgentsJson};
 use crate::ui::{self, TerminalUi};
 use repertoire::agent_setup::broken_name;
 
+pub(crate) mod tools;
+
 /// Arguments of `rep agents`
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("agent", |arg| arg.requires("tools").conflicts_with("name")))]
 pub(crate) struct AgentsArgs {
     /// Show all details of this agent
     name: Option<String>,
+    /// List the tools available to agents, or, with NAME, to this agent
+    #[arg(long)]
+    tools: bool,
+    #[command(flatten)]
+    tools_args: tools::AgentsToolsArgs,
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &AgentsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    if args.tools {
+        let agent = args.name.as_ref().or(args.tools_args.agent.as_ref());
+        return tools::run(ctx, agent.map(String::as_str), ui);
+    }
     let catalog = ctx.load_catalog()?;
     let agents = list_agents(catalog);
     if let Some(name) = &args.name {
@@ -104,7 +116,8 @@ fn with_unknown_tools(agent: AgentJson, known: &KnownTools) -> AgentJson {
     let unknown_tools: Vec<String> = named.filter(|name| !known.has_tool(name)).cloned().collect();
     let named = agent.tools.as_ref().map_or(0, Vec::len);
     let has_none = named > 0 && unknown_tools.len() == named;
-    let problem = has_none.then(|| "it names no tool that there is; see `rep tools`".to_owned());
+    let problem =
+        has_none.then(|| "it names no tool that there is; see `rep agents --tools`".to_owned());
     AgentJson { problem: agent.problem.clone().or(problem), unknown_tools, ..agent }
 }
 

@@ -8,7 +8,7 @@ use repertoire_serve::mcp;
 use repertoire_text::terminal::printable_line;
 use tokio_util::sync::CancellationToken;
 
-use super::worker::cancel_on_signal;
+use super::daemon::cancel_on_signal;
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};

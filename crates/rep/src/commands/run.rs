@@ -24,9 +24,11 @@ use crate::run_display::{RunDisplay, RunDisplayOptions, describe_error, short};
 use crate::ui::TerminalUi;
 
 mod preview;
+pub(crate) mod skill;
 
 /// The hint for a missing API key.
 const DRY: &str = "`--dry-run` shows what would be sent, without a key.";
+const SKILL: &str = "One skill";
 const PROMPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
 /// Time without standard input after which a note says that it is awaited; also the time for which a
@@ -35,6 +37,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Arguments of `rep run`
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("executed").args(["skill", "capability"]))]
 pub(crate) struct RunArgs {
     /// The task, in any words; `-` reads it from standard input; other piped input is appended to
     /// it
@@ -43,6 +46,26 @@ pub(crate) struct RunArgs {
     /// The agent (default: the one of the resumed conversation, or `default`)
     #[arg(short, long, value_name = "AGENT")]
     agent: Option<String>,
+    /// Execute this skill or sub-agent on the task, without a conversation
+    #[arg(
+        long,
+        value_name = "SKILL",
+        conflicts_with_all = ["agent", "resume", "dry_run", "schema", "thinking"],
+        help_heading = SKILL
+    )]
+    skill: Option<String>,
+    /// Execute the first agent with this capability on the task
+    #[arg(
+        long,
+        value_name = "CAPABILITY",
+        conflicts_with_all = ["skill", "agent", "resume", "dry_run", "schema", "thinking"],
+        help_heading = SKILL
+    )]
+    capability: Option<String>,
+    /// With `--skill` or `--capability`: a JSON file with context: task, github, execution,
+    /// research, codeReview, planning
+    #[arg(long, value_name = "FILE", requires = "executed", help_heading = SKILL)]
+    context: Option<Utf8PathBuf>,
     /// Continue a conversation, given by its id, a prefix of the id, or `last`
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
@@ -60,6 +83,9 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &RunArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    if let Some(execution) = skill_execution(args, ui)? {
+        return skill::run(ctx, &execution, ui);
+    }
     let prompt = read_prompt(ctx, args, ui)?;
     let mut options = ctx.run_options(&args.flags.to_options())?;
     options.format = args.schema.as_ref().map(|path| read_schema(ctx, path)).transpose()?;
@@ -77,6 +103,22 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunArgs, ui: &mut TerminalUi<'_>)
     // A thread may still be blocked on reading standard input; don't wait for it.
     runtime.shutdown_background();
     outcome
+}
+
+/// Returns the skill to execute instead of a conversation, if one is named.
+fn skill_execution<'a>(
+    args: &'a RunArgs,
+    ui: &mut TerminalUi<'_>,
+) -> Result<Option<skill::SkillExecution<'a>>, CliFailure> {
+    let target = match (&args.capability, &args.skill) {
+        (Some(capability), _) => skill::ExecutionTarget::Capability(capability),
+        (None, Some(name)) => skill::ExecutionTarget::Name(name),
+        (None, None) => return Ok(None),
+    };
+    let typed = args.prompt.join(" ");
+    let task = if typed.trim() == "-" { standard_input(ui)? } else { typed };
+    let context = args.context.as_deref();
+    Ok(Some(skill::SkillExecution { target, task, context, flags: &args.flags }))
 }
 
 /// Ends the MCP servers, and stores what a turn that was dropped has handed over.

@@ -2,17 +2,21 @@
 
 use repertoire_journal::{DamagedRow, Event, Journal, JournalError, Run, RunId, Target};
 
-use super::replay;
 use crate::cli::CliContext;
 use crate::failure::{CliFailure, CliResult};
 use crate::ui::TerminalUi;
 
 pub(crate) mod control;
+pub(crate) mod conversations;
+pub(crate) mod dead_letters;
 pub(crate) mod diff;
+pub(crate) mod events;
 pub(crate) mod list;
 pub(crate) mod merge;
+pub(crate) mod metrics;
 mod prune;
 pub(crate) mod remove;
+pub(crate) mod replay;
 pub(crate) mod show;
 mod started_settings;
 mod suggestions;
@@ -56,12 +60,26 @@ enum RunsAction {
     Diff(diff::RunsDiffArgs),
     /// Merge the changes of a run
     Merge(merge::RunsMergeArgs),
+    /// Print the events of one run or of all runs, one per line
+    Events(events::RunsEventsArgs),
+    /// List dead letters, which are failures that need a person, and retry or close them
+    #[command(name = "dead-letters", alias = "dlq")]
+    DeadLetters(dead_letters::DeadLettersArgs),
+    /// Print metrics in the Prometheus format
+    Metrics(metrics::RunsMetricsArgs),
     /// Remove runs, with their events and files
     Rm(remove::RunsRemoveArgs),
     /// Remove worktrees whose work is merged, and old runs
     Prune(prune::RunsPruneArgs),
     /// Rebuild runs from their events and report differences, or verify their digests
-    Replay(replay::ReplayArgs),
+    Replay(replay::RunsReplayArgs),
+}
+
+impl RunsArgs {
+    /// Returns the command's name if it has no JSON output.
+    pub(crate) fn text_only(&self) -> Option<&'static str> {
+        matches!(self.action, Some(RunsAction::Metrics(_))).then_some("runs metrics")
+    }
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
@@ -76,6 +94,9 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &RunsArgs, ui: &mut TerminalUi<'_>
         Some(RunsAction::Steer(args)) => control::steer_run(ctx, args, ui),
         Some(RunsAction::Diff(args)) => diff::run(ctx, args, ui),
         Some(RunsAction::Merge(args)) => merge::run(ctx, args, ui),
+        Some(RunsAction::Events(args)) => events::run(ctx, args, ui),
+        Some(RunsAction::DeadLetters(args)) => dead_letters::run(ctx, args, ui),
+        Some(RunsAction::Metrics(args)) => metrics::run(ctx, args, ui),
         Some(RunsAction::Rm(args)) => remove::run(ctx, args, ui),
         Some(RunsAction::Prune(args)) => prune::run(ctx, args, ui),
         Some(RunsAction::Replay(args)) => replay::run(ctx, args, ui),

@@ -17,7 +17,7 @@ use repertoire_text::clock::{Clock as _, SystemClock};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::worker::{DaemonArgs, cancel_on_signal, start_retention, work_until};
+use super::daemon::{DaemonArgs, cancel_on_signal, start_retention, work_until};
 use crate::async_runtime::build_runtime_with_threads;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};

@@ -1,4 +1,5 @@
-//! `rep show`: shows all details of a skill, with the position of each field.
+//! `rep show`: shows all details of a skill, with the position of each field; with `--deps` or
+//! `--docs`, the dependencies or the documentation of skills.
 
 use repertoire_flow::file;
 use repertoire_journal::Target;
@@ -15,11 +16,35 @@ use crate::commands::resolve_skill;
 use crate::failure::{CliExit, CliResult};
 use crate::ui::{self, TerminalUi};
 
+pub(crate) mod deps;
+pub(crate) mod docs;
+pub(crate) mod properties;
+
 /// Arguments of `rep show`
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("output", |arg| arg.requires("docs").conflicts_with_all(["name", "deps"])))]
 pub(crate) struct SkillShowArgs {
     /// Name of the skill, also as `plugin:skill`
-    name: String,
+    #[arg(required_unless_present_any = ["deps", "docs"])]
+    name: Option<String>,
+    /// Show the dependencies of this skill, or of every skill that has some
+    #[arg(long)]
+    deps: bool,
+    /// With `--deps`: print a Mermaid diagram
+    #[arg(long, requires = "deps")]
+    mermaid: bool,
+    /// Generate Markdown documentation for all skills
+    #[arg(long, conflicts_with_all = ["name", "deps"])]
+    docs: bool,
+    #[command(flatten)]
+    docs_args: docs::ShowDocsArgs,
+}
+
+impl SkillShowArgs {
+    /// Returns the command's name if it has no JSON output.
+    pub(crate) fn text_only(&self) -> Option<&'static str> {
+        self.docs.then_some("show --docs")
+    }
 }
 
 pub(crate) fn run(
@@ -27,16 +52,23 @@ pub(crate) fn run(
     args: &SkillShowArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
+    if args.docs {
+        return docs::run(ctx, &args.docs_args, ui);
+    }
+    if args.deps {
+        let args = deps::ShowDepsArgs { name: args.name.clone(), mermaid: args.mermaid };
+        return deps::run(ctx, &args, ui);
+    }
+    let name = args.name.as_deref().unwrap_or_default();
     let request = ctx.config.discovery_request()?;
     let catalog = repertoire_skill::discover::discover_catalog(&request);
-    let entry = resolve_skill(&catalog, &args.name).map_err(|failure| {
-        match find_run_called(ctx, &args.name) {
+    let entry =
+        resolve_skill(&catalog, name).map_err(|failure| match find_run_called(ctx, name) {
             Some(short) => {
                 failure.hint(format!("There is a run of that name: `rep runs show {short}`."))
             }
             None => failure,
-        }
-    })?;
+        })?;
     if ui.json {
         let found = resources::list_resources(&entry.skill, &request.limits.resources);
         ui.print_json(&SkillJson::new(entry, Some(&found.files)))?;

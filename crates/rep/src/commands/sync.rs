@@ -1,4 +1,5 @@
-//! `rep sync`: writes the list of skills into AGENTS.md, for agents that read only that file.
+//! `rep sync`: writes the list of skills into AGENTS.md, for agents that read only that file, or prints
+//! the list for a system prompt.
 
 use camino::Utf8PathBuf;
 use repertoire_skill::catalog::{Catalog, CatalogEntry};
@@ -19,8 +20,14 @@ use crate::ui::{self, TerminalUi};
 
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+pub(crate) mod print;
+
 /// Arguments of `rep sync`
 #[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("paths", |arg| arg.requires("print")),
+    mut_arg("budget", |arg| arg.requires("print")),
+)]
 pub(crate) struct SyncArgs {
     /// The file to write
     #[arg(short, long, default_value = "AGENTS.md", value_name = "FILE")]
@@ -34,9 +41,17 @@ pub(crate) struct SyncArgs {
     /// With `--profile openskills`: write exactly the same as OpenSkills
     #[arg(long)]
     compat: bool,
+    /// Print the list of skills for a system prompt instead of writing a file
+    #[arg(long, conflicts_with_all = ["output", "yes", "check", "compat"])]
+    print: bool,
+    #[command(flatten)]
+    print_args: print::SyncPrintArgs,
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &SyncArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    if args.print {
+        return print::run(ctx, &args.print_args, ui);
+    }
     let compat = is_compat(ctx, args.compat)?;
     if !openskills::is_markdown(args.output.as_str()) {
         if compat {

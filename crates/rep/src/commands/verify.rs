@@ -21,6 +21,7 @@ use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::{check_output, write_output};
 use crate::ui::{self, TerminalUi};
 
+pub(crate) mod memory;
 mod read;
 
 const WHAT: &str = "What to run";
@@ -38,8 +39,10 @@ is suspicious.";
 
 /// Arguments of `rep verify`
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct VerifyArgs {
+    #[command(subcommand)]
+    action: Option<VerifyAction>,
     /// A command that must succeed, in addition to the declared checks (may be repeated)
     #[arg(long = "check", value_name = "COMMAND", help_heading = WHAT)]
     checks: Vec<String>,
@@ -73,6 +76,12 @@ pub(crate) struct VerifyArgs {
     files: Vec<Utf8PathBuf>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum VerifyAction {
+    /// Show past failures of checks and the fixes that worked
+    Memory(memory::VerifyMemoryArgs),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum VerifyFormat {
     Text,
@@ -81,6 +90,9 @@ enum VerifyFormat {
 }
 
 pub(crate) fn run(ctx: &CliContext<'_>, args: &VerifyArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+    if let Some(VerifyAction::Memory(args)) = &args.action {
+        return memory::run(ctx, args, ui);
+    }
     if let Some(file) = &args.read {
         return read::run(ctx, args, file, ui);
     }

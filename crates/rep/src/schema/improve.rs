@@ -1,11 +1,11 @@
-//! The types of `rep memory … --json` and `rep dlq … --json`.
+//! The types of `rep verify memory … --json` and `rep runs dead-letters … --json`.
 
 pub use repertoire_checks::memory::{FixState, MemoryFile, MemoryImportResult};
 use repertoire_journal::{DamagedRow, DeadLetter, KnownFailure, KnownFix};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The output of `rep memory list --json`.
+/// The output of `rep verify memory list --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MemoryJson {
     /// The key of the repository.
@@ -31,7 +31,7 @@ pub struct FailureRow {
     pub confidence: Option<f64>,
 }
 
-/// The output of `rep memory show --json`.
+/// The output of `rep verify memory show --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FailureJson {
     /// The failure.
@@ -51,7 +51,7 @@ pub struct FixJson {
     pub why: String,
 }
 
-/// The output of `rep memory forget --json`.
+/// The output of `rep verify memory forget --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MemoryForgetJson {
     /// The key of the repository.
@@ -60,7 +60,7 @@ pub struct MemoryForgetJson {
     pub failures: u64,
 }
 
-/// The output of `rep dlq list --json` and `rep dlq export`.
+/// The output of `rep runs dead-letters list --json` and `rep runs dead-letters export`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DeadLettersJson {
     /// The dead letters, the most urgent first.
@@ -71,7 +71,7 @@ pub struct DeadLettersJson {
     pub next: Option<u64>,
 }
 
-/// The output of `rep dlq retry --json`.
+/// The output of `rep runs dead-letters retry --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LetterRetryJson {
     /// The dead letter in its new state.

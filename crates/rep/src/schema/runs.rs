@@ -1,4 +1,4 @@
-//! The types of `rep runs … --json` and `rep replay --json`. The lines of `rep events --json` are
+//! The types of `rep runs … --json` and `rep runs replay --json`. The lines of `rep runs events --json` are
 //! the journal's own events.
 
 pub use repertoire::runs::{
@@ -129,7 +129,7 @@ pub struct WorkspaceProblem {
     pub why: String,
 }
 
-/// The output of `rep replay --json`.
+/// The output of `rep runs replay --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReplayJson {
     /// True if all runs are equal to their stored state.
@@ -166,7 +166,7 @@ pub struct DifferenceJson {
     pub replayed: String,
 }
 
-/// The output of `rep replay --verify --json`.
+/// The output of `rep runs replay --verify --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct VerifiedRunsJson {
     /// True if everything fits its digest.

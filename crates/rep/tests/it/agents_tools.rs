@@ -1,4 +1,4 @@
-//! `rep agents`, `rep tools`, `rep exec` and `rep chat`.
+//! `rep agents`, `rep agents --tools`, `rep run --skill` and `rep chat`.
 
 use insta::assert_snapshot;
 use repertoire_scripted::{ModelScript, ScriptedTurn};
@@ -76,10 +76,10 @@ fn tools_say_what_they_do_and_who_has_them() {
     let all = ws.json("--json tools", "tools.json");
     let tools = all["tools"].as_array().unwrap();
     assert!(tools.iter().all(|tool| tool["available"] == true && tool["about"] != ""), "{all}");
-    let own = ws.rep("tools --agent analyst");
+    let own = ws.rep("agents --tools --agent analyst");
     assert!(own.stdout.contains("✓ skill ") && own.stdout.contains("✗ delegate"), "{own}");
     assert!(own.stdout.contains("`tools` of analyst does not name it"), "{own}");
-    assert_eq!(ws.rep("tools --agent nobody").code, 3);
+    assert_eq!(ws.rep("agents --tools --agent nobody").code, 3);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn loses_nothing_that_was_acknowledged(server: Option<&Server>, name: &str) {
             "{round} of {acknowledged:?}: {asked}"
         );
     }
-    let replayed = ws.rep("replay last");
+    let replayed = ws.rep("runs replay last");
     assert!(replayed.code == 0 && !replayed.stdout.contains("not equal"), "{replayed}");
     eprintln!("{name}: {killed} of {rounds} killed");
 }

@@ -104,12 +104,12 @@ fn completions_are_there_for_every_shell() {
     let ws = Workspace::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = ws.rep(&format!("completions {shell}"));
-        assert!(ran.code == 0 && ran.stdout.contains("to-prompt"), "{shell}");
+        assert!(ran.code == 0 && ran.stdout.contains("dead-letters"), "{shell}");
     }
     assert_snapshot!(ws.rep("completions tcsh"), @r#"
     [stderr]
     error: invalid value 'tcsh' for '<SHELL>'
-      [possible values: bash, elvish, fish, powershell, zsh]
+      [possible values: bash, zsh, fish, elvish, powershell, man]
 
       tip: a similar value exists: 'zsh'
 
@@ -121,12 +121,12 @@ fn completions_are_there_for_every_shell() {
 #[test]
 fn the_manual_names_every_command() {
     let ws = Workspace::new();
-    let page = ws.rep("man").stdout.replace('\\', "");
+    let page = ws.rep("completions man").stdout.replace('\\', "");
     let all = repertoire_cli::cli::build_clap_command();
     for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
         assert!(page.contains(&format!("rep-{}(1)", command.get_name())), "{}", command.get_name());
     }
-    let ran = ws.rep("man --dir pages");
+    let ran = ws.rep("completions man --dir pages");
     assert_eq!(ran.code, 0, "{ran}");
     let page = ws.text("project/pages/rep-lint.1");
     assert!(page.contains("skills\\-ref") && page.contains(".TH rep-lint 1"), "{page}");
@@ -136,7 +136,7 @@ fn the_manual_names_every_command() {
 fn pages_are_written_where_the_command_stands() {
     let ws = Workspace::new();
     std::fs::create_dir_all(ws.path("project/sub")).unwrap();
-    ws.rep("-C sub man --dir pages");
+    ws.rep("-C sub completions man --dir pages");
     assert!(ws.path("project/sub/pages/rep.1").exists());
 }
 
@@ -147,53 +147,43 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
 
     Usage: rep [OPTIONS] <COMMAND>
 
-    Commands:
-      demo           Walk through the main features in a temporary folder
-      list           List skills by root, including shadowed and broken ones [alias: ls]
-      show           Show all details of a skill
-      match          Pick the skills that a task needs, and explain why
-      read           Print skills for an agent to read
-      lint           Check skills, and apply safe fixes
-      eval           Measure how well skills are picked for labelled queries
-      sync           Write the list of skills into AGENTS.md
-      to-prompt      Print the catalog for a system prompt
-      props          Print a skill's properties as JSON
-      deps           Show the dependencies between skills
-      new            Create a new skill
-      docs           Generate documentation for the skills
-      trust          Trust the current version of a skill from a project or plugin
-      run            Have an agent do a task, with the skills that it needs
-      chat           Chat with an agent
-      exec           Execute one skill or sub-agent
-      agents         List agents, or show one
-      tools          List the tools available to agents
-      conversations  List conversations that can be resumed, or remove some
-      review         Review a change: agents report findings, the engine checks them
-      workflow       Run workflows: steps, reviews and gates that the engine enforces [alias: wf]
-      plan           Run plans: checklists that agents work through
-      github         Respond to GitHub events, or preview the response
-      verify         Run the declared checks, and report what failed and what to fix first
-      runs           List, show and control runs
-      events         Print events, one per line
-      replay         Rebuild runs from their events and report differences
-      memory         Show past failures of checks and the fixes that worked
-      dlq            List failed events that need a person (dead letters)
-      metrics        Print metrics in the Prometheus format
-      daemon         Work on queued runs until stopped
-      worker         Work on queued runs of a database that many hosts share
-      serve          Serve the web page, the API and MCP over HTTP on this machine
-      mcp            Serve skills to one agent over MCP, on standard input and output
-      setup          Add `rep mcp` to an agent's configuration, check it, or remove it
-      doctor         Explain which skills an agent would see, which it would not, and why
-      config         Print the configuration and the origin of each value
-      completions    Print completions for a shell
-      man            Print the manual page
+    Skills:
+      list         List skills by root, including shadowed and broken ones [alias: ls]
+      match        Pick the skills that a task needs, and explain why
+      show         Show a skill, its dependencies, or documentation of all skills
+      read         Print skills for an agent to read
+      lint         Check skills, and apply safe fixes
+      new          Create a new skill
+      trust        Trust the current version of a skill from a project or plugin
+      sync         Write the list of skills into AGENTS.md, or print it
+      eval         Measure how well skills are picked for labelled queries
+
+    Run:
+      run          Have an agent do a task, with the skills that it needs
+      chat         Chat with an agent
+      agents       List agents and their tools, or show one agent
+      setup        Connect an agent that you already have, over MCP
+
+    Plans and reviews:
+      plan         Run plans: checklists that agents work through
+      review       Review a change: agents report findings, the engine checks them
+      workflow     Run workflows: steps, reviews and gates that the engine enforces [alias: wf]
+      verify       Run the declared checks, and report what failed and what to fix first
+      runs         List, show and control runs of every kind
+      github       Respond to GitHub events, or preview the response
+
+    Serve:
+      serve        Serve the web page, the API and MCP over HTTP on this machine
+      mcp          Serve skills to one agent over MCP, on standard input and output
+      daemon       Work on queued runs until stopped
+
+    Maintain:
+      doctor       Explain which skills an agent sees, which it does not, and why
+      config       Print the configuration and the origin of each value
+      completions  Print completions for a shell, or the manual page
+      demo         Try the main features in a temporary folder
 
     Options:
-      -h, --help     Print help
-      -V, --version  Print version
-
-    Options of every command:
           --profile <PROFILE>  Emulate this agent's search paths, names and rules [possible values:
                                repertoire, agentskills, openskills, claude, codex, gemini]
           --root <DIR>         Search this folder too, before all others (may be repeated)
@@ -203,16 +193,19 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
           --color <WHEN>       When to use colour [default: auto] [possible values: auto, always, never]
       -C <DIR>                 Work as if started in this folder
           --log...             Log to standard error what is done and how long it takes (twice: more)
+      -h, --help               Print help
+      -V, --version            Print version
 
     Examples:
-      rep demo                     see it work, in a temporary folder
-      rep list                     what is there, and what lost or broke
-      rep match "fill in a form"   which skills a task needs, and why
-      rep lint --fix .claude       check skills and mend what is certain
-      rep read pdf-processing      hand a skill to an agent
-      rep run "fix the test"       let an agent do it, with the skills it needs
+      rep demo                     try it in a temporary folder
+      rep list                     list your skills, and those that do not load
+      rep match "fill in a form"   see which skills a task needs, and why
+      rep lint --fix .claude       check skills and fix what can be fixed safely
+      rep run "fix the test"       have an agent do it, with the skills it needs
+      rep plan run                 have an agent work through PLAN.md
+      rep help runs show           help on one command
 
-    Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 could not run.
+    Exit codes: 0 success, 1 negative answer, 2 usage error, 3 could not run.
     [exit 0]
     "#);
 }
@@ -234,13 +227,9 @@ fn wrong_commands_and_flags_are_wrong_use() {
     let ws = Workspace::new();
     assert_snapshot!(ws.rep("lits"), @r#"
     [stderr]
-    error: unrecognized subcommand 'lits'
-
-      tip: some similar subcommands exist: 'lint', 'list'
-
-    Usage: rep [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    error: there is no command `rep lits`
+    hint: Did you mean `rep list`?
+    hint: `rep --help` lists the commands.
     [exit 2]
     "#);
     assert_snapshot!(ws.rep("list --nmaes"), @r#"

@@ -1,4 +1,4 @@
-//! `rep deps`: trees, diagrams, circles, and what is missing.
+//! `rep show --deps`: trees, diagrams, circles, and what is missing.
 
 use insta::assert_snapshot;
 
@@ -25,14 +25,14 @@ fn house() -> Workspace {
 
 #[test]
 fn a_tree_shows_versions_asked_for_and_found() {
-    assert_snapshot!(house().rep("deps"), @r#"
+    assert_snapshot!(house().rep("show --deps"), @r#"
     house 1.0.0
     ├── walls 2.3.0 (^2.0)
     └── roof 1.1.0
         └── walls 2.3.0
     [exit 0]
     "#);
-    assert_snapshot!(house().rep("deps roof"), @r#"
+    assert_snapshot!(house().rep("show --deps roof"), @r#"
     roof 1.1.0
     └── walls 2.3.0
     [exit 0]
@@ -41,7 +41,7 @@ fn a_tree_shows_versions_asked_for_and_found() {
 
 #[test]
 fn a_diagram_is_mermaid() {
-    assert_snapshot!(house().rep("deps --mermaid"), @r#"
+    assert_snapshot!(house().rep("show --deps --mermaid"), @r#"
     graph TD
       walls["walls"]
       roof["roof"]
@@ -64,13 +64,13 @@ fn json_gives_the_order_to_load_in() {
 #[test]
 fn missing_and_wrong_versions_are_shown_and_the_answer_is_no() {
     let ws = graph(&[("top", "1.0.0", "absent, old@^2"), ("old", "1.0.0", "")]);
-    assert_snapshot!(ws.rep("deps"), @r#"
+    assert_snapshot!(ws.rep("show --deps"), @r#"
     top 1.0.0
     ├── absent missing
     └── old 1.0.0 (^2) wrong version
     [exit 1]
     "#);
-    assert_snapshot!(ws.rep("deps --mermaid"), @r#"
+    assert_snapshot!(ws.rep("show --deps --mermaid"), @r#"
     graph TD
       top["top"]
       top -.-> absent["absent (missing)"]
@@ -87,7 +87,7 @@ fn a_circle_is_shown_as_a_path() {
         ("c", "1.0.0", "a"),
         ("d", "1.0.0", "a"),
     ]);
-    assert_snapshot!(ws.rep("deps"), @r#"
+    assert_snapshot!(ws.rep("show --deps"), @r#"
     a 1.0.0
     └── b 1.0.0
         └── c 1.0.0
@@ -106,11 +106,11 @@ fn a_circle_is_shown_as_a_path() {
 
 #[test]
 fn nobody_needing_anybody_is_said() {
-    assert_snapshot!(Workspace::new().rep("deps"), @r#"
+    assert_snapshot!(Workspace::new().rep("show --deps"), @r#"
     No skill depends on another.
     [exit 0]
     "#);
-    assert_snapshot!(Workspace::new().rep("deps first-aid"), @r#"
+    assert_snapshot!(Workspace::new().rep("show --deps first-aid"), @r#"
     first-aid depends on no other skill.
     [exit 0]
     "#);
@@ -118,5 +118,5 @@ fn nobody_needing_anybody_is_said() {
 
 #[test]
 fn a_missing_name_is_not_found() {
-    assert_eq!(house().rep("deps huose").code, 1);
+    assert_eq!(house().rep("show --deps huose").code, 1);
 }

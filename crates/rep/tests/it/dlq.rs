@@ -1,4 +1,4 @@
-//! `rep dlq`, on a journal that was filled through its own interface.
+//! `rep runs dead-letters`, on a journal that was filled through its own interface.
 
 use std::sync::Arc;
 
@@ -66,13 +66,13 @@ fn buried(ws: &Workspace, new: NewLetter) -> String {
 #[test]
 fn an_empty_queue_is_good_news_and_makes_no_file() {
     let ws = workspace();
-    let ran = ws.rep("dlq");
+    let ran = ws.rep("runs dead-letters");
     assert_eq!(ran.stdout, "There are no dead letters: nothing waits for you.\n");
     assert_eq!(
         ws.json("dlq --json", "dlq.json"),
         json!({ "letters": [], "damaged": [], "next": null })
     );
-    assert_eq!(ws.rep("dlq show abcd").code, 1);
+    assert_eq!(ws.rep("runs dead-letters show abcd").code, 1);
     assert!(!ws.path("data/journal.sqlite").exists());
 }
 
@@ -82,11 +82,11 @@ fn the_most_urgent_is_listed_first_and_shown_with_its_question() {
     let low = buried(&ws, letter(LetterSource::Task, "write the docs", LetterPriority::Low));
     let high = buried(&ws, letter(LetterSource::Event, "issue 7", LetterPriority::High));
     buried(&ws, letter(LetterSource::Event, "issue 7", LetterPriority::High));
-    let listed = ws.rep("dlq").stdout;
+    let listed = ws.rep("runs dead-letters").stdout;
     let lines: Vec<&str> = listed.lines().collect();
     assert!(lines[1].starts_with(&high) && lines[2].starts_with(&low), "{listed}");
     assert!(lines[1].contains("issue 7 (2 times): the actor may not write"), "{listed}");
-    let shown = ws.rep(&format!("dlq show {high}")).stdout;
+    let shown = ws.rep(&format!("runs dead-letters show {high}")).stdout;
     for part in [
         "high, queued, event in github.com/somebody/something, came 2 times",
         "Why:      the actor may not write (permanent)",
@@ -96,10 +96,13 @@ fn the_most_urgent_is_listed_first_and_shown_with_its_question() {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     ws.json(&format!("dlq show {high} --json"), "dlq-show.json");
-    let here = ws.rep("dlq --here").stdout;
+    let here = ws.rep("runs dead-letters --here").stdout;
     assert!(here.starts_with("No dead letter is like that."), "{here}");
-    let unknown = ws.rep("dlq show ffffffff");
-    assert!(unknown.code == 1 && unknown.stderr.contains("rep dlq list --all"), "{unknown}");
+    let unknown = ws.rep("runs dead-letters show ffffffff");
+    assert!(
+        unknown.code == 1 && unknown.stderr.contains("rep runs dead-letters list --all"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -114,16 +117,16 @@ fn an_event_is_written_to_a_file_and_only_one_person_tries_it() {
     let written: serde_json::Value =
         serde_json::from_str(&ws.text(&format!("data/letters/{name}"))).unwrap();
     assert_eq!(written, event(), "as GitHub tells it, and nothing around it");
-    let again = ws.rep(&format!("dlq retry {id}"));
+    let again = ws.rep(&format!("runs dead-letters retry {id}"));
     assert_eq!(again.code, 1);
     assert!(again.stderr.contains("somebody is trying it again already (last, by ada"), "{again}");
-    let forced = ws.rep(&format!("dlq retry {id} --again --output event.json"));
+    let forced = ws.rep(&format!("runs dead-letters retry {id} --again --output event.json"));
     assert_eq!(forced.code, 0, "{forced}");
     assert!(ws.path("project/event.json").exists());
     let ended = ws.rep_with(&["dlq", "resolve", &id, "--reason", "done by hand"]);
     assert_eq!(ended.stdout, format!("{id} is resolved: issue 7\n"));
-    assert_eq!(ws.rep(&format!("dlq drop {id}")).code, 1);
-    assert!(ws.rep("dlq").stdout.starts_with("There are no dead letters"));
+    assert_eq!(ws.rep(&format!("runs dead-letters drop {id}")).code, 1);
+    assert!(ws.rep("runs dead-letters").stdout.starts_with("There are no dead letters"));
     let all = ws.json("dlq export --all", "dlq.json");
     assert_eq!(
         (&all["letters"][0]["status"], &all["letters"][0]["attempts"]),
@@ -137,13 +140,17 @@ fn a_task_is_left_to_the_next_run_and_what_was_dropped_can_be_put_back() {
     let id = buried(&ws, letter(LetterSource::Task, "write the docs", LetterPriority::Low));
     let done = ws.json(&format!("dlq retry {id} --json"), "dlq-retry.json");
     assert_eq!((&done["letter"]["status"], &done["file"]), (&"retrying".into(), &json!(null)));
-    assert_eq!(ws.rep(&format!("dlq drop {id}")).code, 0);
-    let refused = ws.rep(&format!("dlq retry {id}"));
+    assert_eq!(ws.rep(&format!("runs dead-letters drop {id}")).code, 0);
+    let refused = ws.rep(&format!("runs dead-letters retry {id}"));
     assert!(refused.code == 1 && refused.stderr.contains("put it back"), "{refused}");
-    assert!(ws.rep(&format!("dlq show {id}")).stdout.contains(&format!("rep dlq requeue {id}")));
-    let back = ws.rep(&format!("dlq requeue {id}"));
+    assert!(
+        ws.rep(&format!("runs dead-letters show {id}"))
+            .stdout
+            .contains(&format!("rep runs dead-letters requeue {id}"))
+    );
+    let back = ws.rep(&format!("runs dead-letters requeue {id}"));
     assert_eq!(back.stdout, format!("{id} is queued: write the docs\n"));
-    let again = ws.rep(&format!("dlq retry {id}"));
+    let again = ws.rep(&format!("runs dead-letters retry {id}"));
     assert!(again.stdout.contains("works through tasks picks it again"), "{again}");
 }
 
@@ -152,7 +159,7 @@ fn a_letter_that_holds_no_event_says_so_and_stays_in_the_queue() {
     let ws = workspace();
     let new = letter(LetterSource::Event, "issue 7", LetterPriority::High);
     let id = buried(&ws, NewLetter { data: json!({ "event": "text" }), ..new });
-    let refused = ws.rep(&format!("dlq retry {id}"));
+    let refused = ws.rep(&format!("runs dead-letters retry {id}"));
     assert!(refused.code == 1 && refused.stderr.contains("does not hold an event"), "{refused}");
     let letter = ws.json(&format!("dlq show {id} --json"), "dlq-show.json");
     assert_eq!(letter["status"], "queued");
@@ -191,7 +198,7 @@ fn failed_run(ws: &Workspace) -> String {
 fn a_run_goes_back_to_the_queue_and_one_that_cannot_leaves_the_letter_where_it_was() {
     let ws = workspace();
     let id = failed_run(&ws);
-    let done = ws.rep(&format!("dlq retry {id}"));
+    let done = ws.rep(&format!("runs dead-letters retry {id}"));
     assert_eq!(done.code, 0, "{done}");
     assert!(
         done.stdout.contains("The run is back in the queue.\nrep runs resume 000000a1 --here"),
@@ -200,7 +207,7 @@ fn a_run_goes_back_to_the_queue_and_one_that_cannot_leaves_the_letter_where_it_w
     let status = with(&ws, async |journal| journal.find_run(RUN).await.unwrap().status);
     assert_eq!(status, RunStatus::Queued);
     // It is in the queue already, so it cannot be put there again.
-    let again = ws.rep(&format!("dlq retry {id} --again"));
+    let again = ws.rep(&format!("runs dead-letters retry {id} --again"));
     assert_eq!(again.code, 1, "{again}");
     let letter = ws.json(&format!("dlq show {id} --json"), "dlq-show.json");
     assert_eq!(letter["status"], "queued");

@@ -139,7 +139,7 @@ fn what_fails_is_a_dead_letter_that_leads_back_to_the_event() {
     assert_eq!(stage.github.comments(31).len(), 1, "one comment for all of it");
 }
 
-/// Does what `rep dlq retry` says is to be done next.
+/// Does what `rep runs dead-letters retry` says is to be done next.
 fn retried(stage: &Stage, letter: &str) -> crate::workspace::Ran {
     let done = stage.ws.json(&format!("dlq retry {letter} --json"), "dlq-retry.json");
     let top = stage.ws.path("");
@@ -296,12 +296,12 @@ fn a_task_that_was_given_up_is_picked_again_when_somebody_says_so() {
         .collect();
     assert_eq!(ids.len(), 2, "{letters}");
     // What is dropped is not wanted any more, and does not come back by itself either.
-    stage.ws.rep(&format!("dlq drop {}", ids[0]));
-    stage.ws.rep(&format!("dlq drop {}", ids[1]));
+    stage.ws.rep(&format!("runs dead-letters drop {}", ids[0]));
+    stage.ws.rep(&format!("runs dead-letters drop {}", ids[1]));
     assert_eq!(picked(&by_the_clock(&stage, &[])), []);
     for id in &ids {
-        stage.ws.rep(&format!("dlq requeue {id}"));
-        assert_eq!(stage.ws.rep(&format!("dlq retry {id}")).code, 0);
+        stage.ws.rep(&format!("runs dead-letters requeue {id}"));
+        assert_eq!(stage.ws.rep(&format!("runs dead-letters retry {id}")).code, 0);
     }
     stage.base("repertoire.toml", &CONTINUOUS.replace("test ! -f bad.txt", "true"));
     let again = by_the_clock(&stage, &[]);

@@ -27,6 +27,7 @@ mod matching;
 mod mcp;
 mod memory;
 mod new_docs;
+mod old_names;
 mod pack;
 mod page;
 mod plan;

@@ -1,4 +1,4 @@
-//! `rep memory`, on a journal that was filled by the command itself and through its own interface.
+//! `rep verify memory`, on a journal that was filled by the command itself and through its own interface.
 
 use std::sync::Arc;
 
@@ -64,22 +64,22 @@ fn filled() -> Workspace {
 #[test]
 fn an_empty_memory_says_how_it_is_filled_and_makes_no_file() {
     let ws = workspace();
-    let ran = ws.rep("memory");
+    let ran = ws.rep("verify memory");
     insta::assert_snapshot!(ran, @r"
     Nothing is remembered of github.com/somebody/something yet. `rep plan run --self-improve` remembers
-    what fails and what helps; `rep memory teach` says it by hand.
+    what fails and what helps; `rep verify memory teach` says it by hand.
     [exit 0]
     ");
     assert_eq!(ws.json("memory --json", "memory.json")["failures"], serde_json::json!([]));
     assert_eq!(ws.json("memory export", "memory-export.json")["version"], 1);
-    assert_eq!(ws.rep("memory show 9f2c").code, 1);
+    assert_eq!(ws.rep("verify memory show 9f2c").code, 1);
     assert!(!ws.path("data/journal.sqlite").exists());
 }
 
 #[test]
 fn failures_are_listed_with_how_far_the_best_fix_is_trusted() {
     let ws = filled();
-    insta::assert_snapshot!(ws.rep("memory"), @"
+    insta::assert_snapshot!(ws.rep("verify memory"), @"
     signature         seen  last  fix             failure
     9f2c41d07ab3e655  3x    2h    automatic 0.76  E0463: linking with `cc` failed
     00aa11bb22cc33dd  1x    2h    none            unused `x`
@@ -88,18 +88,18 @@ fn failures_are_listed_with_how_far_the_best_fix_is_trusted() {
     let json = ws.json("memory list --category lint --json", "memory.json");
     assert_eq!(json["failures"][0]["failure"]["signature"], LINT);
     assert_eq!(json["failures"].as_array().unwrap().len(), 1);
-    let none = ws.rep("memory list --category git").stdout;
-    assert_eq!(none, "No failure is like that. `rep memory` lists all.\n");
-    let other = ws.rep("memory --scope github.com/else/where").stdout;
+    let none = ws.rep("verify memory list --category git").stdout;
+    assert_eq!(none, "No failure is like that. `rep verify memory` lists all.\n");
+    let other = ws.rep("verify memory --scope github.com/else/where").stdout;
     assert!(other.contains("is known of github.com/somebody/something; see --scope"), "{other}");
-    let more = ws.rep("memory --limit 1").stdout;
+    let more = ws.rep("verify memory --limit 1").stdout;
     assert!(more.contains("--after 1 goes on"), "{more}");
 }
 
 #[test]
 fn a_failure_is_shown_with_its_fixes() {
     let ws = filled();
-    let shown = ws.rep("memory show 9F2c").stdout;
+    let shown = ws.rep("verify memory show 9F2c").stdout;
     for part in [
         "9f2c41d07ab3e655  build E0463\nlinking with `cc` failed\n",
         "3 times in github.com/somebody/something, by cargo; last ",
@@ -110,18 +110,18 @@ fn a_failure_is_shown_with_its_fixes() {
     }
     let json = ws.json("memory show 9f2c --json", "memory-show.json");
     assert_eq!(json["fixes"][0]["state"], "automatic");
-    let none = ws.rep("memory show 00aa").stdout;
-    assert!(none.contains("No fix is known. `rep memory teach 00aa11bb22cc33dd` says one."));
-    let unknown = ws.rep("memory show ffff");
+    let none = ws.rep("verify memory show 00aa").stdout;
+    assert!(none.contains("No fix is known. `rep verify memory teach 00aa11bb22cc33dd` says one."));
+    let unknown = ws.rep("verify memory show ffff");
     assert_eq!(unknown.code, 1);
-    assert!(unknown.stderr.contains("`rep memory` lists those that were"), "{unknown}");
+    assert!(unknown.stderr.contains("`rep verify memory` lists those that were"), "{unknown}");
 }
 
 #[test]
 fn what_a_person_teaches_is_tried_once_and_what_does_harm_is_refused() {
     let ws = workspace();
     let taught = ws
-        .rep("memory teach 9f2c41d07ab3e655 --if-exists Cargo.lock --command cargo fetch --locked");
+        .rep("verify memory teach 9f2c41d07ab3e655 --if-exists Cargo.lock --command cargo fetch --locked");
     assert_eq!(taught.code, 0, "{taught}");
     let json = ws.json("memory show 9f2c --json", "memory-show.json");
     let fix = &json["fixes"][0]["fix"]["fix"];
@@ -133,7 +133,7 @@ fn what_a_person_teaches_is_tried_once_and_what_does_harm_is_refused() {
     let words = ["memory", "teach", LINK, "--advice", "Ask Grace.", "--json"];
     assert_eq!(ws.rep_with(&words).code, 0);
     ws.write("project/p.diff", "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n");
-    assert_eq!(ws.rep("memory teach 9f2c41d07ab3e655 --patch p.diff").code, 0);
+    assert_eq!(ws.rep("verify memory teach 9f2c41d07ab3e655 --patch p.diff").code, 0);
     assert_eq!(ws.json("memory --json", "memory.json")["failures"][0]["fixes"], 3);
     for (line, code, said) in [
         ("memory teach 9f2c41d07ab3e655 --command rm -r target", 1, "`rm` may do anything"),
@@ -152,27 +152,27 @@ fn what_a_person_teaches_is_tried_once_and_what_does_harm_is_refused() {
 #[test]
 fn a_memory_is_carried_to_another_machine() {
     let ws = filled();
-    let exported = ws.rep("memory export").stdout;
+    let exported = ws.rep("verify memory export").stdout;
     let there = workspace();
     there.write("project/memory.json", &exported);
     let taken = there.json("memory import memory.json --json", "memory-import.json");
     assert_eq!((&taken["failures"], &taken["fixes"]), (&2.into(), &1.into()));
     let suggested = there.json("memory --json", "memory.json");
     assert_eq!(suggested["failures"][0]["best"], "suggested");
-    let trusted = there.rep("memory import memory.json --trust");
+    let trusted = there.rep("verify memory import memory.json --trust");
     assert_eq!(trusted.stdout, "Took 2 failures and 1 fix.\n", "{trusted}");
     assert_eq!(there.json("memory --json", "memory.json")["failures"][0]["best"], "automatic");
     there.write("project/odd.json", "{\"version\": 7}");
-    let odd = there.rep("memory import odd.json");
+    let odd = there.rep("verify memory import odd.json");
     assert!(odd.code == 1 && odd.stderr.contains("has version 7"), "{odd}");
 }
 
 #[test]
 fn a_failure_is_forgotten() {
     let ws = filled();
-    assert_eq!(ws.rep("memory forget").code, 2);
-    let gone = ws.rep("memory forget 9f2c");
+    assert_eq!(ws.rep("verify memory forget").code, 2);
+    let gone = ws.rep("verify memory forget 9f2c");
     assert_eq!(gone.stdout, "Forgot 1 failure of github.com/somebody/something.\n");
-    assert_eq!(ws.rep("memory show 9f2c").code, 1);
+    assert_eq!(ws.rep("verify memory show 9f2c").code, 1);
     assert_eq!(ws.json("memory forget --all --json", "memory-forget.json")["failures"], 1);
 }

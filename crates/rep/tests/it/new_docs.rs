@@ -1,4 +1,4 @@
-//! `rep new` and `rep docs`: a start that passes its own lint, and documentation from what is there.
+//! `rep new` and `rep show --docs`: a start that passes its own lint, and documentation from what is there.
 
 use insta::assert_snapshot;
 
@@ -141,8 +141,8 @@ fn documented() -> Workspace {
 
 #[test]
 fn documentation_is_markdown_with_a_table_and_a_section_for_each() {
-    assert_snapshot!(documented().rep("docs"), @r"
-    <!-- Written by `rep docs`; changes are lost when it runs again. -->
+    assert_snapshot!(documented().rep("show --docs"), @r"
+    <!-- Written by `rep show --docs`; changes are lost when it runs again. -->
 
     # Skills
 
@@ -190,7 +190,7 @@ fn documentation_is_markdown_with_a_table_and_a_section_for_each() {
 #[test]
 fn documentation_goes_into_a_file_if_asked() {
     let ws = documented();
-    assert_snapshot!(ws.rep("docs -o docs/skills.md"), @r#"
+    assert_snapshot!(ws.rep("show --docs -o docs/skills.md"), @r#"
     wrote docs/skills.md (3 entries)
     [exit 0]
     "#);
@@ -201,15 +201,15 @@ fn documentation_goes_into_a_file_if_asked() {
 fn documentation_replaces_only_what_it_wrote_itself() {
     let ws = documented();
     ws.write("project/NOTES.md", "mine");
-    assert_snapshot!(ws.rep("docs -o NOTES.md"), @"
+    assert_snapshot!(ws.rep("show --docs -o NOTES.md"), @"
     [stderr]
-    error: NOTES.md is there already and is not by `rep docs`
+    error: NOTES.md exists, and was not written by `rep show --docs`
     hint: Choose another name, or overwrite it with `--force`.
     [exit 1]
     ");
     assert_eq!(ws.text("project/NOTES.md"), "mine");
-    ws.rep("docs -o NOTES.md --force");
-    assert_eq!(ws.rep("docs -o NOTES.md").code, 0);
+    ws.rep("show --docs -o NOTES.md --force");
+    assert_eq!(ws.rep("show --docs -o NOTES.md").code, 0);
     std::fs::create_dir_all(ws.path("project/docs")).unwrap();
-    assert_eq!(ws.rep("docs -o docs").code, 1);
+    assert_eq!(ws.rep("show --docs -o docs").code, 1);
 }

@@ -1,4 +1,4 @@
-//! `rep runs`, `rep events`, `rep replay` and `rep metrics`, on a real journal that was filled through its own interface.
+//! `rep runs`, `rep runs events`, `rep runs replay` and `rep runs metrics`, on a real journal that was filled through its own interface.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -239,11 +239,11 @@ fn an_empty_journal_says_how_to_begin_and_is_not_made() {
     hint: `rep plan run` begins one.
     [exit 1]
     ");
-    snapshot!(ws.rep("events"), @"
+    snapshot!(ws.rep("runs events"), @"
     There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
-    snapshot!(ws.rep("replay --all"), @"
+    snapshot!(ws.rep("runs replay --all"), @"
     There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
@@ -251,7 +251,7 @@ fn an_empty_journal_says_how_to_begin_and_is_not_made() {
     There are no runs. `rep plan run` begins one.
     [exit 0]
     ");
-    assert!(ws.rep("metrics").stdout.contains("rep_runs{status=\"queued\"} 0\n"));
+    assert!(ws.rep("runs metrics").stdout.contains("rep_runs{status=\"queued\"} 0\n"));
     assert!(!ws.path("data/journal.sqlite").exists());
 }
 
@@ -569,7 +569,7 @@ fn events_are_one_line_each() {
     let mut bench = Bench::filled();
     // Wide enough for every line: where a line with a path is cut would depend on the machine's temporary folder.
     bench.ws.set("COLUMNS", "1000");
-    snapshot!(bench.ws.rep("events 000000b2"), @r#"
+    snapshot!(bench.ws.rep("runs events 000000b2"), @r#"
     [TIME]     1  RUN_CREATED         plan "Fix the parser" in [TMP]/project, at most $0.5, 50,000 tokens
     [TIME]     2  LEASE_TAKEN         desk:42 took it (token 1)
     [TIME]     3  PLAN_READ           the plan has 2 tasks, 2 open
@@ -586,7 +586,7 @@ fn events_are_one_line_each() {
     [TIME]    14  STEERED             ada: use the old parser
     [exit 0]
     "#);
-    snapshot!(bench.ws.rep("events --type run_created,STEP_FINISHED"), @r#"
+    snapshot!(bench.ws.rep("runs events --type run_created,STEP_FINISHED"), @r#"
     [TIME]  000000a1  RUN_CREATED         plan "Forms by mail" in [TMP]/project
     [TIME]  000000a1  STEP_FINISHED       step 1 ok (35s, 12,345 tokens, $0.2500)
     [TIME]  000000a1  STEP_FINISHED       step 2 ok (35s, 12,345 tokens, $0.2500)
@@ -597,12 +597,12 @@ fn events_are_one_line_each() {
     [TIME]  000000d4  RUN_CREATED         plan "Send mail" in [TMP]/project
     [exit 0]
     "#);
-    snapshot!(bench.ws.rep("events 000000b2 --after 3 --limit 2"), @"
+    snapshot!(bench.ws.rep("runs events 000000b2 --after 3 --limit 2"), @"
     [TIME]     4  STEP_STARTED        step 1 implementation: Read a form
     [TIME]     5  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): the tests fail: 3 of 40, the first is a_cut_body_says_so
     [exit 0]
     ");
-    snapshot!(bench.ws.rep("events 000000b2 --limit 1 --relative"), @"
+    snapshot!(bench.ws.rep("runs events 000000b2 --limit 1 --relative"), @"
       3h    14  STEERED             ada: use the old parser
     [exit 0]
     ");
@@ -612,14 +612,14 @@ fn events_are_one_line_each() {
 fn long_lines_of_events_are_cut_to_the_screen() {
     let mut bench = Bench::filled();
     bench.ws.set("COLUMNS", "80");
-    snapshot!(bench.ws.rep("events 000000b2 --after 4 --limit 4 --relative"), @"
+    snapshot!(bench.ws.rep("runs events 000000b2 --after 4 --limit 4 --relative"), @"
       3h     5  STEP_FINISHED       step 1 failed (35s, 12,345 tokens, $0.2500): th…
       3h     6  STEP_STARTED        step 2 implementation, attempt 2: Read a form
       3h     7  STEP_FINISHED       step 2 sent back (35s, 12,345 tokens, $0.2500):…
       3h     8  WATCHDOG_SIGNAL     watchdog after step 2: repeated_diff: steps 1 a…
     [exit 0]
     ");
-    snapshot!(bench.ws.rep("events --type WATCHDOG_REWRITE --relative"), @"
+    snapshot!(bench.ws.rep("runs events --type WATCHDOG_REWRITE --relative"), @"
       3h  000000b2  WATCHDOG_REWRITE    watchdog after step 2: the next prompt begi…
     [exit 0]
     ");
@@ -628,7 +628,7 @@ fn long_lines_of_events_are_cut_to_the_screen() {
 #[test]
 fn what_no_event_can_be_found_by_is_named() {
     let bench = Bench::filled();
-    snapshot!(bench.ws.rep("events --type nonsense"), @"
+    snapshot!(bench.ws.rep("runs events --type nonsense"), @"
     [stderr]
     error: invalid value 'nonsense' for '--type <TYPE>'
       [possible values: RUN_CREATED, LEASE_TAKEN, LEASE_RELEASED, LEASE_EXPIRED, RUN_STARTED, STEP_STARTED, STEP_FINISHED, STEP_INTERRUPTED, WATCHDOG_SIGNAL, WATCHDOG_REWRITE, RUN_COMPLETED, RUN_FAILED, RUN_WAITING, RUN_DEFERRED, PAUSE_REQUESTED, RUN_PAUSED, RUN_RESUMED, RUN_RETRIED, CANCEL_REQUESTED, RUN_CANCELLED, STEERED, WORKTREE_PROVIDER_SELECTED, WORKTREE_CREATED, WORKTREE_REMOVED, DELIVERED, POSTMORTEM_START, POSTMORTEM_END, SKILLS_DISCOVERED, SKILLS_SELECTED, SKILLS_LOAD_FAILED, SKILLS_TRUNCATED, PLAN_READ, PLAN_FALLBACK, PLAN_RESTORED, TASK_MARKED, LEARNED, FAILURE_SEEN, FIX_TRIED, KIND_EVENT, NOTE]
@@ -636,13 +636,13 @@ fn what_no_event_can_be_found_by_is_named() {
     For more information, try '--help'.
     [exit 2]
     ");
-    snapshot!(bench.ws.rep("events --after 12"), @"
+    snapshot!(bench.ws.rep("runs events --after 12"), @"
     [stderr]
     error: `12` is no place in the journal: it looks like `12-345`
-    hint: A number of an event goes with a run: rep events RUN --after 12.
+    hint: A number of an event goes with a run: rep runs events RUN --after 12.
     [exit 2]
     ");
-    snapshot!(bench.ws.rep("events last --after 1-2"), @"
+    snapshot!(bench.ws.rep("runs events last --after 1-2"), @"
     [stderr]
     error: `--after` is the number of an event of the run
     hint: A place such as 12-345 goes with the events of all runs, without RUN.
@@ -661,11 +661,11 @@ fn events_of_all_runs_are_read_in_pages_and_none_is_missed() {
             })
             .collect()
     };
-    let all = seen(&bench.ws.rep("--json events --limit 1000").stdout);
+    let all = seen(&bench.ws.rep("--json runs events --limit 1000").stdout);
     assert!(all.len() > 30);
     let (mut paged, mut after) = (Vec::new(), "0-0".to_owned());
     loop {
-        let ran = bench.ws.rep(&format!("--json events --after {after} --limit 7"));
+        let ran = bench.ws.rep(&format!("--json runs events --after {after} --limit 7"));
         paged.extend(seen(&ran.stdout));
         let Some(next) = ran.stderr.split("`--after ").nth(1) else { break };
         after = next.split('`').next().unwrap().to_owned();
@@ -679,7 +679,7 @@ fn json_lines_have_the_published_shape() {
     let all = repertoire_cli::schema::all_schemas();
     let (_, schema) = all.into_iter().find(|(name, _)| *name == "run-event.json").unwrap();
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
-    for line in bench.ws.rep("--json events").stdout.lines() {
+    for line in bench.ws.rep("--json runs events").stdout.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
         assert!(validator.is_valid(&event), "{line}");
     }
@@ -752,11 +752,11 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn replaying_gives_what_is_stored_and_what_was() {
     let bench = Bench::filled();
-    snapshot!(bench.ws.rep("replay 000000b2"), @"
+    snapshot!(bench.ws.rep("runs replay 000000b2"), @"
     000000b2  equal: 14 events, 2 steps
     [exit 0]
     ");
-    snapshot!(bench.ws.rep("replay --all"), @"
+    snapshot!(bench.ws.rep("runs replay --all"), @"
     000000d4  equal: 3 events, 1 step
     000000c3  equal: 1 event, 0 steps
     000000b2  equal: 14 events, 2 steps
@@ -769,15 +769,15 @@ fn replaying_gives_what_is_stored_and_what_was() {
     let then = bench.ws.json("--json replay 000000b2 --at 5", "runs-show.json");
     assert_eq!((&then["run"]["status"], &then["run"]["seq"]), (&json!("running"), &json!(5)));
     assert_eq!(then["steps"][0]["outcome"], "failed");
-    let text = bench.ws.rep("replay 000000b2 --at 5");
+    let text = bench.ws.rep("runs replay 000000b2 --at 5");
     assert!(text.stderr.starts_with("as it was after event 5 of "), "{text}");
-    snapshot!(bench.ws.rep("replay 000000b2 --at 99"), @"
+    snapshot!(bench.ws.rep("runs replay 000000b2 --at 99"), @"
     [stderr]
     error: run 000000b2 has 14 events, so there is no event 99
-    hint: `rep events 000000b2` shows them with their numbers.
+    hint: `rep runs events 000000b2` shows them with their numbers.
     [exit 1]
     ");
-    assert_eq!(bench.ws.rep("replay").code, 2);
+    assert_eq!(bench.ws.rep("runs replay").code, 2);
 }
 
 /// Changes the journal behind its back, with another program.
@@ -807,7 +807,7 @@ fn a_state_that_is_not_what_the_events_say_is_told_with_both() {
          ALTER TABLE failure DROP COLUMN row_digest; ALTER TABLE fix DROP COLUMN row_digest; \
          DELETE FROM journal_version WHERE version = 4",
     );
-    snapshot!(bench.ws.rep("replay 000000a1"), @r#"
+    snapshot!(bench.ws.rep("runs replay 000000a1"), @r#"
     000000a1  not equal: 1 difference, 15 events, 2 steps (Forms by mail)
       run.reason
         stored    "other"
@@ -816,7 +816,7 @@ fn a_state_that_is_not_what_the_events_say_is_told_with_both() {
     "#);
     let json = bench.ws.json("--json replay --all", "replay.json");
     assert_eq!(json["equal"], false);
-    assert_eq!(bench.ws.rep("replay --all").code, 1);
+    assert_eq!(bench.ws.rep("runs replay --all").code, 1);
 }
 
 #[test]
@@ -836,13 +836,13 @@ fn verifying_names_the_first_bad_event() {
     000000b2  damaged: event 9 does not fit its digest (8 events before it fit)
     [exit 1]
     ");
-    let all = bench.ws.rep("replay --all --verify");
+    let all = bench.ws.rep("runs replay --all --verify");
     assert_eq!(all.code, 1);
     assert!(all.stdout.contains(&format!(
         "000000a1  damaged: step 2 of run {FORMS} does not fit its digest (15 events fit)\n"
     )));
     assert!(all.stdout.ends_with("4 runs, 27 events: 2 damaged\n"), "{all}");
-    let replayed = bench.ws.rep("replay 000000b2");
+    let replayed = bench.ws.rep("runs replay 000000b2");
     assert_eq!(replayed.code, 3, "{replayed}");
     let named = format!("is damaged (event 9 of run {PARSER} does not fit its digest)");
     assert!(replayed.stderr.contains(&named), "{replayed}");
@@ -854,7 +854,7 @@ fn verifying_names_the_first_bad_event() {
 #[test]
 fn figures_are_counted_from_all_events() {
     let bench = Bench::filled();
-    let text = bench.ws.rep("metrics").stdout;
+    let text = bench.ws.rep("runs metrics").stdout;
     for line in [
         "rep_runs_ended_total{status=\"completed\"} 1",
         "rep_steps_ended_total{kind=\"implementation\",outcome=\"failed\"} 1",
@@ -866,7 +866,7 @@ fn figures_are_counted_from_all_events() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
     }
-    assert_eq!(bench.ws.rep("--json metrics").code, 2);
+    assert_eq!(bench.ws.rep("--json runs metrics").code, 2);
 }
 
 #[test]

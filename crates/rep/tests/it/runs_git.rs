@@ -69,7 +69,7 @@ fn short(ws: &Workspace) -> String {
 }
 
 fn events(ws: &Workspace, run: &str, wanted: &str) -> Vec<Value> {
-    let lines = ws.rep(&format!("--json events {run} --type {wanted}")).stdout;
+    let lines = ws.rep(&format!("--json runs events {run} --type {wanted}")).stdout;
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -146,7 +146,7 @@ fn what_a_run_changed_is_shown_and_taken_over() {
     hint: `rep runs diff [RUN]` may still show what it changed.
     [exit 1]
     ");
-    assert_eq!(ws.rep("replay --all").code, 0);
+    assert_eq!(ws.rep("runs replay --all").code, 0);
 }
 
 #[test]

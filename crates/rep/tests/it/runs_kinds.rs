@@ -160,9 +160,9 @@ fn a_run_of_any_kind_is_shown_with_what_happened() {
       [TIME]  answered
 
     What can be done
-      rep conversations     conversations, and how to go on with one
-      rep events 0000ta1k   everything that happened
-      rep runs rm 0000ta1k  remove it, with its files
+      rep runs --kind conversation  conversations, and how to go on with one
+      rep runs events 0000ta1k      everything that happened
+      rep runs rm 0000ta1k          remove it, with its files
     [exit 0]
     "#);
     snapshot!(bench.ws.rep(&format!("runs show {GONE}")), @r#"
@@ -182,8 +182,8 @@ fn a_run_of_any_kind_is_shown_with_what_happened() {
       [TIME]  turn ended: text asked, turn 1
 
     What can be done
-      rep events aaa-90ne   everything that happened
-      rep runs rm aaa-90ne  remove it, with its files
+      rep runs events aaa-90ne  everything that happened
+      rep runs rm aaa-90ne      remove it, with its files
     [exit 0]
     "#);
     let shown = bench.ws.json(&format!("--json runs show {GONE}"), "runs-show.json");
@@ -270,7 +270,7 @@ fn last_twice_removes_one_run() {
 fn damaged_events_of_one_run_hide_no_event_of_another() {
     let (bench, _lock) = Bench::filled();
     bench.ws.tamper("UPDATE event SET at_ms = at_ms + 1 WHERE seq > 1 AND run LIKE '%ta1k'");
-    let events = bench.ws.rep("events");
+    let events = bench.ws.rep("runs events");
     assert_eq!(events.code, 1, "{events}");
     let shown = |id: &str| events.stdout.lines().filter(|line| line.contains(id)).count();
     assert_eq!(["0000ta1k", "he-login", "aaa-90ne"].map(shown), [1, 2, 2], "{events}");
@@ -279,16 +279,16 @@ fn damaged_events_of_one_run_hide_no_event_of_another() {
          left out. `rep runs show 0000ta1k` says what can be done, `rep runs rm --force 0000ta1k` removes the run\n"
     );
     assert_eq!(events.stderr, warning);
-    let after = bench.ws.rep("events --after 0-0 --limit 2");
+    let after = bench.ws.rep("runs events --after 0-0 --limit 2");
     assert_eq!(after.stdout.lines().count(), 2, "{after}");
-    let metrics = bench.ws.rep("metrics");
+    let metrics = bench.ws.rep("runs metrics");
     assert_eq!((metrics.code, &metrics.stderr), (0, &warning));
     assert!(metrics.stdout.contains("rep_runs{status=\"running\"} 2\n"), "{metrics}");
     assert!(metrics.stdout.contains("rep_runs_damaged 1\n"), "{metrics}");
     let shown = bench.ws.rep("runs show 0000ta1k");
     assert!(unwrap_text(&shown.stderr).contains("rep runs rm --force"), "{shown}");
     assert_eq!(bench.ws.rep("runs rm --force 0000ta1k").code, 0);
-    assert_eq!((bench.ws.rep("events").code, bench.ws.rep("events").stderr.as_str()), (0, ""));
+    assert_eq!((bench.ws.rep("runs events").code, bench.ws.rep("events").stderr.as_str()), (0, ""));
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn a_damaged_run_hides_no_other_and_is_removed_by_force() {
     let refused = bench.ws.rep("runs rm 0000ta1k");
     assert!(refused.code == 3 && refused.stderr.contains("is damaged"), "{refused}");
     assert!(unwrap_text(&refused.stderr).contains(&format!("rep runs rm --force {TALK}")));
-    assert_eq!(bench.ws.rep("replay --all").code, 1);
+    assert_eq!(bench.ws.rep("runs replay --all").code, 1);
     let removed = bench.ws.rep("runs rm --force 0000ta1k");
     assert_eq!(removed.stdout, format!("removed {TALK}, which could not be read\n"), "{removed}");
     assert!(!bench.has_folder(TALK));

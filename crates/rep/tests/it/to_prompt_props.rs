@@ -1,4 +1,4 @@
-//! `rep to-prompt` and `rep props`: skills-ref's outputs, and a catalog that keeps to its budget.
+//! `rep sync --print` and `rep props`: skills-ref's outputs, and a catalog that keeps to its budget.
 
 use insta::assert_snapshot;
 
@@ -16,7 +16,7 @@ fn several() -> Workspace {
 
 #[test]
 fn the_catalog_is_printed_as_skills_ref_prints_it() {
-    assert_snapshot!(several().rep("to-prompt"), @r#"
+    assert_snapshot!(several().rep("sync --print"), @r#"
     <available_skills>
     <skill>
     <name>
@@ -82,7 +82,7 @@ fn the_catalog_is_printed_as_skills_ref_prints_it() {
 fn named_folders_are_printed_in_their_order() {
     let ws = several();
     ws.skill("project/s/one", "one", "One. Use when one.");
-    assert_snapshot!(ws.rep("to-prompt s/one"), @r#"
+    assert_snapshot!(ws.rep("sync --print s/one"), @r#"
     <available_skills>
     <skill>
     <name>
@@ -98,7 +98,7 @@ fn named_folders_are_printed_in_their_order() {
     </available_skills>
     [exit 0]
     "#);
-    assert_snapshot!(ws.rep("to-prompt s/none"), @r#"
+    assert_snapshot!(ws.rep("sync --print s/none"), @r#"
     [stderr]
     Error: SKILL.md not found in s/none
     [exit 1]
@@ -109,7 +109,7 @@ fn named_folders_are_printed_in_their_order() {
 fn a_budget_is_never_passed() {
     let ws = several();
     for budget in [0, 1, 20, 60, 100, 150, 200, 300, 400, 600, 1_000, 10_000] {
-        let ran = ws.rep(&format!("to-prompt --budget {budget}"));
+        let ran = ws.rep(&format!("sync --print --budget {budget}"));
         assert_eq!(ran.code, 0, "{ran}");
         let raw = String::from_utf8(ws.raw(&format!("to-prompt --budget {budget}"))).unwrap();
         assert!(raw.chars().count() <= budget, "{budget}: {raw}");
@@ -119,7 +119,7 @@ fn a_budget_is_never_passed() {
 #[test]
 fn what_comes_first_is_whole_and_the_rest_is_shortened_named_or_counted() {
     let ws = several();
-    assert_snapshot!(ws.rep("to-prompt --budget 330 --first gamma"), @r#"
+    assert_snapshot!(ws.rep("sync --print --budget 330 --first gamma"), @r#"
     <available_skills>
     <skill><name>gamma</name><description>Does gamma &amp; more. Use when gamma is to be done, again and again.</description></skill>
     <skill><name>alpha</name></skill>
@@ -131,7 +131,7 @@ fn what_comes_first_is_whole_and_the_rest_is_shortened_named_or_counted() {
     1 whole, 0 shortened, 4 by name only, 0 counted
     [exit 0]
     "#);
-    assert_snapshot!(ws.rep("to-prompt --budget 330 --first gama"), @r#"
+    assert_snapshot!(ws.rep("sync --print --budget 330 --first gama"), @r#"
     [stderr]
     error: skill `gama` not found
     hint: Did you mean `gamma`?
@@ -144,18 +144,18 @@ fn what_comes_first_is_whole_and_the_rest_is_shortened_named_or_counted() {
 #[test]
 fn flags_that_do_not_go_together_are_wrong_use() {
     let ws = several();
-    assert_snapshot!(ws.rep("to-prompt --first alpha"), @r#"
+    assert_snapshot!(ws.rep("sync --print --first alpha"), @r#"
     [stderr]
     error: the following required arguments were not provided:
       --budget <CHARS>
 
-    Usage: rep to-prompt --budget <CHARS> --first <NAME> [PATHS]...
+    Usage: rep sync --print --budget <CHARS> --first <NAME> [PATHS]...
 
     For more information, try '--help'.
     [exit 2]
     "#);
-    assert_eq!(ws.rep("to-prompt --budget 10 s").code, 2);
-    assert_eq!(ws.rep("to-prompt --budget many").code, 2);
+    assert_eq!(ws.rep("sync --print --budget 10 s").code, 2);
+    assert_eq!(ws.rep("sync --print --budget many").code, 2);
 }
 
 #[test]

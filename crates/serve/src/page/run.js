@@ -224,7 +224,7 @@ class RunView {
   timeline(steps, events) {
     const told = events.filter((event) => TOLD.has(event.type)).map((event) => ({ at: event.at_ms, event }));
     const rows = [...steps.map((step) => ({ at: step.started_ms, step })), ...told].sort((a, b) => a.at - b.at);
-    if (!rows.length) return empty("Nothing has happened yet", "The run waits for a worker. `rep worker` on this machine takes it.", command("rep worker"));
+    if (!rows.length) return empty("Nothing has happened yet", "The run waits for a worker. `rep daemon` on this machine takes it.", command("rep daemon"));
     return h("ol", { class: "timeline", "aria-label": "Steps" }, rows.reverse().map((row) => (row.step ? stepRow(row.step) : toldRow(row.event))));
   }
 

@@ -32,9 +32,9 @@ use tokio_util::sync::CancellationToken;
 use super::EventArgs;
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
-use crate::commands::dlq;
+use crate::commands::daemon::cancel_on_signal;
 use crate::commands::plan::run::record_failure;
-use crate::commands::worker::cancel_on_signal;
+use crate::commands::runs::dead_letters;
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::runs_text::RunEventPrinter;
@@ -245,21 +245,21 @@ impl GithubEventHandler<'_> {
         if let (Err(failure), Some(letter), false) = (&came, &letter, self.args.dry_run) {
             let (by, why) = (process_name(), &failure.message);
             let turn = journal.set_letter_status(letter, LetterStatus::Queued, &by, why);
-            turn.await.map_err(dlq::letter_failure)?;
+            turn.await.map_err(dead_letters::letter_failure)?;
         }
         came
     }
 
-    /// Loads the dead letter to retry, and marks it as retrying unless `rep dlq retry` has done so.
+    /// Loads the dead letter to retry, and marks it as retrying unless `rep runs dead-letters retry` has done so.
     async fn take_letter(&self, journal: &Journal) -> Result<Option<DeadLetter>, CliFailure> {
         let Some(id) = &self.args.letter else { return Ok(None) };
-        let letter = journal.find_letter(id).await.map_err(dlq::letter_failure)?;
+        let letter = journal.find_letter(id).await.map_err(dead_letters::letter_failure)?;
         if letter.status == LetterStatus::Retrying || self.args.dry_run {
             return Ok(Some(letter));
         }
         let by = process_name();
         let turn = journal.set_letter_status(&letter.id, LetterStatus::Retrying, &by, "");
-        turn.await.map(Some).map_err(dlq::letter_failure)
+        turn.await.map(Some).map_err(dead_letters::letter_failure)
     }
 
     async fn handle_with_settings(

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{PLAN_BYTES_MAX, PlanArg, find_plan};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
-use crate::commands::worker::cancel_on_signal;
+use crate::commands::daemon::cancel_on_signal;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::plan_flags::PlanFlags;
 use crate::run_display::{RunDisplay, RunDisplayOptions};
@@ -185,7 +185,7 @@ fn report_detached(run: &Run, ui: &mut TerminalUi<'_>) -> CliResult {
         writeln!(ui.out, "{}", run.id)?;
     }
     ui.print_note(&format!(
-        "`rep daemon` works on it; `rep events {} -f` shows how",
+        "`rep daemon` works on it; `rep runs events {} -f` shows how",
         run.id.short()
     ))?;
     Ok(CliExit::Done)

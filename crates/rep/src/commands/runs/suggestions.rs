@@ -25,7 +25,7 @@ pub(crate) fn suggest_commands(
             add(of("cancel"), "end it");
         }
         RunStatus::Running => {
-            add(format!("rep events {short} -f"), "watch it");
+            add(format!("rep runs events {short} -f"), "watch it");
             add(format!("{} \"…\"", of("steer")), "say something before its next step");
             if run.wish.is_none() {
                 add(of("pause"), "pause it after this step");
@@ -79,7 +79,10 @@ pub(crate) fn suggest_for_attended(run: &Run, interrupted: bool) -> Vec<RunComma
     let is_in_use = run.status == RunStatus::Running && !interrupted;
     match RunKind::parse(&run.kind) {
         Some(RunKind::Conversation) => {
-            add("rep conversations".to_owned(), "conversations, and how to go on with one");
+            add(
+                "rep runs --kind conversation".to_owned(),
+                "conversations, and how to go on with one",
+            );
         }
         Some(RunKind::Workflow) => {
             add(format!("rep workflow status {id}"), "the step it is at, and its gate");
@@ -90,9 +93,9 @@ pub(crate) fn suggest_for_attended(run: &Run, interrupted: bool) -> Vec<RunComma
         _ => {}
     }
     if is_in_use {
-        add(format!("rep events {short} -f"), "watch it");
+        add(format!("rep runs events {short} -f"), "watch it");
     } else {
-        add(format!("rep events {short}"), "everything that happened");
+        add(format!("rep runs events {short}"), "everything that happened");
         add(format!("rep runs rm {short}"), "remove it, with its files");
     }
     out

@@ -7,7 +7,7 @@ use repertoire_journal::{Journal, RunId};
 use super::{now_ms, workflow_run_failure};
 use crate::async_runtime::build_runtime;
 use crate::cli::{CliContext, print_failure};
-use crate::commands::conversations::format_ago;
+use crate::commands::runs::conversations::format_ago;
 use crate::commands::runs::journal_failure;
 use crate::commands::runs::remove::require_removable;
 use crate::failure::{CliExit, CliFailure, CliResult};

@@ -1,4 +1,4 @@
-//! `rep events`: prints the events of one run or of all runs, one per line.
+//! `rep runs events`: prints the events of one run or of all runs, one per line.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use repertoire_journal::{DamagedRow, Event, EventCursor, Journal, Payload, Run, RunId};
 
-use super::runs::{NO_RUNS, RunArg, describe_left_out, journal_failure, now_ms};
+use super::{NO_RUNS, RunArg, describe_left_out, journal_failure, now_ms};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -21,9 +21,9 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Maximum time to wait for the report (post-mortem) of a run that is over.
 const REPORT_WAIT: Duration = Duration::from_secs(3);
 
-/// Arguments of `rep events`
+/// Arguments of `rep runs events`
 #[derive(Debug, clap::Args)]
-pub(crate) struct EventsArgs {
+pub(crate) struct RunsEventsArgs {
     /// Only events of this run, given by its id, the start or end of the id, its name, or `last`
     #[arg(value_name = "RUN")]
     run: Option<String>,
@@ -90,7 +90,11 @@ const TYPES: [&str; 40] = [
     "NOTE",
 ];
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &EventsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &RunsEventsArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let runtime = build_runtime()?;
     runtime.block_on(async {
         let told = async {
@@ -112,14 +116,14 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &EventsArgs, ui: &mut TerminalUi<'
 
 /// The format of the printed lines.
 struct EventLinePrinter<'a> {
-    args: &'a EventsArgs,
+    args: &'a RunsEventsArgs,
     with_run: bool,
     /// True if lines are truncated to the width of the screen.
     is_cut: bool,
 }
 
 impl<'a> EventLinePrinter<'a> {
-    fn new(ctx: &CliContext<'_>, args: &'a EventsArgs, with_run: bool) -> Self {
+    fn new(ctx: &CliContext<'_>, args: &'a RunsEventsArgs, with_run: bool) -> Self {
         let is_cut = ctx.env.is_terminal || ctx.env.var("COLUMNS").is_some();
         EventLinePrinter { args, with_run, is_cut }
     }
@@ -166,7 +170,7 @@ impl<'a> EventLinePrinter<'a> {
 
 async fn print_events_of_run(
     ctx: &CliContext<'_>,
-    args: &EventsArgs,
+    args: &RunsEventsArgs,
     journal: &Journal,
     run: &Run,
     ui: &mut TerminalUi<'_>,
@@ -255,14 +259,14 @@ async fn follow_run(
 
 async fn print_all_events(
     ctx: &CliContext<'_>,
-    args: &EventsArgs,
+    args: &RunsEventsArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     let lines = EventLinePrinter::new(ctx, args, true);
     let after = args.after.as_deref().map(str::parse::<EventCursor>).transpose();
     let after = after.map_err(|error| {
         CliFailure::wrong_usage(error.to_string())
-            .hint("A number of an event goes with a run: rep events RUN --after 12.")
+            .hint("A number of an event goes with a run: rep runs events RUN --after 12.")
     })?;
     let journal = match (ctx.open_existing_journal().await?, args.follow) {
         (Some(journal), _) => journal,

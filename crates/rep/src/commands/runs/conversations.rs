@@ -1,4 +1,4 @@
-//! `rep conversations`: lists the conversations that can be resumed, and removes some.
+//! `rep runs --kind conversation`: lists the conversations that can be resumed, and removes some.
 
 use repertoire::conversation::{ConversationListEntry, ConversationMetadata};
 use repertoire::{ConversationStore, ConversationStoreError};
@@ -14,7 +14,7 @@ use repertoire::agent_setup::store_failure;
 
 const SHOWN_MAX: usize = 20;
 
-/// Arguments of `rep conversations`
+/// Arguments of `rep runs --kind conversation`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConversationsArgs {
     /// List all conversations, not only the latest 20

@@ -1,4 +1,4 @@
-//! `rep dlq show`, `retry`, `requeue`, `resolve` and `drop`.
+//! `rep runs dead-letters show`, `retry`, `requeue`, `resolve` and `drop`.
 
 use camino::Utf8PathBuf;
 use repertoire_github::run::EventRunParameters;
@@ -22,9 +22,9 @@ pub(crate) struct LetterArg {
     letter: String,
 }
 
-/// Arguments of `rep dlq retry`
+/// Arguments of `rep runs dead-letters retry`
 #[derive(Debug, clap::Args)]
-pub(crate) struct DlqRetryArgs {
+pub(crate) struct DeadLetterRetryArgs {
     #[command(flatten)]
     letter: LetterArg,
     /// Write the event to this file, if the letter holds one (default: a file in the data folder)
@@ -35,7 +35,7 @@ pub(crate) struct DlqRetryArgs {
     again: bool,
 }
 
-/// Arguments of `rep dlq requeue`, `resolve` and `drop`
+/// Arguments of `rep runs dead-letters requeue`, `resolve` and `drop`
 #[derive(Debug, clap::Args)]
 pub(crate) struct LetterEndArgs {
     #[command(flatten)]
@@ -81,9 +81,12 @@ fn print_letter(letter: &DeadLetter, ui: &mut TerminalUi<'_>) -> std::io::Result
     }
     let next = match letter.status {
         LetterStatus::Queued | LetterStatus::Retrying => {
-            format!("rep dlq retry {0} | rep dlq resolve {0} | rep dlq drop {0}", letter.short())
+            format!(
+                "rep runs dead-letters retry {0} | rep runs dead-letters resolve {0} | rep runs dead-letters drop {0}",
+                letter.short()
+            )
         }
-        LetterStatus::Abandoned => format!("rep dlq requeue {}", letter.short()),
+        LetterStatus::Abandoned => format!("rep runs dead-letters requeue {}", letter.short()),
         LetterStatus::Resolved => return Ok(()),
     };
     writeln!(ui.out, "\n{}", ui.paint(ui::FAINT, next))
@@ -95,7 +98,7 @@ fn on_one_line(text: &str) -> String {
 
 pub(crate) fn retry_letter(
     ctx: &CliContext<'_>,
-    args: &DlqRetryArgs,
+    args: &DeadLetterRetryArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     let done = build_runtime()?.block_on(async {
@@ -131,7 +134,10 @@ pub(crate) fn retry_letter(
     }
     // Runs for an event or a task close their letter themselves.
     if done.letter.source == LetterSource::Run {
-        ui.print_note(&format!("when it is done: `rep dlq resolve {}`", done.letter.short()))?;
+        ui.print_note(&format!(
+            "when it is done: `rep runs dead-letters resolve {}`",
+            done.letter.short()
+        ))?;
     }
     Ok(CliExit::Done)
 }
@@ -141,7 +147,7 @@ type StartedRetry = (String, Option<String>, Option<String>);
 
 async fn start_retry(
     ctx: &CliContext<'_>,
-    args: &DlqRetryArgs,
+    args: &DeadLetterRetryArgs,
     journal: &Journal,
     letter: &DeadLetter,
 ) -> Result<StartedRetry, CliFailure> {
@@ -167,7 +173,7 @@ async fn start_retry(
 /// Writes the event to a file in GitHub's format, and returns the command that handles it.
 fn write_event(
     ctx: &CliContext<'_>,
-    args: &DlqRetryArgs,
+    args: &DeadLetterRetryArgs,
     letter: &DeadLetter,
 ) -> Result<StartedRetry, CliFailure> {
     let Some(started) = EventRunParameters::from_letter(letter) else {
@@ -175,7 +181,7 @@ fn write_event(
         return Err(CliFailure::negative_answer(
             "it does not hold an event that could be handled again",
         )
-        .hint(format!("`rep dlq show {short} --json` has what it holds.")));
+        .hint(format!("`rep runs dead-letters show {short} --json` has what it holds.")));
     };
     let name = format!("event-{}.json", letter.short());
     let file = match &args.output {

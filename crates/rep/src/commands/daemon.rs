@@ -1,4 +1,4 @@
-//! `rep daemon` and `rep worker`: take runs from the queue and work on them until stopped.
+//! `rep daemon`: take runs from the queue and work on them until stopped.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::metrics::maintain_metrics_file;
+use super::runs::metrics::maintain_metrics_file;
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
@@ -28,6 +28,10 @@ const TELL_POLL: Duration = Duration::from_millis(100);
 /// Arguments of `rep daemon`
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct DaemonArgs {
+    /// Work on the runs of this database, which many hosts can share, such as postgres://…
+    /// (default: `database_url`, or the journal of this machine)
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
     /// Work on at most this many runs at once (default: `queue.runs_max`)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
@@ -42,46 +46,22 @@ pub(crate) struct DaemonArgs {
     metrics_file: Option<Utf8PathBuf>,
 }
 
-/// Arguments of `rep worker`
-#[derive(Debug, clap::Args)]
-pub(crate) struct WorkerArgs {
-    /// The database of the runs, such as postgres://… (default: `database_url`)
-    #[arg(long, value_name = "URL")]
-    database: Option<String>,
-    #[command(flatten)]
-    daemon: DaemonArgs,
-}
-
-/// Runs `rep daemon`: the worker of this machine.
-pub(crate) fn run_daemon(
-    ctx: &CliContext<'_>,
-    args: &DaemonArgs,
-    ui: &mut TerminalUi<'_>,
-) -> CliResult {
-    run_worker_loop(ctx, args, None, ui)
-}
-
-/// Runs `rep worker`: one of several workers on a shared database.
+/// Runs `rep worker`, the old name of `rep daemon --database`.
 pub(crate) fn run_worker(
     ctx: &CliContext<'_>,
-    args: &WorkerArgs,
+    args: &DaemonArgs,
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     if matches!(ctx.journal_target(args.database.as_deref()), Target::File(_)) {
         ui.print_note("no database is given, so this works on the journal of this machine, as `rep daemon` does")?;
     }
-    run_worker_loop(ctx, &args.daemon, args.database.as_deref(), ui)
+    run(ctx, args, ui)
 }
 
-fn run_worker_loop(
-    ctx: &CliContext<'_>,
-    args: &DaemonArgs,
-    database: Option<&str>,
-    ui: &mut TerminalUi<'_>,
-) -> CliResult {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &DaemonArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let runtime = build_runtime()?;
     runtime.block_on(async {
-        let journal = ctx.journal(database).await?;
+        let journal = ctx.journal(args.database.as_deref()).await?;
         let shutdown = CancellationToken::new();
         cancel_on_signal(shutdown.clone())?;
         let _retention = start_retention(ctx, &journal, &shutdown);

@@ -1,19 +1,19 @@
-//! `rep replay` and `rep runs replay`: rebuild runs from their events and report differences from the
+//! `rep runs replay`: rebuild runs from their events and report differences from the
 //! stored state, or verify their digests.
 
 use repertoire_journal::{DamagedRow, Event, Filter, Journal, Run, RunId};
 
-use super::runs::list::print_damaged_runs;
-use super::runs::{NO_RUNS, RunArg, events_of, journal_failure, no_runs_failure, show};
+use super::list::print_damaged_runs;
+use super::{NO_RUNS, RunArg, events_of, journal_failure, no_runs_failure, show};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::runs::{ReplayJson, ReplayedJson, VerifiedRunJson, VerifiedRunsJson};
 use crate::ui::{self, TerminalUi};
 
-/// Arguments of `rep replay` and `rep runs replay`
+/// Arguments of `rep runs replay`
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReplayArgs {
+pub(crate) struct RunsReplayArgs {
     /// Id of the run, the start or end of the id, its name, or `last`
     #[arg(value_name = "RUN", required_unless_present = "all", conflicts_with = "all")]
     run: Option<String>,
@@ -28,7 +28,11 @@ pub(crate) struct ReplayArgs {
     verify: bool,
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &ReplayArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &RunsReplayArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let runtime = build_runtime()?;
     if args.verify {
         return runtime.block_on(verify_runs(ctx, args.run.as_deref(), ui));
@@ -235,12 +239,12 @@ async fn show_run_at(
             "run {short} has {}, so there is no event {seq}",
             format_event_count(last)
         ))
-        .hint(format!("`rep events {short}` shows them with their numbers.")));
+        .hint(format!("`rep runs events {short}` shows them with their numbers.")));
     }
     past.retain(|event| event.seq <= seq);
     let was = show::run_after_events(&past).map_err(|error| {
         CliFailure::negative_answer(error)
-            .hint(format!("`rep replay {short}` says what does not fit."))
+            .hint(format!("`rep runs replay {short}` says what does not fit."))
     })?;
     let Some(was) = was else {
         return Err(CliFailure::negative_answer(format!("run {short} has no first event")));

@@ -1,4 +1,4 @@
-//! `rep docs`: generates Markdown documentation for a catalog.
+//! `rep show --docs`: generates Markdown documentation for a catalog.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,24 @@ use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::project_files::write_output;
 use crate::ui::{self, TerminalUi};
 
-/// Arguments of `rep docs`
+/// Arguments of `rep show --docs`
 #[derive(Debug, clap::Args)]
-pub(crate) struct DocsArgs {
-    /// Write to this file instead of printing
+pub(crate) struct ShowDocsArgs {
+    /// With `--docs`: write to this file instead of printing
     #[arg(short, long, value_name = "FILE")]
     output: Option<Utf8PathBuf>,
-    /// Overwrite a file that `rep docs` did not write
+    /// With `--output`: overwrite a file that `rep show --docs` did not write
     #[arg(long, requires = "output")]
     force: bool,
 }
 
 /// The first line of a generated page. A file without it is overwritten only with `--force`.
-const MARK: &str = "<!-- Written by `rep docs`; changes are lost when it runs again. -->\n\n";
+const MARK: &str =
+    "<!-- Written by `rep show --docs`; changes are lost when it runs again. -->\n\n";
+/// The first line of pages written when the command was called `rep docs`.
+const OLD_MARK: &str = "<!-- Written by `rep docs`; changes are lost when it runs again. -->\n\n";
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &DocsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &ShowDocsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let request = ctx.config.discovery_request()?;
     let catalog = repertoire_skill::discover::discover_catalog(&request);
     let text = render_docs(&catalog, &request.limits.resources);
@@ -36,11 +39,11 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &DocsArgs, ui: &mut TerminalUi<'_>
         None => write!(ui.out, "{text}")?,
         Some(path) => {
             let target = ctx.env.here.join(path);
-            let ours =
-                fs::read_text(&target, 64 * 1024 * 1024).is_ok_and(|old| old.starts_with(MARK));
+            let ours = fs::read_text(&target, 64 * 1024 * 1024)
+                .is_ok_and(|old| old.starts_with(MARK) || old.starts_with(OLD_MARK));
             if !ours && !args.force && target.symlink_metadata().is_ok() {
                 return Err(CliFailure::negative_answer(format!(
-                    "{path} is there already and is not by `rep docs`"
+                    "{path} exists, and was not written by `rep show --docs`"
                 ))
                 .hint("Choose another name, or overwrite it with `--force`."));
             }

@@ -1,4 +1,4 @@
-//! `rep dlq`: lists, retries and closes dead letters, which are runs, events and tasks that could
+//! `rep runs dead-letters`: lists, retries and closes dead letters, which are runs, events and tasks that could
 //! not be handled. Dead letters are never retried automatically.
 
 use clap::ValueEnum;
@@ -7,8 +7,8 @@ use repertoire_journal::{DeadLetter, Journal, JournalError, LetterFilter, Letter
 
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
-use crate::commands::memory::RepositoryArg;
 use crate::commands::runs::now_ms;
+use crate::commands::verify::memory::RepositoryArg;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::runs_text::LocalClock;
 use crate::schema::improve::DeadLettersJson;
@@ -19,19 +19,19 @@ mod actions;
 /// Number of letters listed by default.
 const SHOWN: u32 = 20;
 
-/// Arguments of `rep dlq`; without a subcommand, the open letters are listed
+/// Arguments of `rep runs dead-letters`; without a subcommand, the open letters are listed
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct DlqArgs {
+pub(crate) struct DeadLettersArgs {
     #[command(subcommand)]
-    action: Option<DlqAction>,
+    action: Option<DeadLettersAction>,
     #[command(flatten)]
-    list: DlqListArgs,
+    list: DeadLettersListArgs,
 }
 
-/// Filters of `rep dlq list` and `rep dlq export`
+/// Filters of `rep runs dead-letters list` and `rep runs dead-letters export`
 #[derive(Debug, clap::Args)]
-struct DlqListArgs {
+struct DeadLettersListArgs {
     /// Include letters that are resolved or abandoned
     #[arg(long, conflicts_with = "status")]
     all: bool,
@@ -69,15 +69,15 @@ impl From<LetterStatusArg> for LetterStatus {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum DlqAction {
+enum DeadLettersAction {
     /// List dead letters, the most urgent first
     #[command(visible_alias = "ls")]
-    List(DlqListArgs),
+    List(DeadLettersListArgs),
     /// Show a dead letter: why it was given up, the open question, and its history
     Show(actions::LetterArg),
     /// Retry a letter: queue the run again, write the event to a file, or let the task be picked
     /// again
-    Retry(actions::DlqRetryArgs),
+    Retry(actions::DeadLetterRetryArgs),
     /// Put a letter back into the queue, if it was dropped or its retry was abandoned
     Requeue(actions::LetterEndArgs),
     /// Mark a letter as resolved
@@ -85,21 +85,29 @@ enum DlqAction {
     /// Drop a letter: mark it as abandoned
     Drop(actions::LetterEndArgs),
     /// Print dead letters as JSON, with their data
-    Export(DlqListArgs),
+    Export(DeadLettersListArgs),
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &DlqArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &DeadLettersArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     match &args.action {
         None => list_letters(ctx, &args.list, ui),
-        Some(DlqAction::List(args)) => list_letters(ctx, args, ui),
-        Some(DlqAction::Show(args)) => actions::show_letter(ctx, args, ui),
-        Some(DlqAction::Retry(args)) => actions::retry_letter(ctx, args, ui),
-        Some(DlqAction::Requeue(args)) => actions::set_status(ctx, args, LetterStatus::Queued, ui),
-        Some(DlqAction::Resolve(args)) => {
+        Some(DeadLettersAction::List(args)) => list_letters(ctx, args, ui),
+        Some(DeadLettersAction::Show(args)) => actions::show_letter(ctx, args, ui),
+        Some(DeadLettersAction::Retry(args)) => actions::retry_letter(ctx, args, ui),
+        Some(DeadLettersAction::Requeue(args)) => {
+            actions::set_status(ctx, args, LetterStatus::Queued, ui)
+        }
+        Some(DeadLettersAction::Resolve(args)) => {
             actions::set_status(ctx, args, LetterStatus::Resolved, ui)
         }
-        Some(DlqAction::Drop(args)) => actions::set_status(ctx, args, LetterStatus::Abandoned, ui),
-        Some(DlqAction::Export(args)) => {
+        Some(DeadLettersAction::Drop(args)) => {
+            actions::set_status(ctx, args, LetterStatus::Abandoned, ui)
+        }
+        Some(DeadLettersAction::Export(args)) => {
             let json = build_runtime()?.block_on(read_letters(ctx, args))?;
             ui.print_json(&json)?;
             Ok(CliExit::Done)
@@ -110,11 +118,10 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &DlqArgs, ui: &mut TerminalUi<'_>)
 /// Converts a journal error to a failure with a hint.
 pub(crate) fn letter_failure(error: JournalError) -> CliFailure {
     match &error {
-        JournalError::NoLetter { .. } => {
-            CliFailure::negative_answer(error.to_string()).hint("`rep dlq list --all` lists them.")
-        }
+        JournalError::NoLetter { .. } => CliFailure::negative_answer(error.to_string())
+            .hint("`rep runs dead-letters list --all` lists them."),
         JournalError::LetterRefused { letter, .. } => {
-            let hint = format!("`rep dlq show {letter}` says what happened to it.");
+            let hint = format!("`rep runs dead-letters show {letter}` says what happened to it.");
             CliFailure::negative_answer(error.to_string()).hint(hint)
         }
         _ => crate::commands::runs::journal_failure(error),
@@ -122,14 +129,16 @@ pub(crate) fn letter_failure(error: JournalError) -> CliFailure {
 }
 
 async fn require_letter_journal(ctx: &CliContext<'_>) -> Result<Journal, CliFailure> {
-    let none =
-        || CliFailure::negative_answer("there are no dead letters").hint("`rep dlq` lists them.");
+    let none = || {
+        CliFailure::negative_answer("there are no dead letters")
+            .hint("`rep runs dead-letters` lists them.")
+    };
     ctx.open_existing_journal().await?.ok_or_else(none)
 }
 
 async fn read_letters(
     ctx: &CliContext<'_>,
-    args: &DlqListArgs,
+    args: &DeadLettersListArgs,
 ) -> Result<DeadLettersJson, CliFailure> {
     let Some(journal) = ctx.open_existing_journal().await? else {
         return Ok(DeadLettersJson { letters: Vec::new(), damaged: Vec::new(), next: None });
@@ -147,7 +156,11 @@ async fn read_letters(
     Ok(DeadLettersJson { letters: page.items, damaged: page.damaged, next: page.next })
 }
 
-fn list_letters(ctx: &CliContext<'_>, args: &DlqListArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+fn list_letters(
+    ctx: &CliContext<'_>,
+    args: &DeadLettersListArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let json = build_runtime()?.block_on(read_letters(ctx, args))?;
     if ui.json {
         ui.print_json(&json)?;
@@ -161,7 +174,7 @@ fn list_letters(ctx: &CliContext<'_>, args: &DlqListArgs, ui: &mut TerminalUi<'_
         let line = if is_plain {
             "There are no dead letters: nothing waits for you."
         } else {
-            "No dead letter is like that. `rep dlq list --all` lists them."
+            "No dead letter is like that. `rep runs dead-letters list --all` lists them."
         };
         writeln!(ui.out, "{line}")?;
         return Ok(CliExit::Done);

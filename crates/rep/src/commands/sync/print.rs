@@ -1,4 +1,4 @@
-//! `rep to-prompt`: prints the catalog for a system prompt in the format of skills-ref.
+//! `rep sync --print`: prints the catalog for a system prompt in the format of skills-ref.
 
 use camino::Utf8PathBuf;
 use repertoire_skill::catalog::{Catalog, CatalogEntry};
@@ -12,13 +12,13 @@ use crate::failure::{CliExit, CliResult};
 use crate::schema::ToPromptJson;
 use crate::ui::TerminalUi;
 
-/// Arguments of `rep to-prompt`
+/// Arguments of `rep sync --print`
 #[derive(Debug, clap::Args)]
-pub(crate) struct ToPromptArgs {
-    /// Skill folders (default: all discovered skills)
+pub(crate) struct SyncPrintArgs {
+    /// With `--print`: list the skills in these folders (default: all discovered skills)
     paths: Vec<Utf8PathBuf>,
-    /// Fit the discovered skills into this many characters: shorten descriptions, then keep only
-    /// names, then only count
+    /// With `--print`: fit the discovered skills into this many characters: shorten descriptions,
+    /// then keep only names, then only count
     #[arg(long, value_name = "CHARS", conflicts_with = "paths")]
     budget: Option<usize>,
     /// With `--budget`: give this skill its full description first (may be repeated)
@@ -26,7 +26,11 @@ pub(crate) struct ToPromptArgs {
     first: Vec<String>,
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &ToPromptArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &SyncPrintArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     if !args.paths.is_empty() {
         let paths: Vec<Utf8PathBuf> = args.paths.iter().map(|path| ctx.typed_path(path)).collect();
         return match skills_ref::prompt_of_paths(&paths) {

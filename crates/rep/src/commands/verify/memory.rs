@@ -1,4 +1,4 @@
-//! `rep memory`: shows past failures of this repository's checks, and the fixes that worked.
+//! `rep verify memory`: shows past failures of this repository's checks, and the fixes that worked.
 
 use repertoire_checks::memory::{FailureMemory, FixState, scope_of};
 use repertoire_git::repo::GitError;
@@ -18,10 +18,10 @@ mod show;
 /// Number of failures listed by default.
 const SHOWN: u32 = 20;
 
-/// Arguments of `rep memory`; without a subcommand, failures are listed
+/// Arguments of `rep verify memory`; without a subcommand, failures are listed
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct MemoryArgs {
+pub(crate) struct VerifyMemoryArgs {
     #[command(subcommand)]
     action: Option<MemoryAction>,
     #[command(flatten)]
@@ -31,12 +31,12 @@ pub(crate) struct MemoryArgs {
 /// The repository
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct RepositoryArg {
-    /// Use this repository instead of the one of the working folder, named as in `rep memory list`
+    /// Use this repository instead of the one of the working folder, named as in `rep verify memory list`
     #[arg(long, value_name = "REPOSITORY")]
     scope: Option<String>,
 }
 
-/// Filters of `rep memory list`
+/// Filters of `rep verify memory list`
 #[derive(Debug, clap::Args)]
 struct MemoryListArgs {
     /// Only failures of this kind: build, lint, test_failure and so on
@@ -69,7 +69,11 @@ enum MemoryAction {
     Forget(actions::ForgetArgs),
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &MemoryArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &VerifyMemoryArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     match &args.action {
         None => list_failures(ctx, &args.list, ui),
         Some(MemoryAction::List(args)) => list_failures(ctx, args, ui),
@@ -140,11 +144,11 @@ fn list_failures(
 
 fn print_nothing(args: &MemoryListArgs, json: &MemoryJson, ui: &mut TerminalUi<'_>) -> CliResult {
     let line = if args.category.is_some() || args.after > 0 {
-        "No failure is like that. `rep memory` lists all.".to_owned()
+        "No failure is like that. `rep verify memory` lists all.".to_owned()
     } else {
         format!(
             "Nothing is remembered of {} yet. `rep plan run --self-improve` remembers what fails and what helps; \
-             `rep memory teach` says it by hand.",
+             `rep verify memory teach` says it by hand.",
             json.scope
         )
     };

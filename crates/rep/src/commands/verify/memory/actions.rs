@@ -1,4 +1,4 @@
-//! `rep memory export`, `import`, `teach` and `forget`.
+//! `rep verify memory export`, `import`, `teach` and `forget`.
 
 use camino::Utf8PathBuf;
 use repertoire_checks::limits::MEMORY_FILE_BYTES_MAX;
@@ -17,17 +17,17 @@ use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::improve::{FailureJson, FixJson, MemoryFile, MemoryForgetJson};
 use crate::ui::{self, TerminalUi};
 
-/// Arguments of `rep memory export`
+/// Arguments of `rep verify memory export`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     scope: RepositoryArg,
 }
 
-/// Arguments of `rep memory import`
+/// Arguments of `rep verify memory import`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// A file with the output of `rep memory export`
+    /// A file with the output of `rep verify memory export`
     #[arg(value_name = "FILE")]
     file: Utf8PathBuf,
     /// Trust the success records in the file; only for files that you wrote yourself, such as a
@@ -38,11 +38,11 @@ pub(crate) struct ImportArgs {
     scope: RepositoryArg,
 }
 
-/// Arguments of `rep memory teach`
+/// Arguments of `rep verify memory teach`
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("remedy").required(true))]
 pub(crate) struct TeachArgs {
-    /// Signature of the failure, as in `rep memory` or `rep verify --json`
+    /// Signature of the failure, as in `rep verify memory` or `rep verify --json`
     #[arg(value_name = "SIGNATURE")]
     signature: String,
     /// A patch in the format of `git diff`
@@ -61,7 +61,7 @@ pub(crate) struct TeachArgs {
     scope: RepositoryArg,
 }
 
-/// Arguments of `rep memory forget`
+/// Arguments of `rep verify memory forget`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForgetArgs {
     /// Signature of the failure, or a prefix of it

@@ -1,4 +1,4 @@
-//! `rep memory show`: prints a failure and its fixes.
+//! `rep verify memory show`: prints a failure and its fixes.
 
 use repertoire_checks::memory::FailureMemory;
 use repertoire_journal::{FailureFilter, Journal, KnownFailure as Known};
@@ -15,7 +15,7 @@ use crate::ui::{self, TerminalUi};
 /// Maximum number of lines shown of a patch.
 const PATCH_LINES_SHOWN: usize = 40;
 
-/// Arguments of `rep memory show`
+/// Arguments of `rep verify memory show`
 #[derive(Debug, clap::Args)]
 pub(crate) struct MemoryShowArgs {
     /// Signature of the failure, or a prefix of it
@@ -80,7 +80,7 @@ pub(super) async fn find_failure(
 
 fn unknown_failure(signature: &str) -> CliFailure {
     CliFailure::negative_answer(format!("the failure `{signature}` was not seen here before"))
-        .hint("`rep memory` lists those that were.")
+        .hint("`rep verify memory` lists those that were.")
 }
 
 fn print_failure(json: &FailureJson, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
@@ -103,7 +103,8 @@ fn print_failure(json: &FailureJson, ui: &mut TerminalUi<'_>) -> std::io::Result
     };
     writeln!(ui.out, "{}", ui.paint(ui::FAINT, told))?;
     if json.fixes.is_empty() {
-        let line = format!("\nNo fix is known. `rep memory teach {}` says one.", failure.signature);
+        let line =
+            format!("\nNo fix is known. `rep verify memory teach {}` says one.", failure.signature);
         return writeln!(ui.out, "{line}");
     }
     for known in &json.fixes {

@@ -1,4 +1,4 @@
-//! `rep man`: prints the manual page, or writes one page per command to a folder.
+//! `rep completions man`: prints the manual page, or writes one page per command to a folder.
 
 use camino::Utf8PathBuf;
 use repertoire_text::fs;
@@ -8,12 +8,12 @@ use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::ui::TerminalUi;
 
-/// Arguments of `rep man`
+/// Arguments of `rep completions man`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// Write a page for every command into this folder
+    /// With `man`: write a page for every command into this folder
     #[arg(long, value_name = "DIR")]
-    dir: Option<Utf8PathBuf>,
+    pub(crate) dir: Option<Utf8PathBuf>,
 }
 
 pub(crate) fn run(env: &CliEnvironment, args: &ManArgs, ui: &mut TerminalUi<'_>) -> CliResult {
@@ -23,14 +23,16 @@ pub(crate) fn run(env: &CliEnvironment, args: &ManArgs, ui: &mut TerminalUi<'_>)
         clap_mangen::Man::new(main).render(&mut ui.out)?;
         return Ok(CliExit::Done);
     };
-    let mut pages = vec![("rep.1".to_owned(), main.clone())];
-    for sub in main.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-        pages.push((format!("rep-{}.1", sub.get_name()), sub.clone()));
-    }
-    for (file, page) in pages {
+    let mut open = vec![("rep".to_owned(), main)];
+    while let Some((name, page)) = open.pop() {
+        let subs = page.get_subcommands();
+        let subs = subs.filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+        let subs = subs.map(|sub| (format!("{name}-{}", sub.get_name()), sub.clone()));
+        let subs: Vec<_> = subs.collect();
+        open.extend(subs.into_iter().rev());
         let mut text = Vec::new();
         clap_mangen::Man::new(page).render(&mut text)?;
-        let path = dir.join(file);
+        let path = dir.join(format!("{name}.1"));
         fs::write_atomic(&env.here.join(&path), &text).map_err(|error| {
             CliFailure::cannot_run(format!("{path} cannot be written: {error}"))
         })?;

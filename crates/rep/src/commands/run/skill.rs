@@ -1,6 +1,6 @@
-//! `rep exec`: executes one skill or sub-agent, as a step of a larger task would.
+//! `rep run --skill`: executes one skill or sub-agent, as a step of a larger task would.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use repertoire_agent::definition::DEFAULT_AGENT;
 use repertoire_agent::executor::{ExecuteError, SkillExecutor, SkillResult, SubagentContext};
 use repertoire_text::fs;
@@ -16,7 +16,7 @@ use crate::ui::{self, TerminalUi};
 
 const CONTEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Arguments of `rep exec`
+/// Arguments of `rep exec`, the old name of `rep run --skill`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExecArgs {
     /// The skill or sub-agent to execute
@@ -36,22 +36,59 @@ pub(crate) struct ExecArgs {
     flags: RunFlags,
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &ExecArgs, ui: &mut TerminalUi<'_>) -> CliResult {
-    let context = read_context(ctx, args)?;
-    let mut options = ctx.run_options(&args.flags.to_options())?;
+impl ExecArgs {
+    pub(crate) fn execution(&self) -> SkillExecution<'_> {
+        let name = self.skill.as_deref();
+        let (target, first) = match &self.capability {
+            // With `--capability`, the first positional argument is part of the task, not a name.
+            Some(capability) => (ExecutionTarget::Capability(capability), name),
+            None => (ExecutionTarget::Name(name.unwrap_or_default()), None),
+        };
+        let words = first.into_iter().chain(self.task.iter().map(String::as_str));
+        SkillExecution {
+            target,
+            task: words.collect::<Vec<_>>().join(" "),
+            context: self.context.as_deref(),
+            flags: &self.flags,
+        }
+    }
+}
+
+/// A skill or an agent to execute on a task.
+pub(crate) struct SkillExecution<'a> {
+    pub(crate) target: ExecutionTarget<'a>,
+    /// The description of the task. Empty if the context describes it.
+    pub(crate) task: String,
+    pub(crate) context: Option<&'a Utf8Path>,
+    pub(crate) flags: &'a RunFlags,
+}
+
+pub(crate) enum ExecutionTarget<'a> {
+    /// The name of a skill or sub-agent.
+    Name(&'a str),
+    /// The first agent with this capability.
+    Capability(&'a str),
+}
+
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    execution: &SkillExecution<'_>,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let context = read_context(ctx, execution)?;
+    let agent_options = execution.flags.to_options();
+    let mut options = ctx.run_options(&agent_options)?;
     let runtime = build_runtime()?;
     let outcome = runtime.block_on(async {
-        let (system, servers) = ctx.open_system(&args.flags.to_options(), ui).await?;
+        let (system, servers) = ctx.open_system(&agent_options, ui).await?;
         // Report an unknown name before a missing model, as it is the likelier mistake.
-        if let Some(name) = args.skill.as_ref().filter(|_| args.capability.is_none())
+        if let ExecutionTarget::Name(name) = execution.target
             && let Err(missing) = system.catalog().resolve(name)
         {
             servers.close().await;
             return Err(not_executed(missing.into()));
         }
-        if let Err(failure) =
-            ctx.check_reach(&system, DEFAULT_AGENT, &args.flags.to_options(), None)
-        {
+        if let Err(failure) = ctx.check_reach(&system, DEFAULT_AGENT, &agent_options, None) {
             servers.close().await;
             return Err(failure.into());
         }
@@ -62,11 +99,11 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ExecArgs, ui: &mut TerminalUi<'_>
         );
         let executor = SkillExecutor::new(system, options);
         let work = async {
-            match (&args.capability, &args.skill) {
-                (Some(capability), _) => executor.execute_capability(capability, &context).await,
-                (None, skill) => {
-                    executor.execute(skill.as_deref().unwrap_or_default(), &context).await
+            match execution.target {
+                ExecutionTarget::Capability(capability) => {
+                    executor.execute_capability(capability, &context).await
                 }
+                ExecutionTarget::Name(name) => executor.execute(name, &context).await,
             }
         };
         let rewritten = ctx.env.stderr_is_terminal;
@@ -103,8 +140,11 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ExecArgs, ui: &mut TerminalUi<'_>
     outcome
 }
 
-fn read_context(ctx: &CliContext<'_>, args: &ExecArgs) -> Result<SubagentContext, CliFailure> {
-    let mut context = match &args.context {
+fn read_context(
+    ctx: &CliContext<'_>,
+    execution: &SkillExecution<'_>,
+) -> Result<SubagentContext, CliFailure> {
+    let mut context = match execution.context {
         None => SubagentContext::default(),
         Some(path) => {
             let text =
@@ -116,11 +156,8 @@ fn read_context(ctx: &CliContext<'_>, args: &ExecArgs) -> Result<SubagentContext
             })?
         }
     };
-    // With `--capability`, the first positional argument is part of the task, not a name.
-    let named = args.skill.iter().filter(|_| args.capability.is_some());
-    let words: Vec<&str> = named.chain(&args.task).map(String::as_str).collect();
-    if !words.is_empty() {
-        context.context.task.description = words.join(" ");
+    if !execution.task.is_empty() {
+        context.context.task.description.clone_from(&execution.task);
         context.context.task.source = "prompt".to_owned();
     }
     Ok(context)
@@ -164,6 +201,8 @@ fn not_executed(error: ExecuteError) -> CliFailure {
         ExecuteError::NoCapability { .. } => {
             failure.hint("`rep agents NAME` says what one can do.")
         }
-        ExecuteError::MissingTools { .. } => failure.hint("`rep tools` lists what there is."),
+        ExecuteError::MissingTools { .. } => {
+            failure.hint("`rep agents --tools` lists what there is.")
+        }
     }
 }

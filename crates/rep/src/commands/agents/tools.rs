@@ -1,4 +1,4 @@
-//! `rep tools`: lists the tools available to agents.
+//! `rep agents --tools`: lists the tools available to agents.
 
 use repertoire::agent_setup::{AgentRunOptions, load_definition};
 use repertoire_agent::definition::{AgentDefinition, DEFAULT_AGENT};
@@ -15,18 +15,18 @@ use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::schema::{ToolListJson, ToolRowJson};
 use crate::ui::{self, TerminalUi};
 
-/// Arguments of `rep tools`
+/// Arguments of `rep agents --tools`
 #[derive(Debug, clap::Args)]
-pub(crate) struct ToolsArgs {
-    /// Show which tools this agent has, and why it lacks the others
+pub(crate) struct AgentsToolsArgs {
+    /// With `--tools`: show which tools this agent has, and why it lacks the others
     #[arg(short, long, value_name = "AGENT")]
-    agent: Option<String>,
+    pub(crate) agent: Option<String>,
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &ToolsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(ctx: &CliContext<'_>, agent: Option<&str>, ui: &mut TerminalUi<'_>) -> CliResult {
     let runtime = build_runtime()?;
     let (system, servers) = runtime.block_on(ctx.open_system(&AgentRunOptions::default(), ui))?;
-    let agent = args.agent.as_ref().map(|name| load_definition(&system, name)).transpose()?;
+    let definition = agent.map(|name| load_definition(&system, name)).transpose()?;
     let specs = runtime.block_on(async {
         let specs = tool_specs(&system).await;
         servers.close().await;
@@ -37,7 +37,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ToolsArgs, ui: &mut TerminalUi<'_
         .iter()
         .map(|tool| {
             let name = tool.name();
-            let why_not = agent.as_ref().and_then(|agent| {
+            let why_not = definition.as_ref().and_then(|agent| {
                 let limit = EffectLimit::for_agent(&agent.name, &agent.tools);
                 match limit.refuses_tool(&**tool) {
                     Some(EffectRefusal { effect: None, .. }) => {
@@ -64,7 +64,7 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &ToolsArgs, ui: &mut TerminalUi<'_
         })
         .collect();
     if ui.json {
-        ui.print_json(&ToolListJson { agent: args.agent.clone(), tools: rows })?;
+        ui.print_json(&ToolListJson { agent: agent.map(str::to_owned), tools: rows })?;
         return Ok(CliExit::Done);
     }
     for row in &rows {

@@ -10,12 +10,16 @@ use crate::ui::TerminalUi;
 
 /// Arguments of `rep props`
 #[derive(Debug, clap::Args)]
-pub(crate) struct PropsArgs {
+pub(crate) struct PropertiesArgs {
     /// A skill's folder, its SKILL.md, or the name of a discovered skill
     skill: Utf8PathBuf,
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &PropsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    args: &PropertiesArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let mut path = ctx.typed_path(&args.skill);
     let is_name = !args.skill.as_str().contains('/') && path.symlink_metadata().is_err();
     if is_name {

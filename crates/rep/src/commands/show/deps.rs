@@ -1,4 +1,4 @@
-//! `rep deps`: prints the dependencies between skills as a tree, a diagram or JSON.
+//! `rep show --deps`: prints the dependencies between skills as a tree, a diagram or JSON.
 
 use repertoire_skill::catalog::{Catalog, CatalogEntry};
 use repertoire_skill::dependencies::{self, DependencyMatch};
@@ -9,17 +9,17 @@ use crate::failure::{CliExit, CliResult};
 use crate::schema::{DepsEdgeJson, DepsEdgeState, DepsJson};
 use crate::ui::{self, TerminalUi};
 
-/// Arguments of `rep deps`
+/// Arguments of `rep show --deps`
 #[derive(Debug, clap::Args)]
-pub(crate) struct DepsArgs {
+pub(crate) struct ShowDepsArgs {
     /// Show the dependencies of this skill (default: of every skill that has some)
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Print a Mermaid diagram
     #[arg(long)]
-    mermaid: bool,
+    pub(crate) mermaid: bool,
 }
 
-pub(crate) fn run(ctx: &CliContext<'_>, args: &DepsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(ctx: &CliContext<'_>, args: &ShowDepsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
     let catalog = ctx.load_catalog()?;
     let starts: Vec<&CatalogEntry> = match &args.name {
         Some(name) => vec![resolve_skill(catalog, name)?],

@@ -1,4 +1,4 @@
-//! `rep metrics`: prints metrics for Prometheus, computed from all events. Also maintains the
+//! `rep runs metrics`: prints metrics for Prometheus, computed from all events. Also maintains the
 //! metrics file of a daemon.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use repertoire_journal::metrics::MetricsCollector;
 use repertoire_text::fs;
 use tokio_util::sync::CancellationToken;
 
-use super::runs::{describe_left_out, journal_failure};
+use super::{describe_left_out, journal_failure};
 use crate::async_runtime::build_runtime;
 use crate::cli::CliContext;
 use crate::failure::{CliExit, CliResult};
@@ -18,11 +18,15 @@ use crate::ui::TerminalUi;
 /// Interval between writes of the metrics file.
 const WRITE_EVERY: Duration = Duration::from_secs(15);
 
-/// Arguments of `rep metrics`
+/// Arguments of `rep runs metrics`
 #[derive(Debug, clap::Args)]
-pub(crate) struct MetricsArgs {}
+pub(crate) struct RunsMetricsArgs {}
 
-pub(crate) fn run(ctx: &CliContext<'_>, _args: &MetricsArgs, ui: &mut TerminalUi<'_>) -> CliResult {
+pub(crate) fn run(
+    ctx: &CliContext<'_>,
+    _args: &RunsMetricsArgs,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
     let (text, damaged) = build_runtime()?.block_on(async {
         let mut counted = MetricsCollector::new();
         let damaged = match ctx.open_existing_journal().await? {
