@@ -37,7 +37,7 @@ const fn kept_bytes(last: u8) -> Kept {
 
 /// Returns the letters and digits of a text, in lower case.
 pub(super) fn pack(text: &[u8]) -> Vec<u8> {
-    pack_parts(text, &[0..text.len()])
+    pack_parts(text, std::slice::from_ref(&(0..text.len())))
 }
 
 /// Returns the letters and digits of parts of a text, in lower case.
