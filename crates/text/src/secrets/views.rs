@@ -37,7 +37,7 @@ const fn kept_bytes(last: u8) -> Kept {
 
 /// Returns the letters and digits of a text, in lower case.
 pub(super) fn pack(text: &[u8]) -> Vec<u8> {
-    pack_parts(text, &[0..text.len()])
+    pack_parts(text, std::slice::from_ref(&(0..text.len())))
 }
 
 /// Returns the letters and digits of parts of a text, in lower case.
@@ -170,7 +170,11 @@ impl Decoded {
 /// of each group in reverse order. Offsets and columns of characters are left out.
 pub(super) fn decode_dumps(text: &[u8]) -> Vec<Decoded> {
     let (mut straight, mut swapped) = (Decoded::new(4), Decoded::new(4));
-    for line in line_ranges(text) {
+    // The bytes of a text that can be read have a decimal digit each, so most lines of other text need no closer look.
+    let has_digits = |line: &Range<usize>| {
+        text[line.clone()].iter().filter(|byte| byte.is_ascii_digit()).count() >= DUMP_GROUPS_MIN
+    };
+    for line in line_ranges(text).filter(has_digits) {
         for group in dump_groups(&text[line.clone()]) {
             let pairs = || (line.start + group.start..line.start + group.end - 1).step_by(2);
             pairs().for_each(|at| straight.push_hex(text, [at, at + 1]));
@@ -185,55 +189,76 @@ pub(super) fn decode_dumps(text: &[u8]) -> Vec<Decoded> {
     dumps
 }
 
-/// Returns the groups of digits of a line that is shaped like one of a hex dump; none for any other line.
+/// Returns the groups of digits of a line that is shaped like one of a hex dump; none for any other line. These are the
+/// first groups of the same length in a row, the last of which may be shorter: other words may stand around them.
 fn dump_groups(line: &[u8]) -> Vec<Range<usize>> {
-    let mut tokens = tokens_of(line).peekable();
-    let is_hex = |range: &Range<usize>| {
-        range.len() % 2 == 0
-            && DUMP_DIGITS.contains(&range.len())
-            && line[range.clone()].iter().all(u8::is_ascii_hexdigit)
-    };
-    // A log or a sentence may put words before the offset.
-    let mut offset = None;
-    for _ in 0..=DUMP_WORDS_BEFORE_MAX {
-        let Some(first) = tokens.peek() else { break };
-        offset = offset_digits(&line[first.clone()]);
-        if offset.is_some() {
-            break;
-        }
-        tokens.next();
-    }
-    let Some(offset) = offset else { return Vec::new() };
-    let (is_marked, digits) = offset;
     let mut groups: Vec<Range<usize>> = Vec::new();
-    let mut rest = tokens.clone().skip(1).peekable();
-    let has_offset =
-        is_marked || rest.peek().is_some_and(|next| is_hex(next) && next.len() != digits);
-    if has_offset {
-        tokens.next();
-    }
-    for token in tokens {
-        let is_column = groups.last().is_some_and(|last| {
-            // `xxd` puts two blanks before its column of characters.
-            is_marked && token.start - last.end > 1 || last.len() < groups[0].len()
-        });
-        let is_group =
-            is_hex(&token) && groups.first().is_none_or(|first| token.len() <= first.len());
-        if is_column || !is_group {
+    let mut offset = OffsetLook::None;
+    for (number, token) in tokens_of(line).enumerate() {
+        let text = &line[token.clone()];
+        let is_group = token.len() % 2 == 0 && is_hex(text);
+        let goes_on = match (groups.first(), groups.last()) {
+            (Some(first), Some(last)) => {
+                // Two blanks come before the column of characters of `xxd`, and in the middle of `hexdump -C`.
+                let is_apart = token.start - last.end > 1;
+                let is_column = is_apart && (first.len() > 2 || offset == OffsetLook::Marked);
+                is_group && !is_column && last.len() == first.len() && token.len() <= first.len()
+            }
+            _ => is_group,
+        };
+        if goes_on {
+            groups.push(token);
+            continue;
+        }
+        if groups.len() >= offset.groups_min() {
             break;
         }
-        groups.push(token);
+        offset = match groups.pop() {
+            // What looked like a group was an offset.
+            Some(_) if is_group => OffsetLook::Digits,
+            _ => OffsetLook::of(text),
+        };
+        groups.clear();
+        if is_group {
+            groups.push(token);
+        } else if number >= DUMP_WORDS_BEFORE_MAX {
+            return Vec::new();
+        }
     }
-    let groups_min = if has_offset { 1 } else { DUMP_GROUPS_MIN };
-    if groups.len() < groups_min { Vec::new() } else { groups }
+    if groups.len() < offset.groups_min() { Vec::new() } else { groups }
 }
 
-/// Returns the number of digits of the first token of a hex dump, and true if a colon marks it as an offset.
-fn offset_digits(token: &[u8]) -> Option<(bool, usize)> {
-    let digits = token.strip_suffix(b":").unwrap_or(token);
-    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
-    let is_hex = digits.iter().all(u8::is_ascii_hexdigit) && DUMP_DIGITS.contains(&digits.len());
-    is_hex.then_some((token.ends_with(b":"), digits.len()))
+/// What a word before the groups of a hex dump looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OffsetLook {
+    /// Any other word.
+    None,
+    /// Digits, as before the groups of `hexdump` and `od`.
+    Digits,
+    /// Digits with a colon, as before those of `xxd`.
+    Marked,
+}
+
+impl OffsetLook {
+    fn of(token: &[u8]) -> Self {
+        let digits = token.strip_suffix(b":").unwrap_or(token);
+        let is_offset = is_hex(digits.strip_prefix(b"0x").unwrap_or(digits));
+        match (is_offset, token.ends_with(b":")) {
+            (true, true) => OffsetLook::Marked,
+            (true, false) => OffsetLook::Digits,
+            (false, _) => OffsetLook::None,
+        }
+    }
+
+    /// Returns the number of groups from which a line is one of a hex dump.
+    fn groups_min(self) -> usize {
+        if self == OffsetLook::None { DUMP_GROUPS_MIN } else { 1 }
+    }
+}
+
+/// Returns true for digits of an offset or a group.
+fn is_hex(token: &[u8]) -> bool {
+    DUMP_DIGITS.contains(&token.len()) && token.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Returns the ranges between blanks in a line. Marks of a quotation at its start are left out.
@@ -357,7 +382,8 @@ mod tests {
         check_dump("> 0000000 6162 6364\n> 0000004", &["abcd", "badc"]);
         check_dump("0000000 61 62 63  >abc<", &["abc"]);
         check_dump("6162 6364 6566", &["abcdef", "badcfe"]);
-        check_dump("An added face is a decade old. 61 62", &[""]);
+        check_dump("log 7: face 00000000: 6162 6364  ab cd", &["abcd", "badc"]);
+        check_dump("The facade is a decade old.", &[""]);
     }
 
     #[test]
