@@ -9,17 +9,39 @@ use camino::{Utf8Path, Utf8PathBuf};
 use repertoire::env::AppEnvironment;
 use repertoire_text::fs;
 
+use crate::async_runtime::build_runtime;
 use crate::cli::run_in;
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::foreground_run::StdinLines;
 use crate::ui::{self, TerminalUi};
+
+mod steps;
+
+use steps::{CHAPTERS, DemoChapter, DemoSetting, DemoStep, TOUR};
 
 /// The fate of the workspace after the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DemoCleanup {
+pub(crate) enum DemoCleanup {
     Remove,
     /// The workspace is kept, and its path is printed.
     Keep,
+}
+
+/// Whether the demo waits for the user between steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DemoPace {
+    Pause,
+    RunThrough,
+}
+
+/// How to run the demo.
+#[derive(Clone, Debug)]
+pub(crate) struct DemoRequest {
+    /// The chapter. `None` for the tour.
+    pub(crate) chapter: Option<String>,
+    pub(crate) cleanup: DemoCleanup,
+    pub(crate) pace: DemoPace,
 }
 
 /// The files of the workspace, relative to its folder.
@@ -46,287 +68,162 @@ const CHANGE: (&str, &str) = ("refunds.py", include_str!("demo/refunds-changed.p
 /// The start of the resume hint in the last line of a run.
 const RESUME: &str = " · rep run --resume ";
 
-/// Commands of the demo that need a git repository, from the first run of a plan on.
-const GIT_WORDS: &[&str] = &["plan", "runs", "replay", "review", "memory"];
-
-struct DemoStep {
-    title: &'static str,
-    about: &'static str,
-    args: &'static [&'static str],
+/// The names of the chapters, as `rep demo NAME` takes them.
+pub(crate) fn chapter_names() -> impl Iterator<Item = &'static str> {
+    CHAPTERS.iter().map(|chapter| chapter.name)
 }
 
-const STEPS: &[DemoStep] = &[
-    DemoStep {
-        title: "Discover",
-        about: "Every root is searched: the project's, yours, and the built-in pack. Nothing is dropped \
-                silently: a draft without a description is broken, and a stranger's `recovery` does not \
-                replace the trusted one.",
-        args: &["list"],
-    },
-    DemoStep {
-        title: "Check",
-        about: "One description has an unquoted colon. Most tools would lose that skill without a word; \
-                here it loads, and the correction is shown.",
-        args: &["lint", ".claude/skills"],
-    },
-    DemoStep {
-        title: "Mend",
-        about: "What is certain is written back; what needs a person is left.",
-        args: &["lint", "--fix", "--format", "short", ".claude/skills"],
-    },
-    DemoStep {
-        title: "Look closer",
-        about: "Everything known about one skill, with the line of every field.",
-        args: &["show", "sql-review"],
-    },
-    DemoStep {
-        title: "Match",
-        about: "A task comes in. The skills that it needs are picked, with the reasons; the rest stay away, and \
-                so do all of them when none fits.",
-        args: &["match", "this migration locks the orders table, is the index safe?"],
-    },
-    DemoStep {
-        title: "Ask why",
-        about: "Why was one not picked? Every stage has its say.",
-        args: &["match", "write the changelog for version 2", "--why", "sql-review"],
-    },
-    DemoStep {
-        title: "Follow the needs",
-        about: "Skills may need others, in versions.",
-        args: &["deps", "auto-merge"],
-    },
-    DemoStep {
-        title: "Hand over",
-        about: "What an agent reads when it asks for a skill.",
-        args: &["read", "release-notes"],
-    },
-    DemoStep {
-        title: "Tell every agent",
-        about: "The list of skills goes into AGENTS.md, once or a hundred times with the same result.",
-        args: &["sync"],
-    },
-    DemoStep {
-        title: "Look before it is sent",
-        about: "What a model would be sent for a task, to the byte: instructions, skills, tools. It needs no key, \
-                and nothing leaves the machine.",
-        args: &["run", "--dry-run", "-a", "schema-keeper", "is the index of this migration safe?"],
-    },
-    DemoStep {
-        title: "Run",
-        about: "The same task, done. There may be no model here, so the turns are replayed from transcript.yaml; \
-                with a key, leave out `--backend`.",
-        args: &[
-            "run",
-            "--backend",
-            "scripted:transcript.yaml",
-            "is the index of this migration safe?",
-        ],
-    },
-    DemoStep {
-        title: "Go on later",
-        about: "Every conversation is kept, with the skills that are in it.",
-        args: &["conversations"],
-    },
-    DemoStep {
-        title: "Follow a workflow",
-        about: "A skill may be a workflow: steps as data, checked before they can run. Twelve come with the program.",
-        args: &["workflow", "list"],
-    },
-    DemoStep {
-        title: "Start one",
-        about: "An agent is told one step at a time, and what to run next. The state is the engine's, not the agent's.",
-        args: &[
-            "workflow",
-            "start",
-            "sql-review",
-            "--id",
-            "orders-index",
-            "--param",
-            "migration=orders.sql",
-            "--format",
-            "text",
-        ],
-    },
-    DemoStep {
-        title: "Record",
-        about: "A reviewer records what it looked at, and what it found.",
-        args: &[
-            "workflow",
-            "record",
-            "orders-index",
-            r#"{"id":"lock","check":"no lock on orders","severity":"MUST","status":"FAIL","finding":"line 3 locks it"}"#,
-        ],
-    },
-    DemoStep {
-        title: "Try to go on",
-        about: "The gate is computed from what was recorded. Saying that all is well does not help.",
-        args: &["workflow", "step", "orders-index", "--outcome", "ok", "--format", "text"],
-    },
-    DemoStep {
-        title: "Be sent back",
-        about: "So the work goes back to whoever repairs it, with the findings; the next review looks afresh.",
-        args: &["workflow", "step", "orders-index", "--at", "2", "--format", "text"],
-    },
-    DemoStep {
-        title: "See a plan",
-        about: "A plan is a check list in Markdown. What is done, what waits for what, and what comes next:",
-        args: &["plan", "status"],
-    },
-    DemoStep {
-        title: "Work through it",
-        about: "One task after the other, in a worktree: done, checked, reviewed, checked. The agent is replayed, and at \
-                one task it only says that everything is done. That is a reason to look, and nothing more.",
-        args: &[
-            "plan",
-            "run",
-            "--backend",
-            "scripted:plan-agent.yaml",
-            "--check",
-            "test -s PLAN.md",
-            "--ending",
-            "merge",
-        ],
-    },
-    DemoStep {
-        title: "Read the record",
-        about: "Everything that happened is in the journal: what each step did and took, and why.",
-        args: &["runs", "show", "last"],
-    },
-    DemoStep {
-        title: "Hold it to account",
-        about: "A run is nothing but its events: folded anew, they give what is stored.",
-        args: &["replay", "last"],
-    },
-    DemoStep {
-        title: "Review a change",
-        about: "Somebody has changed refunds.py. Patterns of skills look at the change; that needs no model, no key and \
-                a few milliseconds.",
-        args: &["review", "--patterns-only"],
-    },
-    DemoStep {
-        title: "Have it read",
-        about: "Reviewers look at it as well, replayed here. What they say has to have a place in the change, and another one has to \
-                agree; what was turned away is said.",
-        args: &["review", "--backend", "scripted:reviewers.yaml"],
-    },
-    DemoStep {
-        title: "Understand a failure",
-        about: "A compiler has said two things about one mistake. Read, grouped, and with what to mend first; the same is done to the \
-                checks of a plan before an agent is asked again.",
-        args: &["verify", "--read", "test-output.txt"],
-    },
-    DemoStep {
-        title: "Remember what helps",
-        about: "The failure has a name that is the same in every file. What helped is kept with it, and offered or tried the next time; what \
-                stops helping loses its confidence.",
-        args: &[
-            "memory",
-            "teach",
-            "d1943017ed10dfab",
-            "--advice",
-            "the field is called attempts since version 2",
-        ],
-    },
-    DemoStep {
-        title: "Ask the memory",
-        about: "What is known of it, in the words of whoever taught it. `rep plan run --self-improve` and runs on GitHub teach it by themselves.",
-        args: &["memory", "show", "d19430"],
-    },
-    DemoStep {
-        title: "Be called on GitHub",
-        about: "Somebody calls the bot in an issue of a stranger. What would happen: the mode, why, the tools; the stranger's words are \
-                data, and what was hidden in them is gone.",
-        args: &[
-            "github",
-            "detect",
-            "--event",
-            "github-event.json",
-            "--event-name",
-            "issue_comment",
-            "--permission",
-            "write",
-        ],
-    },
-    DemoStep {
-        title: "Open a door",
-        about: "The agent that you have already can use all this. One entry in its configuration, and nothing else in it changes; \
-                `--remove` takes it back.",
-        args: &["setup", "claude", "--print"],
-    },
-    DemoStep {
-        title: "Be the agent",
-        about: "What an agent reads when it asks over MCP which skills a task needs. `rep serve` has the same for people: a page, and an API.",
-        args: &[
-            "mcp",
-            "--call",
-            "skill_search",
-            r#"{"task": "is the index of this migration safe?"}"#,
-        ],
-    },
-    DemoStep {
-        title: "Ask the doctor",
-        about: "What an agent would see of all this, and what it would not.",
-        args: &["doctor"],
-    },
-];
-
-pub fn run(env: &CliEnvironment, afterwards: DemoCleanup, ui: &mut TerminalUi<'_>) -> CliResult {
-    let folder = tempfile::Builder::new().prefix("rep-demo-").tempdir().map_err(|error| {
-        CliFailure::cannot_run(format!("no temporary folder can be made: {error}"))
-            .hint("Set TMPDIR to a folder that can be written to.")
-    })?;
-    let dir = Utf8PathBuf::from_path_buf(folder.path().to_owned())
-        .map_err(|_| CliFailure::cannot_run("the temporary folder is not UTF-8"))?;
-    let dir = dir.canonicalize_utf8()?;
-    lay_out(&dir)?;
-    let project = dir.join("shop");
-    let process = AppEnvironment {
-        vars: [
-            ("HOME".to_owned(), dir.join("home").to_string()),
-            ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
-            // The demo runs only the commands above, so it needs no sandbox.
-            ("REPERTOIRE_SANDBOX".to_owned(), "off".to_owned()),
-            ("PATH".to_owned(), env.var("PATH").unwrap_or_default().to_owned()),
-        ]
-        .into(),
-        ..env.process.in_folder(&project)
+/// Lists the tour and the chapters, with the commands to type.
+pub(crate) fn list_chapters(ui: &mut TerminalUi<'_>) -> CliResult {
+    let row = |command: &str, about: &str, ui: &TerminalUi<'_>| {
+        format!("  {}  {about}", ui.paint(ui::ACCENT, ui::pad_columns(command, 18)))
     };
-    let stage = CliEnvironment {
-        process,
-        // The output goes to memory, and no questions are asked.
-        is_terminal: false,
-        stderr_is_terminal: false,
-        stdin_is_terminal: true,
-        ..env.clone()
-    };
-    print_introduction(ui)?;
-    let mut has_git = true;
-    for (number, step) in STEPS.iter().enumerate() {
-        print_step_heading(number + 1, step, ui)?;
-        if step.args.starts_with(&["plan", "run"]) {
-            has_git = commit_project(&stage);
-        }
-        if step.args[0] == "review" {
-            let (file, text) = CHANGE;
-            fs::write_atomic(&project.join(file), text.as_bytes())?;
-        }
-        if !has_git && GIT_WORDS.contains(&step.args[0]) {
-            writeln!(ui.out, "  git 2.41 or later is needed for this, and is not here\n")?;
-            continue;
-        }
-        run_step(&stage, step, &dir, ui)?;
-    }
-    writeln!(ui.out, "{}", ui.paint(ui::STRONG, "That is what stands today."))?;
-    if afterwards == DemoCleanup::Keep {
-        let kept = folder.keep();
-        writeln!(ui.out, "The workspace is in {}", kept.display())?;
-    } else {
-        writeln!(
-            ui.out,
-            "Try `rep list` in a project of your own, or `rep demo --keep` to look around in this one."
-        )?;
+    writeln!(ui.out, "{}", row("rep demo", TOUR.about, ui))?;
+    for chapter in &CHAPTERS {
+        writeln!(ui.out, "{}", row(&format!("rep demo {}", chapter.name), chapter.about, ui))?;
     }
     Ok(CliExit::Done)
+}
+
+/// Runs the tour or a chapter in a workspace of its own.
+pub(crate) fn run(
+    env: &CliEnvironment,
+    request: &DemoRequest,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let chapter = match &request.chapter {
+        None => &TOUR,
+        Some(name) => CHAPTERS
+            .iter()
+            .find(|chapter| chapter.name == name)
+            .ok_or_else(|| CliFailure::wrong_usage(format!("there is no chapter `{name}`")))?,
+    };
+    let folder = tempfile::Builder::new().prefix("rep-demo-").tempdir().map_err(|error| {
+        CliFailure::cannot_run(format!("cannot create a temporary folder: {error}"))
+            .hint("Set TMPDIR to a writable folder.")
+    })?;
+    let dir = Utf8PathBuf::from_path_buf(folder.path().to_owned())
+        .map_err(|_| CliFailure::cannot_run("the path of the temporary folder is not UTF-8"))?;
+    let dir = dir.canonicalize_utf8()?;
+    lay_out(&dir)?;
+    let mut stage = DemoStage::new(env, dir);
+    print_introduction(chapter, ui)?;
+    let mut lines = StdinLines::new();
+    for (number, step) in chapter.steps.iter().enumerate() {
+        if request.pace == DemoPace::Pause && number > 0 && !wait_for_user(&mut lines, ui)? {
+            return Ok(CliExit::Interrupted);
+        }
+        print_step_heading((number + 1, chapter.steps.len()), step, ui)?;
+        if step.needs_git && !stage.prepare_repository() {
+            writeln!(ui.out, "  This step needs git 2.41 or later, which was not found.\n")?;
+            continue;
+        }
+        stage.run_step(step, ui)?;
+    }
+    if request.cleanup == DemoCleanup::Keep {
+        let kept = folder.keep();
+        writeln!(ui.out, "The workspace is in {}", kept.display())?;
+    } else if request.chapter.is_none() {
+        let next = "Next: `rep init` in a project of your own, `rep demo --list` for more of the demo, or \
+                    `rep demo --keep` to look around in this workspace.";
+        writeln!(ui.out, "{}", ui::wrap_words(next, ui.columns.min(100), ""))?;
+    }
+    Ok(CliExit::Done)
+}
+
+/// Waits for Enter between steps. Returns false if the user wants to stop.
+fn wait_for_user(lines: &mut StdinLines, ui: &mut TerminalUi<'_>) -> Result<bool, CliFailure> {
+    ui.out.flush()?;
+    write!(ui.err, "{}", ui.paint_err(ui::FAINT, "Enter: next step · q: stop "))?;
+    ui.err.flush()?;
+    let runtime = build_runtime()?;
+    let answer = runtime.block_on(async {
+        tokio::select! {
+            line = lines.next() => line,
+            // Earlier steps installed a signal handler, so Ctrl-C does not end the process by itself.
+            _ = tokio::signal::ctrl_c() => None,
+        }
+    });
+    let goes_on = answer.as_ref().is_some_and(|line| !line.trim().eq_ignore_ascii_case("q"));
+    if answer.is_none() {
+        writeln!(ui.err)?;
+    }
+    Ok(goes_on)
+}
+
+/// The workspace, as the commands of the demo see it.
+struct DemoStage {
+    env: CliEnvironment,
+    /// The temporary folder.
+    dir: Utf8PathBuf,
+    /// Whether the project is a git repository. `None` before the first step that needs one.
+    has_git: Option<bool>,
+}
+
+impl DemoStage {
+    fn new(env: &CliEnvironment, dir: Utf8PathBuf) -> Self {
+        let project = dir.join("shop");
+        let process = AppEnvironment {
+            vars: [
+                ("HOME".to_owned(), dir.join("home").to_string()),
+                ("REPERTOIRE_DATA_DIR".to_owned(), dir.join("data").to_string()),
+                // The demo runs only its own commands, so it needs no sandbox.
+                ("REPERTOIRE_SANDBOX".to_owned(), "off".to_owned()),
+                ("PATH".to_owned(), env.var("PATH").unwrap_or_default().to_owned()),
+            ]
+            .into(),
+            ..env.process.in_folder(&project)
+        };
+        let env = CliEnvironment {
+            process,
+            // The output goes to memory, and no questions are asked.
+            is_terminal: false,
+            stderr_is_terminal: false,
+            stdin_is_terminal: true,
+            ..env.clone()
+        };
+        DemoStage { env, dir, has_git: None }
+    }
+
+    /// Commits the project as earlier steps left it, once. Returns false without a usable git.
+    fn prepare_repository(&mut self) -> bool {
+        *self.has_git.get_or_insert_with(|| commit_project(&self.env))
+    }
+
+    /// Runs a command in the project, and prints its output with shortened paths.
+    fn run_step(&self, step: &DemoStep, ui: &mut TerminalUi<'_>) -> Result<(), CliFailure> {
+        let mut env = self.env.clone();
+        match step.setting {
+            DemoSetting::Usual => {}
+            DemoSetting::Variable(name, value) => {
+                env.process.vars.insert(name.to_owned(), value.to_owned());
+            }
+            DemoSetting::ChangedFiles => {
+                let (file, text) = CHANGE;
+                fs::write_atomic(&env.here.join(file), text.as_bytes())?;
+            }
+        }
+        let written = DemoOutput::default();
+        let mut inner = TerminalUi {
+            out: &mut written.clone(),
+            err: &mut written.clone(),
+            colour: ui.colour,
+            err_colour: ui.colour,
+            columns: ui.columns.min(100).saturating_sub(2),
+            json: false,
+        };
+        run_in(&env, step.args, &mut inner)?;
+        let text = written.0.borrow();
+        let text = String::from_utf8_lossy(&text);
+        let text = text.replace(&format!("{}/", env.here), "").replace(env.here.as_str(), ".");
+        let text = text.replace(&format!("{}/", self.dir), "");
+        for line in text.lines() {
+            let line = without_cut_path(&without_resume(line), self.dir.as_str());
+            writeln!(ui.out, "{}", format!("  {line}").trim_end())?;
+        }
+        writeln!(ui.out)?;
+        Ok(())
+    }
 }
 
 fn lay_out(dir: &Utf8Path) -> Result<(), CliFailure> {
@@ -361,29 +258,23 @@ fn commit_project(stage: &CliEnvironment) -> bool {
     })
 }
 
-fn print_introduction(ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
-    writeln!(
-        ui.out,
-        "{}",
-        ui.paint(ui::STRONG, "Repertoire finds, checks, picks and serves skills for AI agents.")
-    )?;
-    let about = "A small shop project was laid out in a temporary folder, with a plan, an agent and \
-                 four skills:";
-    writeln!(ui.out, "{}\n", ui::wrap_words(about, ui.columns.min(100), ""))?;
-    for (path, _) in FILES {
-        writeln!(ui.out, "  {}", ui.paint(ui::FAINT, path))?;
-    }
-    writeln!(ui.out)
+fn print_introduction(chapter: &DemoChapter, ui: &mut TerminalUi<'_>) -> std::io::Result<()> {
+    let about = format!(
+        "{}. A small shop project with a plan, an agent and four skills was created in a temporary folder; \
+         every output is real.",
+        chapter.about
+    );
+    writeln!(ui.out, "{}\n", ui::wrap_words(&about, ui.columns.min(100), ""))
 }
 
 fn print_step_heading(
-    number: usize,
+    (number, count): (usize, usize),
     step: &DemoStep,
     ui: &mut TerminalUi<'_>,
 ) -> std::io::Result<()> {
-    let rule = "─".repeat(ui.columns.min(100).saturating_sub(ui::text_width(step.title) + 6));
-    let line = format!("{number} {} {rule}", step.title);
-    writeln!(ui.out, "{}", ui.paint(ui::STRONG, line))?;
+    let title = format!("{number}/{count} {}", step.title);
+    let rule = "─".repeat(ui.columns.min(100).saturating_sub(ui::text_width(&title) + 1));
+    writeln!(ui.out, "{}", ui.paint(ui::STRONG, format!("{title} {rule}")))?;
     writeln!(ui.out, "{}", ui::wrap_words(step.about, ui.columns.min(100), ""))?;
     let args: Vec<String> = step.args.iter().map(|arg| ui::quote_argument(arg)).collect();
     let command = format!("$ rep {}", args.join(" "));
@@ -420,35 +311,6 @@ fn without_cut_path(line: &str, dir: &str) -> String {
     cut.map_or_else(|| line.to_owned(), |cut| line.replace(&cut, "…"))
 }
 
-/// Runs a command in the project, and prints its output with shortened paths.
-fn run_step(
-    stage: &CliEnvironment,
-    step: &DemoStep,
-    dir: &Utf8Path,
-    ui: &mut TerminalUi<'_>,
-) -> Result<(), CliFailure> {
-    let written = DemoOutput::default();
-    let mut inner = TerminalUi {
-        out: &mut written.clone(),
-        err: &mut written.clone(),
-        colour: ui.colour,
-        err_colour: ui.colour,
-        columns: ui.columns.min(100).saturating_sub(2),
-        json: false,
-    };
-    run_in(stage, step.args, &mut inner)?;
-    let text = written.0.borrow();
-    let text = String::from_utf8_lossy(&text);
-    let text = text.replace(&format!("{}/", stage.here), "").replace(stage.here.as_str(), ".");
-    let text = text.replace(&format!("{dir}/"), "");
-    for line in text.lines() {
-        let line = without_cut_path(&without_resume(line), dir.as_str());
-        writeln!(ui.out, "{}", format!("  {line}").trim_end())?;
-    }
-    writeln!(ui.out)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use repertoire_flow::step::ShellCommand;
@@ -457,7 +319,8 @@ mod tests {
 
     #[test]
     fn a_shell_takes_the_shown_arguments_as_they_are() {
-        let all = STEPS.iter().flat_map(|step| step.args).copied();
+        let all = std::iter::once(&TOUR).chain(&CHAPTERS);
+        let all = all.flat_map(|chapter| chapter.steps).flat_map(|step| step.args).copied();
         for arg in all.chain([r#"it's "quoted""#, "it's"]) {
             assert_eq!(
                 ShellCommand::split_line(&ui::quote_argument(arg)),

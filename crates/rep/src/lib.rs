@@ -8,7 +8,7 @@ pub mod cli;
 pub mod codes;
 mod commands;
 mod consent;
-pub mod demo;
+mod demo;
 pub mod env;
 pub mod failure;
 mod foreground_run;

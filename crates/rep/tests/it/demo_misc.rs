@@ -3,72 +3,134 @@
 use insta::assert_snapshot;
 use unicode_width::UnicodeWidthStr;
 
-use crate::workspace::Workspace;
+use crate::workspace::{Ran, Workspace};
 
-#[test]
-fn the_demo_runs_to_its_end_and_leaves_no_trace() {
+/// A workspace in which the demo finds git and a temporary folder of its own.
+fn stage() -> Workspace {
     let mut ws = Workspace::with_shipped_pack();
     std::fs::create_dir_all(ws.path("tmp")).unwrap();
     let temporary = ws.path("tmp").to_string();
     ws.set("TMPDIR", &temporary);
     ws.set("PATH", "/usr/local/bin:/usr/bin:/bin");
-    let ran = ws.rep("demo");
+    ws
+}
+
+/// The commands that a demo showed.
+fn commands(ran: &Ran) -> Vec<&str> {
+    ran.stdout.lines().filter(|line| line.starts_with("$ rep ")).collect()
+}
+
+#[track_caller]
+fn leaves_no_trace(ws: &Workspace, ran: &Ran) {
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran}");
-    assert!(ran.stdout.contains("That is what stands today."));
     // Where the program itself is, wherever that may be, is no trace.
     let shown = ran.stdout.replace(env!("CARGO_BIN_EXE_rep"), "rep");
-    for trace in ["[TMP]", "rep-demo-", "/tmp/"] {
+    for trace in ["[TMP]", "rep-demo-", "/tmp/", "--resume", "\u{1b}"] {
         assert!(!shown.contains(trace), "{trace}: {ran}");
     }
-    let at = |part: &str| ran.stdout.find(part).unwrap_or_else(|| panic!("{part}: {ran}"));
-    // As on a terminal: what happened, the answer, what it took.
-    assert!(at("⏺ Read") < at("`CREATE INDEX` without"), "{ran}");
-    assert!(at("`CREATE INDEX` without") < at("cost not known ·"), "{ran}");
-    assert!(!ran.stdout.contains("--resume"), "{ran}");
-    assert!(!ran.stdout.contains('\u{1b}'));
     assert!(ran.stdout.lines().all(|line| line.trim_end() == line), "{ran}");
     assert_eq!(std::fs::read_dir(ws.path("tmp")).unwrap().count(), 0);
-    let steps: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("$ rep ")).collect();
-    assert_snapshot!(steps.join("\n"), @r#"
-    $ rep list
-    $ rep lint .claude/skills
-    $ rep lint --fix --format short .claude/skills
+}
+
+#[test]
+fn the_demo_shows_six_steps_of_a_screen_each() {
+    let mut ws = stage();
+    for columns in ["80", "100"] {
+        ws.set("COLUMNS", columns);
+        let ran = ws.rep("demo");
+        leaves_no_trace(&ws, &ran);
+        assert_eq!(
+            commands(&ran),
+            [
+                "$ rep list --scope project",
+                "$ rep lint --fix .claude/skills",
+                "$ rep match \"this migration locks the orders table, is the index safe?\"",
+                "$ rep match \"write the changelog for version 2\" --why sql-review",
+                "$ rep plan run --check \"test -s PLAN.md\"",
+                "$ rep review --patterns-only",
+            ]
+        );
+        for step in ran.stdout.split("\n$ rep ").skip(1) {
+            let output = step.lines().skip(2).take_while(|line| !line.contains("/6 "));
+            let on_screen = |line: &str| line.width().div_ceil(columns.parse().unwrap()).max(1);
+            // The last line is the empty one before the next step.
+            let shown = output.map(on_screen).sum::<usize>() - 1;
+            assert!(shown < 24, "{shown} lines: {step}");
+        }
+        for line in ran.stdout.lines().filter(|line| line.contains("/6 ")) {
+            assert_eq!(line.width().to_string(), columns, "{line}");
+        }
+    }
+}
+
+#[test]
+fn every_chapter_of_the_demo_runs_to_its_end() {
+    let ws = stage();
+    let listed = ws.rep("demo --list");
+    assert_snapshot!(listed, @r#"
+      rep demo            Find, fix, match, why, plan, review
+      rep demo skills     Look at skills, and hand them to agents
+      rep demo run        Have an agent do one task
+      rep demo workflows  Follow a workflow whose gates the engine decides
+      rep demo plans      Work through a plan, and read its record
+      rep demo reviews    Have agents review a change, and check what they claim
+      rep demo checks     Understand failed checks, and remember what fixed them
+      rep demo github     Preview the response to a GitHub event
+      rep demo mcp        Use the skills from an agent that you already have
+      rep demo doctor     Find out why an agent does not see a skill
+    [exit 0]
+    "#);
+    let chapters = listed.stdout.lines().filter_map(|line| line.strip_prefix("  rep demo "));
+    let chapters: Vec<&str> = chapters.filter_map(|rest| rest.split(' ').next()).collect();
+    let mut shown = Vec::new();
+    for chapter in chapters.into_iter().filter(|chapter| !chapter.is_empty()) {
+        let ran = ws.rep(&format!("demo {chapter}"));
+        leaves_no_trace(&ws, &ran);
+        assert!(!ran.stdout.contains("error: "), "{ran}");
+        shown.extend(commands(&ran).into_iter().map(str::to_owned));
+        if chapter == "run" {
+            let at = |part: &str| ran.stdout.find(part).unwrap_or_else(|| panic!("{part}: {ran}"));
+            // As on a terminal: what happened, the answer, what it took.
+            assert!(at("⏺ Read") < at("`CREATE INDEX` without"), "{ran}");
+            assert!(at("`CREATE INDEX` without") < at("0 tokens in"), "{ran}");
+        }
+    }
+    assert_snapshot!(shown.join("\n"), @r#"
     $ rep show sql-review
-    $ rep match "this migration locks the orders table, is the index safe?"
-    $ rep match "write the changelog for version 2" --why sql-review
-    $ rep deps auto-merge
+    $ rep show --deps auto-merge
     $ rep read release-notes
     $ rep sync
     $ rep run --dry-run -a schema-keeper "is the index of this migration safe?"
     $ rep run --backend scripted:transcript.yaml "is the index of this migration safe?"
-    $ rep conversations
+    $ rep runs --kind conversation
     $ rep workflow list
     $ rep workflow start sql-review --id orders-index --param migration=orders.sql --format text
     $ rep workflow record orders-index '{"id":"lock","check":"no lock on orders","severity":"MUST","status":"FAIL","finding":"line 3 locks it"}'
     $ rep workflow step orders-index --outcome ok --format text
     $ rep workflow step orders-index --at 2 --format text
     $ rep plan status
-    $ rep plan run --backend scripted:plan-agent.yaml --check "test -s PLAN.md" --ending merge
+    $ rep plan run --check "test -s PLAN.md" --ending merge
     $ rep runs show last
-    $ rep replay last
-    $ rep review --patterns-only
+    $ rep runs replay last
     $ rep review --backend scripted:reviewers.yaml
     $ rep verify --read test-output.txt
-    $ rep memory teach d1943017ed10dfab --advice "the field is called attempts since version 2"
-    $ rep memory show d19430
+    $ rep verify memory teach d1943017ed10dfab --advice "the field is called attempts since version 2"
+    $ rep verify memory show d19430
     $ rep github detect --event github-event.json --event-name issue_comment --permission write
     $ rep setup claude --print
     $ rep mcp --call skill_search '{"task": "is the index of this migration safe?"}'
     $ rep doctor
     "#);
+    assert_eq!(ws.rep("demo nonsense").code, 2);
+    assert_eq!(ws.rep("demo --list github").code, 2);
 }
 
 #[test]
 fn the_demo_does_without_git_and_says_so_in_colours_only_when_asked() {
     let ws = Workspace::with_shipped_pack();
-    let ran = ws.rep("--color never demo");
+    let ran = ws.rep("--color never demo --no-pause");
     assert_eq!(ran.code, 0, "{ran}");
-    assert_eq!(ran.stdout.matches("is needed for this, and is not here").count(), 7, "{ran}");
+    assert_eq!(ran.stdout.matches("This step needs git").count(), 2, "{ran}");
     assert!(!ran.stdout.contains('\u{1b}'));
     assert!(ws.rep("--color always demo").stdout.contains("\u{1b}["));
 }
@@ -84,7 +146,7 @@ fn the_demo_works_on_a_narrow_terminal_and_can_be_kept() {
     assert_eq!(ran.code, 0, "{ran}");
     let headings = ran.stdout.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
     let headings: Vec<&str> = headings.collect();
-    assert!(headings.len() > 5 && headings.iter().all(|line| line.width() <= 40), "{headings:?}");
+    assert!(headings.len() == 6 && headings.iter().all(|line| line.width() <= 40), "{headings:?}");
     let kept = ran.stdout.lines().last().unwrap();
     assert!(kept.starts_with("The workspace is in [TMP]/tmp/rep-demo-"), "{kept}");
     assert_eq!(std::fs::read_dir(ws.path("tmp")).unwrap().count(), 1);
