@@ -322,7 +322,7 @@ fn times_of(
 
 /// Ordinary texts of a MiB each, with their names.
 fn ordinary_texts() -> [(&'static str, String); 4] {
-    let prose = include_str!("../../../../docs/github.md");
+    let prose = include_str!("../../../../docs/security.md");
     let code = include_str!("../secrets.rs");
     let to_a_mib = |text: &str| text.repeat((1 << 20) / text.len() + 1);
     let log: String = (0..12_000_u64)
