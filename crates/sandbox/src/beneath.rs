@@ -274,9 +274,14 @@ fn is_protected(workplace: &RunWorkplace, root: &Utf8Path, path: &Utf8Path) -> b
             || wanted.starts_with(fold_case(&root.join(beneath)))
             || real.is_some_and(|real| wanted.starts_with(fold_case(&real)))
     };
-    protected::is_protected(relative.unwrap_or(&wanted))
+    if protected::is_protected(relative.unwrap_or(&wanted))
         || workplace.protected.iter().any(is_beneath)
-        || followed_paths(workplace).iter().any(is_beneath)
+    {
+        return true;
+    }
+    let followed = followed_paths(workplace);
+    // If there is too much configuration to read, git may follow any file.
+    followed.is_cut.is_some() || followed.paths.iter().any(is_beneath)
 }
 
 /// Folds a path as case-insensitive file systems do. Those of macOS also ignore some invisible characters, and use full

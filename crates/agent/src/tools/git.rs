@@ -151,17 +151,25 @@ fn git_command(args: &[String], parsed: Vec<GitArgument>, timeout: Duration) -> 
     };
     let ours = HARMLESS_ENVIRONMENT.iter().chain(ENVIRONMENT);
     // Commands that only read must not refresh the index, and others have to be able to.
-    let ours = ours.filter(|(name, _)| access == ToolAccess::Read || *name != "GIT_OPTIONAL_LOCKS");
+    let ours = ours.filter(|(name, _)| match *name {
+        "GIT_OPTIONAL_LOCKS" => access == ToolAccess::Read,
+        // A partial clone has to fetch what it checks out.
+        "GIT_NO_LAZY_FETCH" => access != ToolAccess::Network,
+        _ => true,
+    });
+    // A push to a path would run the hooks of the repository there.
+    let push = [("GIT_ALLOW_PROTOCOL", "http:https:ssh:git")];
+    let ours = ours.chain(push.iter().filter(|_| args[0] == "push"));
     let settings = harmless_settings(network).flat_map(|setting| ["-c", setting]);
     let mut all: Vec<String> = settings.map(str::to_owned).collect();
     all.push("--no-pager".to_owned());
     all.push(args[0].clone());
     let mut parsed: Vec<String> = parsed.into_iter().map(GitArgument::into_text).collect();
-    if args[0] == "stash" && matches!(parsed.first().map(String::as_str), Some("list" | "show")) {
+    let action = parsed.first().cloned().filter(|action| is_action(&args[0], action));
+    if action.is_some() {
         all.push(parsed.remove(0));
     }
-    let shows = all.last().is_some_and(|last| shows_differences(last));
-    if shows {
+    if shows_differences(&args[0], action.as_deref()) {
         all.extend(["--no-ext-diff", "--no-textconv"].map(str::to_owned));
     }
     if args[0] == "blame" {
@@ -182,9 +190,22 @@ fn git_command(args: &[String], parsed: Vec<GitArgument>, timeout: Duration) -> 
     }
 }
 
-/// Returns true if a subcommand, or the `list` or `show` behind `stash`, shows differences.
-fn shows_differences(name: &str) -> bool {
-    matches!(name, "diff" | "log" | "show" | "list" | "reflog")
+/// Returns true for a word that chooses what `stash` or `reflog` does. Options of that come behind it.
+fn is_action(subcommand: &str, word: &str) -> bool {
+    match subcommand {
+        "stash" => matches!(word, "list" | "show"),
+        "reflog" => matches!(word, "show" | "list" | "expire" | "delete" | "exists" | "drop"),
+        _ => false,
+    }
+}
+
+fn shows_differences(subcommand: &str, action: Option<&str>) -> bool {
+    match subcommand {
+        "diff" | "log" | "show" => true,
+        "stash" => action.is_some(),
+        "reflog" => matches!(action, None | Some("show")),
+        _ => false,
+    }
 }
 
 /// Returns true if programs that the repository names may run: they are inside the walls without network, and the agent may

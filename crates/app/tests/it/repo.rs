@@ -96,6 +96,11 @@ pub(crate) fn commit_in(dir: &Utf8Path, message: &str) -> GitObjectId {
 #[cfg(unix)]
 pub(crate) fn script(path: &Utf8Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
-    write(path, text);
+    // A child that another test starts at this moment inherits the open file, which can then not be executed. So a program
+    // of its own writes the file that is executed.
+    let draft = Utf8PathBuf::from(format!("{path}.draft"));
+    write(&draft, text);
+    assert!(std::process::Command::new("cp").args([&draft, path]).status().unwrap().success());
+    std::fs::remove_file(&draft).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -242,7 +242,7 @@ async fn eventful() -> VerificationReport {
 }
 
 fn folder() -> Utf8PathBuf {
-    Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/analyse")
+    Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../checks/tests/it/analyse")
 }
 
 #[tokio::test]

@@ -60,8 +60,10 @@ struct ShellPlace {
     is_escaped: bool,
     /// The construct that began before and whose rules for quotes are not followed here.
     unclear: Option<&'static str>,
-    /// The character before; `None` at the start.
+    /// The character before; `None` at the start. An escaped line break is none.
     last: Option<char>,
+    /// The character before the `\` that was read last.
+    before_escape: Option<char>,
 }
 
 impl ShellPlace {
@@ -74,6 +76,7 @@ impl ShellPlace {
             is_escaped: false,
             unclear: None,
             last: None,
+            before_escape: None,
         }
     }
 
@@ -120,12 +123,16 @@ impl ShellPlace {
             return;
         }
         if std::mem::take(&mut self.is_escaped) {
-            self.last = Some(VALUE_END);
+            // The shell removes an escaped line break, so that a word can still begin.
+            self.last = if char == '\n' { self.before_escape } else { Some(VALUE_END) };
             return;
         }
         self.unclear = self.unclear.or(unclear_construct(rest, self.quotes, last));
         match (self.quotes, char) {
-            (Quotes::None | Quotes::Double, '\\') => self.is_escaped = true,
+            (Quotes::None | Quotes::Double, '\\') => {
+                self.is_escaped = true;
+                self.before_escape = last;
+            }
             (Quotes::None, '\'') => self.quotes = Quotes::Single,
             (Quotes::None, '"') => self.quotes = Quotes::Double,
             (Quotes::Single, '\'') | (Quotes::Double, '"') => self.quotes = Quotes::None,
@@ -159,14 +166,27 @@ fn unclear_construct(rest: &str, quotes: Quotes, last: Option<char>) -> Option<&
         _ if begins("`") => Some("a backtick"),
         _ if begins("$((") || begins("$[") => Some("arithmetic"),
         // The brackets of its patterns have no partner.
-        Quotes::Double if begins("$(") && rest.contains("case") => Some("`$(` with `case`"),
+        Quotes::Double if begins("$(") && has_case(rest) => Some("`$(` with `case`"),
         Quotes::Double if begins("$$") => Some("`$$`"),
         Quotes::Double if begins("${") && !is_plain_expansion(rest) => Some("`${` in quotes"),
         Quotes::None if begins("$'") => Some("`$'`"),
         Quotes::None if begins("((") => Some("arithmetic"),
+        // Operators such as `-gt` evaluate their words as arithmetic, quoted or not.
+        Quotes::None if begins("[[") => Some("`[[`"),
+        Quotes::None if begins("let ") && last.is_none_or(ends_word) => Some("`let`"),
         Quotes::None if begins("<<") && !begins("<<<") && last != Some('<') => Some("`<<`"),
         Quotes::None | Quotes::Double => None,
     }
+}
+
+/// Returns true if the word `case` is in a text, other than in a value.
+fn has_case(text: &str) -> bool {
+    let outside = text.split(VALUE_BEGIN).enumerate().map(|(number, part)| match number {
+        0 => part,
+        _ => part.split_once(VALUE_END).map_or("", |(_, after)| after),
+    });
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    outside.flat_map(|part| part.split(|c| !is_word(c))).any(|word| word == "case")
 }
 
 /// Returns true for `${NAME}`.
@@ -244,10 +264,20 @@ mod tests {
             "echo $'@'",
             "echo \"${X:-@}\"",
             "echo \"$(case x in x) echo @;; esac)\"",
+            "echo a \\\n# @",
+            "[[ @ -gt 3 ]]",
+            "let @",
         ] {
             let marked = command.replace('@', &format!("{VALUE_BEGIN}x{VALUE_END}"));
             assert!(quote_values(&marked).is_err(), "{command}");
         }
+    }
+
+    #[test]
+    fn a_value_with_the_word_case_is_no_case() {
+        let marked = format!("test -f \"$(basename {VALUE_BEGIN}x case y{VALUE_END})\"");
+        assert!(quote_values(&marked).is_ok());
+        assert!(!has_case("testcase lowercase") && has_case("x; case y"));
     }
 
     #[test]

@@ -231,6 +231,8 @@ fn harmless_value(key: &str) -> Option<&'static str> {
         _ if is_setting(key, "remote.", &["uploadpack", "receivepack"]) => Some("false"),
         _ if is_setting(key, "remote.", &["vcs"]) => Some(""),
         _ if is_setting(key, "trailer.", &["cmd", "command"]) => Some("true"),
+        // `status -v` and others convert without being asked, and an empty value is an error.
+        _ if is_setting(key, "diff.", &["textconv"]) => Some("cat"),
         "core.sshcommand" => Some("ssh"),
         "core.gitproxy" => Some(""),
         _ => None,

@@ -140,12 +140,12 @@ impl GitFollower {
 }
 
 /// The files of a workplace that git follows now, for a tool that is about to write a file.
-pub(crate) fn followed_paths(workplace: &RunWorkplace) -> BTreeSet<Utf8PathBuf> {
+pub(crate) fn followed_paths(workplace: &RunWorkplace) -> FollowedPaths {
     if workplace.protected.is_empty() {
-        return BTreeSet::new();
+        return FollowedPaths::default();
     }
     let nested = workplace.searched.search(&workplace.dir, JUST_SEARCHED);
-    workplace.find_followed(&nested.protected).paths
+    workplace.find_followed(&nested.protected)
 }
 
 struct FollowedSearch<'a> {
@@ -239,6 +239,12 @@ impl FollowedSearch<'_> {
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         self.seen.insert(path.to_owned());
         let stamp = stamp_of(&metadata);
+        // Before the cache is asked: a file that is too large is so every time.
+        if stamp.bytes > GIT_CONFIG_BYTES_MAX {
+            self.cut(format!(
+                "the git configuration {path} has more than {GIT_CONFIG_BYTES_MAX} bytes"
+            ));
+        }
         if let Some(known) = self.known.get(path)
             && known.stamp == stamp
             && is_settled(stamp.changed)
@@ -246,11 +252,6 @@ impl FollowedSearch<'_> {
             return Some(known.parsed.clone());
         }
         let text = read_lossy(path, GIT_CONFIG_BYTES_MAX)?;
-        if stamp.bytes > GIT_CONFIG_BYTES_MAX {
-            self.cut(format!(
-                "the git configuration {path} has more than {GIT_CONFIG_BYTES_MAX} bytes"
-            ));
-        }
         let parsed = Arc::new(ParsedConfig::from_text(&text));
         self.known.insert(path.to_owned(), KnownConfig { stamp, parsed: parsed.clone() });
         Some(parsed)

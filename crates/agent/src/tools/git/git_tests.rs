@@ -72,7 +72,11 @@ async fn hooks_and_helpers_of_the_repository_do_not_run() {
     bench.ok(&GitTool, args("log -p")).await;
     bench.ok(&GitTool, args("show HEAD")).await;
     bench.ok(&GitTool, args("blame a.txt")).await;
-    bench.ok(&GitTool, args("status -v")).await;
+    bench.file("a.txt", "three\n");
+    bench.ok(&GitTool, args("add a.txt")).await;
+    for shown in ["reflog", "reflog show HEAD", "reflog -2", "stash list"] {
+        bench.ok(&GitTool, args(shown)).await;
+    }
     assert!(!bench.dir().join("sprung").exists());
 }
 
