@@ -75,14 +75,26 @@ impl TerminalUi<'_> {
         Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 
+    /// Asks a question at the terminal, and returns true unless the answer is no.
+    pub fn ask_yes_by_default(&mut self, question: &str) -> std::io::Result<bool> {
+        let question = self.paint_err(STRONG, printable_line(question));
+        let answer = self.read_answer(&format!("{question} [Y]es / [n]o "))?;
+        Ok(!matches!(answer.as_str(), "n" | "no"))
+    }
+
     /// Asks a question at the terminal, and returns the answer in lower case.
     pub fn read_answer(&mut self, question: &str) -> std::io::Result<String> {
+        Ok(self.read_line(question)?.to_lowercase())
+    }
+
+    /// Asks a question at the terminal, and returns the answer.
+    pub fn read_line(&mut self, question: &str) -> std::io::Result<String> {
         self.out.flush()?;
         write!(self.err, "{question}")?;
         self.err.flush()?;
         let mut line = String::new();
         std::io::stdin().read_line(&mut line)?;
-        Ok(line.trim().to_lowercase())
+        Ok(line.trim().to_owned())
     }
 
     /// Prints a warning to `err`, after flushing the data so far.

@@ -240,6 +240,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
       daemon       Work on queued runs until stopped
 
     Maintain:
+      init         Set up a project: write `repertoire.toml`, and connect the agents that are installed
       doctor       Explain which skills an agent sees, which it does not, and why
       config       Print the configuration and the origin of each value
       completions  Print completions for a shell, or the manual page
@@ -260,6 +261,7 @@ fn help_is_one_screen_that_ends_with_examples_and_exit_codes() {
 
     Examples:
       rep demo                     try it in a temporary folder
+      rep init                     set up the project that you are in
       rep list                     list your skills, and those that do not load
       rep match "fill in a form"   see which skills a task needs, and why
       rep lint --fix .claude       check skills and fix what can be fixed safely

@@ -19,6 +19,7 @@ mod doctor;
 mod eval;
 mod github;
 mod github_detect;
+mod init;
 mod lint;
 mod list;
 mod matching;
