@@ -215,7 +215,7 @@ pub(crate) fn join_or(items: &[String], none: &str) -> String {
 }
 
 /// Quotes an argument so that a POSIX shell takes it literally.
-pub(crate) fn quote_argument(arg: &str) -> String {
+pub fn quote_argument(arg: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     let is_literal_in_double_quotes = |c: char| !"\"$`\\!".contains(c) && !c.is_control();
     if !arg.is_empty() && arg.chars().all(is_plain) {

@@ -46,7 +46,7 @@ fn the_demo_shows_six_steps_of_a_screen_each() {
                 "$ rep lint --fix .claude/skills",
                 "$ rep match \"this migration locks the orders table, is the index safe?\"",
                 "$ rep match \"write the changelog for version 2\" --why sql-review",
-                "$ rep plan run --check \"test -s PLAN.md\"",
+                "$ rep plan run --no-review --check \"test -s PLAN.md\"",
                 "$ rep review --patterns-only",
             ]
         );
