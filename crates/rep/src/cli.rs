@@ -15,6 +15,7 @@ use repertoire_skill::skill::{ContentDigest, InvalidDigest};
 use repertoire_text::terminal::printable_line;
 
 use crate::commands;
+use crate::completion;
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::logging::{LogFormat, start_logging};
@@ -251,6 +252,12 @@ where
 
 /// Runs a command line and returns the process exit code.
 pub fn main(env: &CliEnvironment, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    if let Some(shell) = env.var(completion::VARIABLE).filter(|shell| !shell.is_empty()) {
+        return match completion::answer_shell(env, shell, args) {
+            Ok(exit) => to_exit_code(exit),
+            Err(failure) => report_early(&failure),
+        };
+    }
     let cli = match parse_args(env.columns, args) {
         Ok(cli) => cli,
         Err(error) => {

@@ -162,25 +162,6 @@ fn colours_are_off_in_a_pipe_and_on_when_asked() {
 }
 
 #[test]
-fn completions_are_there_for_every_shell() {
-    let ws = Workspace::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = ws.rep(&format!("completions {shell}"));
-        assert!(ran.code == 0 && ran.stdout.contains("dead-letters"), "{shell}");
-    }
-    assert_snapshot!(ws.rep("completions tcsh"), @r#"
-    [stderr]
-    error: invalid value 'tcsh' for '<SHELL>'
-      [possible values: bash, zsh, fish, elvish, powershell, man]
-
-      tip: a similar value exists: 'zsh'
-
-    For more information, try '--help'.
-    [exit 2]
-    "#);
-}
-
-#[test]
 fn the_manual_names_every_command() {
     let ws = Workspace::new();
     let page = ws.rep("completions man").stdout.replace('\\', "");

@@ -8,6 +8,7 @@
 
 mod agents_tools;
 mod browser;
+mod completion;
 mod config;
 mod conformance;
 mod consent;
