@@ -16,6 +16,7 @@ mod eval;
 mod events;
 mod markdown;
 mod model;
+mod pictures;
 mod profiles;
 mod schemas;
 mod steps;
@@ -25,6 +26,7 @@ usage: cargo xtask COMMAND
 
   codegen          write the generated pages and schemas of docs/reference/ from the code
   codegen --check  write nothing; exit with 1 if one of them is out of date
+  pictures         draw docs/images/terminal-light.svg and -dark.svg from the output of real commands
   model DIR        pack the word vectors and background frequencies in DIR into the program
   eval DIR         measure selection on every set of labelled queries in DIR
   eval DIR --dump OUT
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["codegen"] => codegen::write_files(),
         ["codegen", "--check"] => codegen::check_files(),
+        ["pictures"] => pictures::draw_pictures(),
         ["model", dir] => model::pack_model(Utf8Path::new(dir)),
         ["eval", dir] => eval::run(Utf8Path::new(dir), None),
         ["eval", dir, "--dump", to] => eval::run(Utf8Path::new(dir), Some(Utf8Path::new(to))),

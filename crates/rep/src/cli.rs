@@ -15,6 +15,7 @@ use repertoire_skill::skill::{ContentDigest, InvalidDigest};
 use repertoire_text::terminal::printable_line;
 
 use crate::commands;
+use crate::completion;
 use crate::env::CliEnvironment;
 use crate::failure::{CliExit, CliFailure, CliResult};
 use crate::logging::{LogFormat, start_logging};
@@ -29,6 +30,7 @@ use old_names::OldCommand;
 const AFTER_HELP: &str = "\
 Examples:
   rep demo                     try it in a temporary folder
+  rep init                     set up the project that you are in
   rep list                     list your skills, and those that do not load
   rep match \"fill in a form\"   see which skills a task needs, and why
   rep lint --fix .claude       check skills and fix what can be fixed safely
@@ -158,6 +160,8 @@ enum RepCommand {
     Mcp(commands::mcp::McpArgs),
     /// Work on queued runs until stopped
     Daemon(commands::daemon::DaemonArgs),
+    /// Set up a project: write `repertoire.toml`, and connect the agents that are installed
+    Init(commands::init::InitArgs),
     /// Explain which skills an agent sees, which it does not, and why
     Doctor(commands::doctor::DoctorArgs),
     /// Print the configuration and the origin of each value
@@ -180,6 +184,7 @@ impl RepCommand {
             RepCommand::Demo(_) => Some("demo"),
             RepCommand::Completions(_) => Some("completions"),
             RepCommand::Chat(_) => Some("chat"),
+            RepCommand::Init(_) => Some("init"),
             RepCommand::Mcp(_) => Some("mcp"),
             RepCommand::Show(args) => args.text_only(),
             RepCommand::Runs(args) => args.text_only(),
@@ -247,6 +252,12 @@ where
 
 /// Runs a command line and returns the process exit code.
 pub fn main(env: &CliEnvironment, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    if let Some(shell) = env.var(completion::VARIABLE).filter(|shell| !shell.is_empty()) {
+        return match completion::answer_shell(env, shell, args) {
+            Ok(exit) => to_exit_code(exit),
+            Err(failure) => report_early(&failure),
+        };
+    }
     let cli = match parse_args(env.columns, args) {
         Ok(cli) => cli,
         Err(error) => {
@@ -402,6 +413,7 @@ fn run_configured(ctx: &CliContext<'_>, command: RepCommand, ui: &mut TerminalUi
         RepCommand::Serve(args) => commands::serve::run(ctx, &args, ui),
         RepCommand::Mcp(args) => commands::mcp::run(ctx, &args, ui),
         RepCommand::Daemon(args) => commands::daemon::run(ctx, &args, ui),
+        RepCommand::Init(args) => commands::init::run(ctx, &args, ui),
         RepCommand::Config(args) => commands::config::run(ctx, &args, ui),
         RepCommand::Old(old) => old.run(ctx, ui),
         RepCommand::Demo(_)

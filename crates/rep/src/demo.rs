@@ -110,8 +110,12 @@ pub(crate) fn run(
     print_introduction(chapter, ui)?;
     let mut lines = StdinLines::new();
     for (number, step) in chapter.steps.iter().enumerate() {
-        if request.pace == DemoPace::Pause && number > 0 && !wait_for_user(&mut lines, ui)? {
-            return Ok(CliExit::Interrupted);
+        if request.pace == DemoPace::Pause && number > 0 {
+            match wait_for_user(&mut lines, ui)? {
+                DemoAnswer::NextStep => {}
+                DemoAnswer::Stop => return Ok(CliExit::Done),
+                DemoAnswer::Interrupt => return Ok(CliExit::Interrupted),
+            }
         }
         print_step_heading((number + 1, chapter.steps.len()), step, ui)?;
         if step.needs_git && !stage.prepare_repository() {
@@ -131,24 +135,35 @@ pub(crate) fn run(
     Ok(CliExit::Done)
 }
 
-/// Waits for Enter between steps. Returns false if the user wants to stop.
-fn wait_for_user(lines: &mut StdinLines, ui: &mut TerminalUi<'_>) -> Result<bool, CliFailure> {
+/// The user's answer between two steps.
+enum DemoAnswer {
+    NextStep,
+    /// `q`, or the end of the input.
+    Stop,
+    /// Ctrl-C.
+    Interrupt,
+}
+
+/// Waits for the user between two steps.
+fn wait_for_user(
+    lines: &mut StdinLines,
+    ui: &mut TerminalUi<'_>,
+) -> Result<DemoAnswer, CliFailure> {
     ui.out.flush()?;
     write!(ui.err, "{}", ui.paint_err(ui::FAINT, "Enter: next step · q: stop "))?;
     ui.err.flush()?;
     let runtime = build_runtime()?;
     let answer = runtime.block_on(async {
         tokio::select! {
-            line = lines.next() => line,
+            line = lines.next() => match line {
+                Some(line) if !line.trim().eq_ignore_ascii_case("q") => DemoAnswer::NextStep,
+                _ => DemoAnswer::Stop,
+            },
             // Earlier steps installed a signal handler, so Ctrl-C does not end the process by itself.
-            _ = tokio::signal::ctrl_c() => None,
+            _ = tokio::signal::ctrl_c() => DemoAnswer::Interrupt,
         }
     });
-    let goes_on = answer.as_ref().is_some_and(|line| !line.trim().eq_ignore_ascii_case("q"));
-    if answer.is_none() {
-        writeln!(ui.err)?;
-    }
-    Ok(goes_on)
+    Ok(answer)
 }
 
 /// The workspace, as the commands of the demo see it.

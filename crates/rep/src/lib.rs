@@ -7,6 +7,7 @@ mod async_runtime;
 pub mod cli;
 pub mod codes;
 mod commands;
+mod completion;
 mod consent;
 mod demo;
 pub mod env;

@@ -54,6 +54,18 @@ impl RunEventPrinter {
     }
 }
 
+/// Wraps a line. The lines that follow are indented further than the first.
+fn wrap_indented(line: &str, columns: usize) -> String {
+    if ui::text_width(line) <= columns {
+        return line.to_owned();
+    }
+    let text = line.trim_start();
+    let indent = " ".repeat(line.len() - text.len() + 2);
+    let first = &indent[2..];
+    let room = columns.saturating_sub(indent.len()).max(20);
+    format!("{first}{}", ui::wrap_words(text, room, &indent))
+}
+
 /// Describes an event for a user who watches a run. `None` if the event is only for the record.
 fn describe_for_watcher(event: &Event, ui: &TerminalUi<'_>) -> Option<String> {
     let payload = &event.payload;
@@ -96,6 +108,7 @@ fn describe_for_watcher(event: &Event, ui: &TerminalUi<'_>) -> Option<String> {
         | Payload::Delivered { .. } => format!("    {}", describe_event(payload)),
         _ => return None,
     };
+    let line = wrap_indented(&line, ui.columns);
     let style = event_style(payload);
     Some(if style == Style::new() { line } else { ui.paint_err(style, line) })
 }
@@ -413,7 +426,12 @@ pub(crate) fn status_line(run: &Run, ui: &TerminalUi<'_>) -> String {
     let name = ui::fit_columns(&run.name, usize::MAX);
     let line = format!("{} {name} {status}", run.id.short());
     let (reason, _) = reason_parts(run);
-    append_reason(&line, Some(reason), usize::MAX)
+    let plain = format!("{} {name} {}: {reason}", run.id.short(), run.status);
+    if ui::text_width(&plain) <= ui.columns {
+        return append_reason(&line, Some(reason), usize::MAX);
+    }
+    let room = ui.columns.saturating_sub(2).max(20);
+    format!("{line}:\n  {}", ui::wrap_words(reason, room, "  "))
 }
 
 /// Splits the reason for a run's status into the reason and the output of a command, which follows

@@ -75,14 +75,26 @@ impl TerminalUi<'_> {
         Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 
+    /// Asks a question at the terminal, and returns true unless the answer is no.
+    pub fn ask_yes_by_default(&mut self, question: &str) -> std::io::Result<bool> {
+        let question = self.paint_err(STRONG, printable_line(question));
+        let answer = self.read_answer(&format!("{question} [Y]es / [n]o "))?;
+        Ok(!matches!(answer.as_str(), "n" | "no"))
+    }
+
     /// Asks a question at the terminal, and returns the answer in lower case.
     pub fn read_answer(&mut self, question: &str) -> std::io::Result<String> {
+        Ok(self.read_line(question)?.to_lowercase())
+    }
+
+    /// Asks a question at the terminal, and returns the answer.
+    pub fn read_line(&mut self, question: &str) -> std::io::Result<String> {
         self.out.flush()?;
         write!(self.err, "{question}")?;
         self.err.flush()?;
         let mut line = String::new();
         std::io::stdin().read_line(&mut line)?;
-        Ok(line.trim().to_lowercase())
+        Ok(line.trim().to_owned())
     }
 
     /// Prints a warning to `err`, after flushing the data so far.
@@ -203,7 +215,7 @@ pub(crate) fn join_or(items: &[String], none: &str) -> String {
 }
 
 /// Quotes an argument so that a POSIX shell takes it literally.
-pub(crate) fn quote_argument(arg: &str) -> String {
+pub fn quote_argument(arg: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     let is_literal_in_double_quotes = |c: char| !"\"$`\\!".contains(c) && !c.is_control();
     if !arg.is_empty() && arg.chars().all(is_plain) {

@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Run", &["run", "chat", "agents", "setup"]),
     ("Plans and reviews", &["plan", "review", "workflow", "verify", "runs", "github"]),
     ("Serve", &["serve", "mcp", "daemon"]),
-    ("Maintain", &["doctor", "config", "completions", "demo"]),
+    ("Maintain", &["init", "doctor", "config", "completions", "demo"]),
 ];
 
 /// Replaces the one long list of commands in the help of `command` by the groups.

@@ -1,11 +1,10 @@
 //! `rep completions`: prints a completion script for a shell, or the manual page.
 
 use clap::ValueEnum;
-use clap_complete::Shell;
 
-use crate::cli::build_clap_command;
+use crate::completion::write_script;
 use crate::env::CliEnvironment;
-use crate::failure::{CliExit, CliFailure, CliResult};
+use crate::failure::{CliFailure, CliResult};
 use crate::ui::TerminalUi;
 
 pub(crate) mod man;
@@ -38,18 +37,15 @@ pub(crate) fn run(
 ) -> CliResult {
     let shell = match args.target {
         CompletionsTarget::Man => return man::run(env, &args.man, ui),
-        CompletionsTarget::Bash => Shell::Bash,
-        CompletionsTarget::Zsh => Shell::Zsh,
-        CompletionsTarget::Fish => Shell::Fish,
-        CompletionsTarget::Elvish => Shell::Elvish,
-        CompletionsTarget::PowerShell => Shell::PowerShell,
+        CompletionsTarget::Bash => "bash",
+        CompletionsTarget::Zsh => "zsh",
+        CompletionsTarget::Fish => "fish",
+        CompletionsTarget::Elvish => "elvish",
+        CompletionsTarget::PowerShell => "powershell",
     };
     if args.man.dir.is_some() {
         return Err(CliFailure::wrong_usage("`--dir` is for the manual pages")
             .hint("`rep completions man --dir DIR` writes them."));
     }
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut build_clap_command(), "rep", &mut script);
-    ui.out.write_all(&script)?;
-    Ok(CliExit::Done)
+    write_script(shell, ui.out)
 }

@@ -89,8 +89,8 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &SetupArgs, ui: &mut TerminalUi<'_
         ClientEnvironment { home: ctx.env.home(), project: ctx.project_dir(None), var: &var };
     let Some(client) = args.client.as_deref().and_then(find_client) else {
         return if args.print || args.check || args.remove || args.replace {
-            Err(CliFailure::wrong_usage("which client is meant?")
-                .hint("`rep setup` lists those that are known."))
+            Err(CliFailure::wrong_usage("name a client")
+                .hint("`rep setup` lists the supported clients."))
         } else {
             list_clients(ctx, args, &around, ui)
         };
@@ -108,6 +108,46 @@ pub(crate) fn run(ctx: &CliContext<'_>, args: &SetupArgs, ui: &mut TerminalUi<'_
         (_, _, true) => one.remove_entry(ui),
         _ => one.write_entry(ui),
     }
+}
+
+/// Returns the clients that are installed and not set up, with the file that would be changed.
+pub(crate) fn find_missing_setups(
+    ctx: &CliContext<'_>,
+) -> Vec<(&'static McpClient, Option<Utf8PathBuf>)> {
+    let var = |name: &str| ctx.env.var(name).map(str::to_owned);
+    let around =
+        ClientEnvironment { home: ctx.env.home(), project: ctx.project_dir(None), var: &var };
+    let rows = known_clients().iter().map(|client| build_row(ctx, NAME, &around, client));
+    let missing = rows.filter(|row| {
+        let is_set_up = |state: &SetupEntryState| matches!(state, SetupEntryState::SetUp);
+        row.is_here && !row.files.iter().any(|(.., state)| is_set_up(state))
+    });
+    missing
+        .map(|row| {
+            let mut files = row.files.into_iter();
+            let file = files.find(|(scope, ..)| *scope == row.client.scope);
+            (row.client, file.map(|(_, path, _)| path))
+        })
+        .collect()
+}
+
+/// Sets up a client as `rep setup CLIENT` does.
+pub(crate) fn set_up_client(
+    ctx: &CliContext<'_>,
+    client: &McpClient,
+    ui: &mut TerminalUi<'_>,
+) -> CliResult {
+    let args = SetupArgs {
+        client: Some(client.id.clone()),
+        print: false,
+        check: false,
+        remove: false,
+        scope: None,
+        name: NAME.to_owned(),
+        command: None,
+        replace: false,
+    };
+    run(ctx, &args, ui)
 }
 
 /// One client with its configuration file.
@@ -132,9 +172,9 @@ impl ClientSetupCommand<'_> {
         };
         let done = done.map_err(|error| self.file_failure(error))?;
         let text = match done {
-            FileChange::Made => "was made, with our entry",
-            FileChange::Unchanged => "has our entry already",
-            FileChange::Changed | FileChange::Removed | FileChange::Restored => "has our entry now",
+            FileChange::Made => "created",
+            FileChange::Unchanged => "already set up in",
+            FileChange::Changed | FileChange::Removed | FileChange::Restored => "added to",
         };
         self.report_done(done, text, ui)?;
         if !ui.json && done != FileChange::Unchanged {
@@ -142,7 +182,7 @@ impl ClientSetupCommand<'_> {
                 ui.print_note(note)?;
             }
             let scope = if self.scope == self.client.scope { "" } else { self.scope_flag() };
-            ui.print_note(&format!("`rep setup {}{scope} --check` tries it.", self.client.id))?;
+            ui.print_note(&format!("Test it with `rep setup {}{scope} --check`.", self.client.id))?;
         }
         Ok(CliExit::Done)
     }
@@ -151,10 +191,10 @@ impl ClientSetupCommand<'_> {
         self.note_file_above(ui)?;
         let done = self.config.remove_entry().map_err(|error| self.file_failure(error))?;
         let text = match done {
-            FileChange::Removed => "was made for our entry, and is gone",
-            FileChange::Restored => "has the entry again that ours had replaced",
-            FileChange::Unchanged => "has no entry of ours",
-            FileChange::Changed | FileChange::Made => "has our entry no more",
+            FileChange::Removed => "deleted",
+            FileChange::Restored => "restored the previous entry in",
+            FileChange::Unchanged => "not set up in",
+            FileChange::Changed | FileChange::Made => "removed from",
         };
         self.report_done(done, text, ui)?;
         Ok(CliExit::Done)
@@ -183,7 +223,9 @@ impl ClientSetupCommand<'_> {
     fn note_file_above(&self, ui: &mut TerminalUi<'_>) -> Result<(), CliFailure> {
         let path = self.config.path;
         if self.scope == ClientScope::Project && !path.starts_with(&self.ctx.env.here) {
-            ui.print_note(&format!("The project begins above this folder: writing {path}"))?;
+            ui.print_note(&format!(
+                "The root of the project is above this folder: writing {path}"
+            ))?;
         }
         Ok(())
     }
@@ -206,7 +248,7 @@ impl ClientSetupCommand<'_> {
             ui.print_json(&SetupDoneJson { client, scope: self.scope, file, done })?;
             return Ok(());
         }
-        writeln!(ui.out, "{}: {} {text}", self.client.name, self.short_path())?;
+        writeln!(ui.out, "{}: {text} {}", self.client.name, self.short_path())?;
         Ok(())
     }
 
@@ -245,21 +287,21 @@ impl ClientSetupCommand<'_> {
     fn file_failure(&self, error: ConfigFileError) -> CliFailure {
         let hint = match &error {
             ConfigFileError::Edit { source: EntryEditError::Taken { .. }, .. } => {
-                "`--replace` replaces it, `--name NAME` leaves it alone.".to_owned()
+                "Replace it with `--replace`, or keep it and choose another name with `--name NAME`.".to_owned()
             }
             ConfigFileError::Foreign { .. } => {
-                "Nothing was changed. Only what starts `rep mcp`, or what `rep setup` wrote, is taken out; this would have to go by hand.".to_owned()
+                "Nothing was changed. `rep setup` removes only entries that start `rep mcp` or that it wrote; remove this one by hand.".to_owned()
             }
             ConfigFileError::Edit { .. } | ConfigFileError::Link { .. } | ConfigFileError::Read { .. } => format!(
-                "Nothing was changed. `rep setup {} --print` prints what to put there by hand.",
+                "Nothing was changed. `rep setup {} --print` prints the entry to add by hand.",
                 self.client.id
             ),
             ConfigFileError::OutsideProject { .. } => format!(
-                "Nothing was changed. Replace the link by a folder, or put the output of `rep setup {} --print` there by hand.",
+                "Nothing was changed. Replace the link with a folder, or add the output of `rep setup {} --print` by hand.",
                 self.client.id
             ),
             ConfigFileError::ReadOnly { .. } | ConfigFileError::Write { .. } => {
-                "Nothing was changed. Mind who may write it, and try again.".to_owned()
+                "Nothing was changed. Check the permissions of the file, and try again.".to_owned()
             }
             ConfigFileError::Changed { .. } => "Nothing was changed. Try again.".to_owned(),
         };
@@ -285,8 +327,8 @@ fn no_such_file(client: &McpClient, scope: ClientScope) -> CliFailure {
         ClientScope::Project => ("a project", "user"),
         ClientScope::User => ("the user", "project"),
     };
-    CliFailure::wrong_usage(format!("{} has no file of {whose} for this", client.name))
-        .hint(format!("`--scope {other}`"))
+    CliFailure::wrong_usage(format!("{} has no configuration file of {whose}", client.name))
+        .hint(format!("Use `--scope {other}`."))
 }
 
 /// A client, whether it is installed, and the state of its configuration files.
@@ -313,7 +355,7 @@ fn list_clients(
     ui: &mut TerminalUi<'_>,
 ) -> CliResult {
     let rows: Vec<SetupClientRow> =
-        known_clients().iter().map(|client| build_row(ctx, args, around, client)).collect();
+        known_clients().iter().map(|client| build_row(ctx, &args.name, around, client)).collect();
     if ui.json {
         ui.print_json(&SetupListJson { clients: rows.iter().map(row_as_json).collect() })?;
         return Ok(CliExit::Done);
@@ -322,13 +364,15 @@ fn list_clients(
         let line = row_as_text(ctx, &args.name, row, ui);
         writeln!(ui.out, "{line}")?;
     }
-    ui.print_note("`rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.")?;
+    ui.print_note(
+        "Set up a client with `rep setup CLIENT`; test it with `--check`, undo it with `--remove`.",
+    )?;
     Ok(CliExit::Done)
 }
 
 fn build_row(
     ctx: &CliContext<'_>,
-    args: &SetupArgs,
+    name: &str,
     around: &ClientEnvironment<'_>,
     client: &'static McpClient,
 ) -> SetupClientRow {
@@ -336,7 +380,7 @@ fn build_row(
     let is_here = ctx.env.find_program(&client.program).is_some() || client.was_used(around);
     let state = |scope: ClientScope, path: &Utf8Path| {
         let project = (scope == ClientScope::Project).then_some(around.project.as_path());
-        let config = ClientConfigFile { path, client, name: &args.name, memory: &memory, project };
+        let config = ClientConfigFile { path, client, name, memory: &memory, project };
         match config.find_owner() {
             Ok(EntryOwner::Ours(_)) => SetupEntryState::SetUp,
             Ok(EntryOwner::Foreign(_)) => SetupEntryState::Foreign,
@@ -400,7 +444,7 @@ fn row_as_text(
         let why = match state {
             SetupEntryState::Broken(why) => why.clone(),
             SetupEntryState::Foreign => format!(
-                "{} has an entry `{name}` that is not ours",
+                "{} has another entry called `{name}`",
                 ctx.config.places().shorten_path(path)
             ),
             SetupEntryState::SetUp | SetupEntryState::Not => continue,

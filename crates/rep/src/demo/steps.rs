@@ -69,7 +69,7 @@ pub(super) const TOUR: DemoChapter = DemoChapter {
             setting: DemoSetting::Variable("REPERTOIRE_PLAN_BACKEND", "scripted:plan-agent.yaml"),
             ..git_step(
                 "Plan",
-                &["plan", "run", "--check", "test -s PLAN.md"],
+                &["plan", "run", "--no-review", "--check", "test -s PLAN.md"],
                 "Has an agent work through a checklist; this agent is replayed from a file, and at its first \
                  attempt it claims to be done without changing anything.",
             )

@@ -49,7 +49,7 @@ fn every_client_is_set_up_checked_and_left_as_it_was() {
         assert_eq!(check.code, 0, "{check}");
         assert!(check.stdout.contains("it answers as repertoire"), "{check}");
         let again = ws.rep(&format!("setup {client}"));
-        assert!(again.stdout.ends_with("has our entry already\n"), "{again}");
+        assert!(again.stdout.contains(": already set up in "), "{again}");
         assert_eq!(ws.text(path), after);
         let removed = ws.rep(&format!("setup {client} --remove"));
         assert_eq!(removed.code, 0, "{removed}");
@@ -73,7 +73,7 @@ fn a_file_that_was_made_is_gone_with_the_entry() {
             let check = ws.rep(&format!("setup {client} --scope {scope} --check"));
             assert_eq!(check.code, 0, "{check}");
             let removed = ws.rep(&format!("setup {client} --scope {scope} --remove"));
-            assert!(removed.stdout.contains("was made for our entry, and is gone"), "{removed}");
+            assert!(removed.stdout.contains(": deleted "), "{removed}");
         }
         assert!(!ws.path(path).exists());
     }
@@ -93,7 +93,7 @@ fn what_is_known_and_what_is_set_up_is_listed() {
     ws.rep("setup cursor");
     assert_snapshot!(ws.rep("setup"), @"
     claude    Claude Code  found, not set up
-              ! .mcp.json has an entry `repertoire` that is not ours
+              ! .mcp.json has another entry called `repertoire`
     codex     Codex        not found
     opencode  opencode     not found
     gemini    Gemini CLI   not found
@@ -101,7 +101,7 @@ fn what_is_known_and_what_is_set_up_is_listed() {
     vscode    VS Code      found, not set up
               ! [TMP]/project/.vscode/mcp.json: `servers` is a list, not an object
     [stderr]
-    `rep setup CLIENT` sets one up, `--check` tries it, `--remove` takes it back.
+    Set up a client with `rep setup CLIENT`; test it with `--check`, undo it with `--remove`.
     [exit 0]
     ");
     let listed = ws.json("--json setup", "setup.json");
@@ -129,14 +129,14 @@ fn an_entry_of_somebody_else_stays_and_one_that_was_replaced_comes_back() {
     assert_snapshot!(ws.rep("setup claude --remove --name github"), @r#"
     [stderr]
     error: the entry `github` of [TMP]/project/.mcp.json is not ours: {"command":"gh-mcp"}
-    hint: Nothing was changed. Only what starts `rep mcp`, or what `rep setup` wrote, is taken out; this would have to go by hand.
+    hint: Nothing was changed. `rep setup` removes only entries that start `rep mcp` or that it wrote; remove this one by hand.
     [exit 3]
     "#);
     assert_eq!(ws.rep("setup claude --remove").code, 3);
     assert_eq!(ws.text("project/.mcp.json"), text);
     assert_eq!(ws.rep("setup claude --replace").code, 0);
     assert_snapshot!(ws.rep("setup claude --remove"), @"
-    Claude Code: .mcp.json has the entry again that ours had replaced
+    Claude Code: restored the previous entry in .mcp.json
     [exit 0]
     ");
     assert_eq!(ws.text("project/.mcp.json"), text);
@@ -196,19 +196,19 @@ fn a_broken_file_stays_untouched_and_is_named() {
     };
     assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": "), @"
     error: [TMP]/project/.mcp.json: this is not JSON: Expected value after colon in object property on line 1 column 16
-    hint: Nothing was changed. `rep setup claude --print` prints what to put there by hand.
+    hint: Nothing was changed. `rep setup claude --print` prints the entry to add by hand.
     ");
     assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": []}"), @"
     error: [TMP]/project/.mcp.json: `mcpServers` is a list, not an object
-    hint: Nothing was changed. `rep setup claude --print` prints what to put there by hand.
+    hint: Nothing was changed. `rep setup claude --print` prints the entry to add by hand.
     ");
     assert_snapshot!(check("claude", "project/.mcp.json", "{\"mcpServers\": {\"repertoire\": {\"command\": \"x\"}}}"), @r#"
     error: [TMP]/project/.mcp.json: there is another entry called `repertoire`: {"command":"x"}
-    hint: `--replace` replaces it, `--name NAME` leaves it alone.
+    hint: Replace it with `--replace`, or keep it and choose another name with `--name NAME`.
     "#);
     assert_snapshot!(check("codex", "home/.codex/config.toml", "mcp_servers = 1\n"), @"
     error: [TMP]/home/.codex/config.toml: `mcp_servers` is a value, not an object
-    hint: Nothing was changed. `rep setup codex --print` prints what to put there by hand.
+    hint: Nothing was changed. `rep setup codex --print` prints the entry to add by hand.
     ");
 }
 

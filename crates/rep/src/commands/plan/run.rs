@@ -298,17 +298,17 @@ pub(crate) fn judge_run(run: &Run, ui: &mut TerminalUi<'_>) -> CliResult {
             let is_kept = run.request.get("ending").and_then(|word| word.as_str()) == Some("keep");
             if !ui.json && is_kept {
                 ui.print_note(&format!(
-                    "`rep runs diff {short}` shows the work, `rep runs merge {short}` takes it"
+                    "`rep runs diff {short}` shows the changes, `rep runs merge {short}` merges them"
                 ))?;
             }
             Ok(CliExit::Done)
         }
         RunStatus::Queued => {
-            ui.print_note("it goes on by itself when a worker is free")?;
+            ui.print_note("it continues when a worker is free")?;
             Ok(CliExit::No)
         }
         RunStatus::Paused => {
-            ui.print_note(&format!("`rep runs resume {short}` goes on"))?;
+            ui.print_note(&format!("continue with `rep runs resume {short}`"))?;
             let is_once = run.request.get("once").and_then(|once| once.as_bool()) == Some(true);
             Ok(match run.reason.as_deref() {
                 Some(reason) if reason == format!("by {INTERRUPT}") => CliExit::Interrupted,
@@ -317,7 +317,7 @@ pub(crate) fn judge_run(run: &Run, ui: &mut TerminalUi<'_>) -> CliResult {
             })
         }
         RunStatus::Waiting => {
-            ui.print_note(&format!("`rep runs show {short}` says what can be done"))?;
+            ui.print_note(&format!("`rep runs show {short}` lists what you can do"))?;
             Ok(CliExit::No)
         }
         RunStatus::Failed | RunStatus::Cancelled | RunStatus::Running => Ok(CliExit::No),
