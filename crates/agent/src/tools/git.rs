@@ -1,4 +1,4 @@
-//! `git`: runs selected subcommands with the options in [`options`], which run no other program and do not leave the work
+//! `git`: runs selected subcommands with the options in the list of `git/options.rs`, which run no other program and do not leave the work
 //! folder. Where the walls do not hold, or the agent may not run commands, programs that the repository names are replaced as
 //! in the engine's own calls.
 
